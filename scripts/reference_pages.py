@@ -33,13 +33,13 @@ from kspec.model import Case, Expectation
 from kspec.runner.files import load_cases
 from kspec.sources import sources_of
 from mockbroker.apis import HANDLERS
+from mockbroker.apis.common.error_places import chosen_places, places_of
+from mockbroker.apis.common.request_entities import Selection
 from mockbroker.apis.coverage import coverage, gaps
 from mockbroker.control import ROUTES
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS
-from mockbroker.faults.error_places import chosen_places, places_of
-from mockbroker.faults.request_entities import Selection
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
 from mockbroker.simulation.operations import COMMANDS, PROXY_COMMANDS, Command
 from mockbroker.simulation.state import actions

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import Struct
-from mockbroker.errors import ClusterError
-from mockbroker.faults.request_entities import (
+from mockbroker.apis.common.request_entities import (
     Named,
     Selection,
     Topics,
@@ -16,6 +15,7 @@ from mockbroker.faults.request_entities import (
     partition_of,
     topic_of,
 )
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.log.batch_header import HEADER_SIZE, read_header
 from mockbroker.simulation.log.batch_storage import StoredBatch
 from mockbroker.simulation.log.corruption import damaged

@@ -18,9 +18,15 @@ from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.safe_text import printable
 from kproto.schema.versions import MAX_VERSION, Versions
+from mockbroker.apis.common.request_entities import (
+    Named,
+    Selection,
+    Topics,
+    identities_of,
+    named_by,
+)
 from mockbroker.apis.registry import Call
 from mockbroker.errors import FaultError
-from mockbroker.faults.request_entities import Named, Selection, Topics, identities_of, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.simulation.operations import PROXY_COMMANDS
 from mockbroker.simulation.state.timers import Timers, wait_for_call

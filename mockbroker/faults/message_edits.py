@@ -12,7 +12,7 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of, structs_of
 from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.request_entities import fields_of
+from mockbroker.apis.common.request_entities import fields_of
 
 __all__ = [
     "lengthen",

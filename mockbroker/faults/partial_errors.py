@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kproto.codec.message import Message
-from mockbroker.faults.error_places import chosen_places, place_error
-from mockbroker.faults.error_skeleton import ErrorSkeleton
+from mockbroker.apis.common.error_places import chosen_places, place_error
+from mockbroker.apis.common.error_skeleton import ErrorSkeleton
+from mockbroker.apis.common.request_entities import Selection, Topics
 from mockbroker.faults.message_edits import recast
 from mockbroker.faults.partial_requests import merge_parts
-from mockbroker.faults.request_entities import Selection, Topics
 from mockbroker.faults.rule import Fault
 
 __all__ = ["carried_by_elements", "error_over", "merged_error", "refusal"]

@@ -11,8 +11,8 @@ from typing import Any
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.error_places import Place
-from mockbroker.faults.request_entities import (
+from mockbroker.apis.common.error_places import Place
+from mockbroker.apis.common.request_entities import (
     Named,
     Selection,
     Topics,

@@ -27,11 +27,11 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.schema.model import ZERO_UUID
 from kproto.transcript import Exchange
+from mockbroker.apis.common.error_places import Place, chosen_places, place_error
+from mockbroker.apis.common.error_skeleton import ErrorSkeleton
 from mockbroker.apis.common.refusals import error_response
-from mockbroker.faults.error_places import Place, chosen_places, place_error
-from mockbroker.faults.error_skeleton import ErrorSkeleton
+from mockbroker.apis.common.request_entities import Selection, fields_of, id_field, topic_field
 from mockbroker.faults.message_edits import recast
-from mockbroker.faults.request_entities import Selection, fields_of, id_field, topic_field
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions
 from mockbroker.replay.partition_names import Forms, Key, MessagePart, TopicNames
 from mockbroker.replay.recorded_parts import (

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from kproto.codec.message import Message
 from kproto.errors import KprotoError
 from kproto.transcript import Exchange, Transcript, TranscriptMessage
-from mockbroker.faults.request_entities import named_by
+from mockbroker.apis.common.request_entities import named_by
 from mockbroker.replay.partition_names import TopicNames
 from mockbroker.replay.recorded_parts import codec_of, readable
 from mockbroker.replay.request_meanings import meaning

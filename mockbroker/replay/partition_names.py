@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import ZERO_UUID, Field, Struct
-from mockbroker.faults.request_entities import (
+from mockbroker.apis.common.request_entities import (
     fields_of,
     id_field,
     is_partitions,

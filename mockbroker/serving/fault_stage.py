@@ -18,14 +18,14 @@ from kproto.connection import RequestReceived
 from kproto.dialects import Api, Dialect
 from kproto.errors import KprotoError
 from mockbroker.apis import Handler
+from mockbroker.apis.common.error_places import chosen_places
+from mockbroker.apis.common.error_skeleton import ErrorSkeleton
+from mockbroker.apis.common.request_entities import Topics, named_by
 from mockbroker.faults import frame_edits, message_edits, partial_errors
 from mockbroker.faults.damaged_records import damage
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
-from mockbroker.faults.error_places import chosen_places
-from mockbroker.faults.error_skeleton import ErrorSkeleton
 from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 from mockbroker.faults.partial_requests import part_of_request
-from mockbroker.faults.request_entities import Topics, named_by
 from mockbroker.faults.rule import Fault
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Pending, Reply, Request

@@ -12,10 +12,10 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.dialects import DIALECTS, dialect
 from mockbroker.apis import HANDLERS
+from mockbroker.apis.common.error_places import Place, chosen_places, places_of
+from mockbroker.apis.common.request_entities import Selection, named_by
 from mockbroker.faults import Fault
-from mockbroker.faults.error_places import Place, chosen_places, places_of
 from mockbroker.faults.partial_errors import refusal
-from mockbroker.faults.request_entities import Selection, named_by
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.full import quick

@@ -27,9 +27,9 @@ from kproto.transcript import (
     TranscriptTrailer,
 )
 from mockbroker import MockCluster
-from mockbroker.faults.error_places import chosen_places
+from mockbroker.apis.common.error_places import chosen_places
+from mockbroker.apis.common.request_entities import Selection, partition_field
 from mockbroker.faults.message_edits import recast
-from mockbroker.faults.request_entities import Selection, partition_field
 from mockbroker.replay import Composition, RecordedParts, forms_at
 from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames
 from tests.mockbroker.replay.test_replay import ask, exchange, transcript

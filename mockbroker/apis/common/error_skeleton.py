@@ -15,8 +15,8 @@ import msgspec
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
-from mockbroker.faults.error_places import Place
-from mockbroker.faults.request_entities import (
+from mockbroker.apis.common.error_places import Place
+from mockbroker.apis.common.request_entities import (
     Kind,
     Topics,
     fields_of,
