@@ -1,8 +1,11 @@
-"""Find modules that import each other in a circle.
+"""Find modules that import each other in a circle, and C files that use each other in one.
 
 Every import statement counts: those under ``if TYPE_CHECKING`` and those inside functions, too. An
 import of a submodule is not one of its package, and names that a package's ``__getattr__`` resolves
-are not followed. A circle is a strongly connected component of two or more modules.
+are not followed. A C file uses another one of its folder if one of its functions or tables names a
+function that the other one defines; prototypes and types do not count, and a header counts as part
+of the C file with its name. A circle is a strongly connected component of two or more modules or C
+files.
 
     python -m scripts.import_cycles             # circles, each with a shortest way round
     python -m scripts.import_cycles --json
@@ -17,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +29,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ACCEPTED", "Accepted", "Cycle", "cycles", "imports", "main", "modules", "sizes"]
+__all__ = [
+    "ACCEPTED", "Accepted", "Cycle", "c_files", "c_uses", "cycles", "imports", "main", "modules",
+    "sizes",
+]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kproto", "mockbroker", "wiredump", "kspec", "fuzz")
@@ -91,6 +98,69 @@ def _imported(node: ast.AST, package: str) -> Iterator[str]:
         base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
         origin = ".".join([*base, *([node.module] if node.module else [])])
         yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+# ---- C -------------------------------------------------------------------------------------------
+
+_NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_FUNCTION = re.compile(r"(\w+)\s*\([^;={}]*\)\s*$")
+
+
+def c_files(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> dict[str, Path]:
+    """The C files and headers of the packages, by their path."""
+    found = (path for package in packages for path in sorted((root / package).rglob("*.[ch]")))
+    return {str(path.relative_to(root)): path for path in found}
+
+
+def c_uses(files: Mapping[str, Path]) -> dict[str, dict[str, int]]:
+    """Which of the C files in the same folder each of them uses, with the line of the first use."""
+    blocks = {name: list(_blocks(path.read_text())) for name, path in files.items()}
+    part_of = {name: f"{name[:-1]}c" if f"{name[:-1]}c" in files else name for name in files}
+    graph: dict[str, dict[str, int]] = {name: {} for name in files}
+    for name, own in blocks.items():
+        defined = {
+            function: part_of[other]
+            for other in files
+            if part_of[other] != part_of[name] and files[other].parent == files[name].parent
+            for function, is_static, _, _ in blocks[other]
+            if function and not (is_static and other.endswith(".c"))
+        }
+        local = {function for function, _, _, _ in own}
+        for _, _, first_line, body in own:
+            for match in _NAME.finditer(body):
+                target = defined.get(match[0])
+                if target is not None and match[0] not in local:
+                    line = first_line + body.count("\n", 0, match.start())
+                    uses = graph[part_of[name]]
+                    uses[target] = min(line, uses.get(target, line))
+    return graph
+
+
+def _blocks(source: str) -> Iterator[tuple[str, bool, int, str]]:
+    """The functions of a C file, and its tables with an empty name: the name, whether it is static,
+    the line where its block begins, and the block."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match[0])  # noqa: E731
+    code = _DIRECTIVE.sub(blank, _NO_CODE.sub(blank, source))
+    start = depth = opened = 0
+    for match in re.finditer(r"[{};]", code):
+        if match[0] == "{":
+            opened = match.start() if depth == 0 else opened
+            depth += 1
+        elif match[0] == "}":
+            depth -= 1
+            if depth == 0:
+                head = code[start:opened]
+                function = _FUNCTION.search(head.rstrip())
+                name = function[1] if function else ""
+                if name or "=" in head:
+                    line = code.count("\n", 0, opened) + 1
+                    yield name, "static" in head, line, code[opened : match.end()]
+                if name:
+                    start = match.end()
+        elif depth == 0:
+            start = match.end()
 
 
 # ---- circles -------------------------------------------------------------------------------------
@@ -205,8 +275,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.sizes:
         return _print_sizes(options.json)
-    files = modules()
-    graph = imports(files)
+    files = {**modules(), **c_files()}
+    python = {name: path for name, path in files.items() if path.suffix == ".py"}
+    graph = {**imports(python), **c_uses(c_files())}
     found = cycles(graph)
     new = [cycle for cycle in found if _accepted_by(cycle) is None]
     used = {_accepted_by(cycle) for cycle in found}
@@ -221,8 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for cycle in found:
             _print_cycle(cycle, graph, files)
         print(
-            f"{len(files)} modules, {len(found)} circles of {sum(len(c.modules) for c in found)} "
-            f"modules; {len(new)} are not accepted"
+            f"{len(files)} modules and C files, {len(found)} circles of "
+            f"{sum(len(c.modules) for c in found)}; {len(new)} are not accepted"
         )
     for accepted in unused:
         print(
@@ -244,11 +315,11 @@ def _accepted_by(cycle: Cycle) -> Accepted | None:
 
 def _print_cycle(cycle: Cycle, graph: Graph, files: Mapping[str, Path]) -> None:
     accepted = _accepted_by(cycle)
-    print(f"{len(cycle.modules)} modules" + (f" (accepted: {accepted.reason})" if accepted else ""))
+    print(f"{len(cycle.modules)} files" + (f" (accepted: {accepted.reason})" if accepted else ""))
     print(f"  {' '.join(cycle.modules)}")
     for module, target in zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True):
         place = files[module].relative_to(ROOT)
-        print(f"  {place}:{graph[module][target]} imports {target}")
+        print(f"  {place}:{graph[module][target]} uses {target}")
 
 
 def _print_sizes(as_json: bool) -> int:

@@ -45,6 +45,15 @@ EDGES = (
 )
 """Where files may be opened, beside every ``__main__.py``."""
 
+OTHERS_PRIVATE = frozenset(
+    {
+        *("_asdict", "_fields", "_replace"),  # public methods of named tuples
+        "_exit",  # of os
+        "_ensure_initialized",  # SparkContext has no public way to start its JVM alone
+    }
+)
+"""Private names of others that may be used."""
+
 KNOWN_HOSTS = {
     "127.0.0.1",
     "arrow.apache.org",
@@ -154,6 +163,49 @@ def _exported(tree: ast.Module) -> set[str]:
             if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
                 return set(ast.literal_eval(node.value))
     return set()
+
+
+@pytest.mark.slow
+def test_private_attributes_stay_in_their_module():
+    """In wiredump: ``thing._name`` only where the module itself has a ``_name``, and no private
+    name is imported but the extension."""
+    foreign = [
+        f"{name}:{node.lineno} {node.attr}"
+        for name in packaged()
+        if name.startswith("wiredump/")
+        for own in [_private_names(parsed(name))]
+        for node in ast.walk(parsed(name))
+        if isinstance(node, ast.Attribute) and node.attr not in own | OTHERS_PRIVATE
+        if node.attr.startswith("_") and not node.attr.startswith("__")
+        if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+    imported = [
+        f"{name} {alias.name}"
+        for name in packaged()
+        if name.startswith("wiredump/")
+        for node in ast.walk(parsed(name))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name.startswith("_") and alias.name != "_quick"
+    ]
+    assert foreign + imported == []
+
+
+def _private_names(tree: ast.Module) -> set[str]:
+    """The private attributes that a module defines: methods, slots, fields, and what it assigns to
+    ``self``."""
+    found = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+                found.add(node.attr)
+        elif isinstance(node, ast.ClassDef):
+            found |= _bound(ast.Module(node.body, []))
+    return found
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
+from wiredump.connection_state import ConversationState
 from wiredump.frame_boundaries import Requests, Responses
 from wiredump.frames import FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
@@ -131,6 +132,26 @@ class Conversation:
         """Read the frames of one direction whose bytes somebody else has collected."""
         direction: Direction = "request" if forward != self.flipped else "response"
         return self._cut_off(direction, self._cutters[direction].resume())
+
+    def dump(self) -> ConversationState | None:
+        """Return the state that others may continue: of Kafka, between two frames in both
+        directions, and in no rare state. Otherwise None."""
+        if self._undecided is not None or not self._cutters:
+            return None
+        request, response = (cutter.dump() for cutter in self._cutters.values())
+        pairing = self._pairing.dump()
+        if request is None or response is None or pairing is None:
+            return None
+        return ConversationState(self.flipped, request, response, pairing)
+
+    def restore(self, state: ConversationState) -> None:
+        """Continue a conversation that was read elsewhere, perhaps from its beginning."""
+        if self._undecided is not None:
+            self._decide("kafka")
+        self._cutters["request"].restore(state.request)
+        self._cutters["response"].restore(state.response)
+        self._pairing.restore(state.pairing)
+        self._framed |= state.pairing.newest is not None or state.pairing.answered is not None
 
     def conclude(self) -> list[Item]:
         """Decide, before the end, what the connection is and which end is the broker."""

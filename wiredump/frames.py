@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.connection_state import FrameState
 from wiredump.model import Direction, Frame, Place
 from wiredump.readers.model import REASSEMBLY_LIMITS
 from wiredump.search import Found, Search
@@ -32,6 +33,8 @@ _LEAST: Final[dict[Direction, int]] = {"request": 8, "response": 4}
 (KIP-43)."""
 
 _int32: Final = Struct(">i").unpack_from
+_packet: Final = Struct("=qqqqiI")
+"""``FrameState.packets``."""
 
 
 class Passed(NamedTuple):
@@ -129,6 +132,20 @@ class FrameCutter:
         pieces: list[Piece] = []
         self._advance(pieces)
         return pieces
+
+    def dump(self) -> FrameState | None:
+        """Return the state if the stream is between two frames; otherwise None."""
+        if not self._in_step or self._held or self._cut is not None or self._passing is not None:
+            return None
+        return FrameState(self._base, b"", b"")
+
+    def restore(self, state: FrameState) -> None:
+        """Continue a frame that was begun elsewhere."""
+        self._base, self._held[:], packets = state
+        self._marks = deque(
+            _Mark(end, time, Place(capture, packet))
+            for _, end, time, packet, capture, _ in _packet.iter_unpack(packets)
+        )
 
     def gap(self, size: int, timestamp_ns: int, place: Place, reason: str) -> list[Piece]:
         """Take a gap of ``size`` bytes."""

@@ -21,13 +21,14 @@ from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
+from wiredump.connection_state import PairingState
 from wiredump.dialects import certain
 from wiredump.frame_boundaries import NEAR, REQUEST_PREFIX, Asked, every_request, id_distance
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 from wiredump.open_requests import OpenRequests, open_requests
 
-__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "decodes", "software_of"]
+__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "decodes", "shared_keys", "software_of"]
 
 MOST_OPEN: Final = 10_000
 MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
@@ -58,7 +59,7 @@ class Pairing:
         self.connection = connection
         self._codec = codec if codec is not None else dialect("auto")
         self._kafka = certain(self._codec)
-        self._shared = _shared_keys(self._codec)
+        self._shared = shared_keys(self._codec)
         self._open = self._open_requests()
         self._early: OrderedDict[int, Frame] = OrderedDict()
         self._tokens: deque[Exchange] = deque()
@@ -82,6 +83,25 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open = self._open_requests(state["_open"])
+
+    def dump(self) -> PairingState | None:
+        """Return the state if it is certain that this is Kafka, and no SASL token travels without
+        a header; otherwise None."""
+        if self._bare or self._tokens or self.is_doubtful or not self.is_confirmed:
+            return None
+        return PairingState(self._open, self._early, None, None, None)
+
+    def restore(self, state: PairingState) -> None:
+        """Continue after requests and responses that were read elsewhere."""
+        self._open, _, client_id, newest, answered = state
+        if client_id is not None:
+            self.connection.client_id = client_id
+        if newest is not None:
+            self.connection.protocol = "kafka"
+            self._newest = newest
+            self.is_confirmed = True
+        if answered is not None:
+            self._answered = answered
 
     @property
     def asked(self) -> Asked:
@@ -336,7 +356,7 @@ def _as_token(frame: Frame) -> Frame:
 
 
 @cache
-def _shared_keys(codec: Dialect) -> frozenset[int]:
+def shared_keys(codec: Dialect) -> frozenset[int]:
     """Return the API keys that drafts share with the released protocol, whose frames ``auto`` must
     decode."""
     if not isinstance(codec, AutoDialect):

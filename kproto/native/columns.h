@@ -106,6 +106,10 @@ typedef struct {
 } places;
 
 typedef struct {
+    int32_t start, size;
+} place;
+
+typedef struct {
     const selection_object *selection;
     table made;
     places *noted; /* NULL: values are put into columns */
@@ -114,7 +118,5 @@ typedef struct {
 /* In columns.c: both return 0, or -1 for an invalid body, at the limit or with a MemoryError. */
 int reading_begin(reading *self, const selection_object *selection, Py_ssize_t limit);
 int read_level(reading *self, reader *in, const level *at);
-/* In places.c: of the rows since `before`. */
-int note_places(reading *self, const level *at, Py_ssize_t before);
 
 #endif

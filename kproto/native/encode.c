@@ -1,4 +1,4 @@
-/* Encodes message objects to bytes. encode_tags.c encodes the tagged section.
+/* Encodes message objects to bytes.
    No Python code runs here. Values must have exactly the types that decoding makes (or be tuples
    instead of lists), and are only compared where that runs no Python code, so nothing that the
    engine reads can change meanwhile. Anything else, such as a subclass or a bytearray, is left to
@@ -6,23 +6,7 @@
 #include "writer.h"
 
 /* SPARE: `ensure` asks for the longest form of a length. */
-enum { ON_STACK = 1024, MOST_HINT = (1 << 20) + 4096, SPARE = 8 };
-
-/* The room that was not used is neither copied, as realloc would, nor doubled: a hint of 1 MiB with
-   20 bytes written, followed by records of 1 MiB, needs one block of that size. */
-SELDOM uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need) {
-    Py_ssize_t used = at - out->base;
-    if (need > PY_SSIZE_T_MAX / 2 - used * 2) return NULL;
-    Py_ssize_t room = used * 2 + need + ON_STACK;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, room);
-    if (bytes != NULL) memcpy(PyBytes_AS_STRING(bytes), out->base, (size_t)used);
-    Py_XDECREF(out->bytes);
-    out->bytes = bytes;
-    if (bytes == NULL) return NULL;
-    out->base = (uint8_t *)PyBytes_AS_STRING(bytes);
-    out->end = out->base + room;
-    return out->base + used;
-}
+enum { MOST_HINT = (1 << 20) + 4096, SPARE = 8 };
 
 /* ---- values ------------------------------------------------------------------------------------ */
 
@@ -164,8 +148,104 @@ static inline uint8_t *encode_any(writer *out, uint8_t *at, const field_plan *fi
     }
 }
 
-uint8_t *encode_field(writer *out, uint8_t *at, const field_plan *field, PyObject *value) {
-    return encode_any(out, at, field, value, width_of[field->kind]);
+/* ---- the tagged section: known fields that differ from their default, and the unknown fields kept by
+   decoding, in the order of their tags ------------------------------------------------------------ */
+
+typedef struct {
+    uint32_t tag;
+    PyObject *raw; /* borrowed from the dict, which cannot change meanwhile */
+} unknown_tag;
+
+static int by_tag(const void *left, const void *right) {
+    uint32_t a = ((const unknown_tag *)left)->tag, b = ((const unknown_tag *)right)->tag;
+    return a < b ? -1 : a > b;
+}
+
+/* The unknown tags in ascending order, to be freed with PyMem_Free; NULL where Python must handle
+   them. */
+static unknown_tag *sorted_tags(const struct_plan *plan, PyObject *tags) {
+    Py_ssize_t at = 0, count = 0;
+    PyObject *key, *raw;
+    unknown_tag *found = PyMem_Calloc((size_t)PyDict_GET_SIZE(tags) + 1, sizeof *found);
+    if (found == NULL) return NULL;
+    while (PyDict_Next(tags, &at, &key, &raw)) {
+        int64_t tag;
+        if (!PyLong_CheckExact(key) || number_of(key, &tag) || tag < 0 || tag > INT32_MAX ||
+            !PyBytes_CheckExact(raw) || PyBytes_GET_SIZE(raw) >= INT32_MAX ||
+            field_of_tag(plan, (uint32_t)tag)) {
+            PyMem_Free(found);
+            return NULL;
+        }
+        found[count].tag = (uint32_t)tag;
+        found[count++].raw = raw;
+    }
+    qsort(found, (size_t)count, sizeof *found, by_tag);
+    return found;
+}
+
+static uint8_t *put_unknown(writer *out, uint8_t *at, const unknown_tag *tag) {
+    Py_ssize_t size = PyBytes_GET_SIZE(tag->raw);
+    if (!(at = ensure(out, at, size + 10))) return NULL;
+    at = put_varint(at, tag->tag);
+    at = put_varint(at, (uint32_t)size);
+    return put_bytes(at, PyBytes_AS_STRING(tag->raw), size);
+}
+
+/* Tag, size and value. The size is known only afterwards: one byte is left for it, and larger sizes
+   move the value. */
+static uint8_t *put_known(writer *out, uint8_t *at, const field_plan *field, PyObject *value) {
+    if (!(at = ensure(out, at, 10))) return NULL;
+    at = put_varint(at, field->tag) + 1;
+    Py_ssize_t start = at - out->base; /* the buffer may move */
+    if (!(at = encode_any(out, at, field, value, width_of[field->kind]))) return NULL;
+    Py_ssize_t size = at - out->base - start;
+    if (size >= INT32_MAX) return NULL;
+    int more = 0;
+    for (Py_ssize_t rest = size >> 7; rest; rest >>= 7) more++;
+    if (more) {
+        if (!ensure(out, at, more)) return NULL;
+        memmove(out->base + start + more, out->base + start, (size_t)size);
+    }
+    return put_varint(out->base + start - 1, (uint32_t)size) + size;
+}
+
+/* Merges both in order. `written` has a bit for each known field that is not left out: MOST_TAGGED. */
+static uint8_t *put_in_order(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object,
+                             uint64_t written, const unknown_tag *next, const unknown_tag *last) {
+    for (Py_ssize_t i = 0; i < plan->tagged_count; i++) {
+        const field_plan *field = &TAGGED(plan)[i];
+        if (!(written >> i & 1)) continue;
+        for (; next < last && next->tag < field->tag; next++)
+            if (!(at = put_unknown(out, at, next))) return NULL;
+        if (!(at = put_known(out, at, field, SLOT(object, field->slot)))) return NULL;
+    }
+    for (; next < last; next++)
+        if (!(at = put_unknown(out, at, next))) return NULL;
+    return at;
+}
+
+static uint8_t *encode_tags(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object,
+                            PyObject *tags) {
+    uint64_t written = 0;
+    Py_ssize_t unknown_count = PyDict_GET_SIZE(tags), count = unknown_count;
+    for (Py_ssize_t i = 0; i < plan->tagged_count; i++) {
+        const field_plan *field = &TAGGED(plan)[i];
+        PyObject *value = SLOT(object, field->slot);
+        int same = value ? is_at_default(field, value) : -1;
+        if (same < 0) return NULL;
+        if (!same) {
+            written |= UINT64_C(1) << i;
+            count++;
+        }
+    }
+    if (count >= INT32_MAX || !(at = ensure(out, at, 5))) return NULL;
+    at = put_varint(at, (uint32_t)count);
+    if (unknown_count == 0) return put_in_order(out, at, plan, object, written, NULL, NULL);
+    unknown_tag *unknown = sorted_tags(plan, tags);
+    if (unknown == NULL) return NULL;
+    at = put_in_order(out, at, plan, object, written, unknown, unknown + unknown_count);
+    PyMem_Free(unknown);
+    return at;
 }
 
 /* ---- structs ----------------------------------------------------------------------------------- */

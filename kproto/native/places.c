@@ -3,53 +3,6 @@
    runs nowhere here. */
 #include "columns.h"
 
-enum { FIRST_ROWS = 8 };
-
-typedef struct {
-    int32_t start, size;
-} place;
-
-static const place nowhere = {-1, -1};
-
-static place place_of(const places *in, const column *of) {
-    reader value = of->next;
-    int64_t size = width_of[of->field->kind];
-    if (value.at == NULL || value.end != in->end) return nowhere; /* a null, or a default */
-    if (!size && (get_length(&value, of->field, of->field->kind == KIND_STRING, &size) || size < 0))
-        return nowhere;
-    return (place){(int32_t)(value.at - in->start), (int32_t)size};
-}
-
-/* Room for so many rows in all. */
-static int make_room(places *in, Py_ssize_t rows, Py_ssize_t row_size) {
-    if (in->bytes == NULL) {
-        in->bytes = PyBytes_FromStringAndSize(NULL, row_size * (rows + FIRST_ROWS));
-        return in->bytes ? 0 : -1;
-    }
-    if (rows * row_size <= PyBytes_GET_SIZE(in->bytes)) return 0;
-    return _PyBytes_Resize(&in->bytes, row_size * (rows + rows / 2));
-}
-
-int note_places(reading *self, const level *at, Py_ssize_t before) {
-    table *made = &self->made;
-    Py_ssize_t row_size = made->column_count * (Py_ssize_t)sizeof(place);
-    if (UNLIKELY(made->rows > made->limit / row_size)) {
-        made->full = 1;
-        return -1;
-    }
-    if (made->rows == before) return 0;
-    if (UNLIKELY(make_room(self->noted, made->rows, row_size))) return -1;
-    char *rows = PyBytes_AS_STRING(self->noted->bytes);
-    for (Py_ssize_t i = 0; i < at->column_count; i++) {
-        Py_ssize_t index = at->columns[i];
-        place found = place_of(self->noted, &made->columns[index]);
-        char *to = rows + before * row_size + index * (Py_ssize_t)sizeof found;
-        for (Py_ssize_t row = before; row < made->rows; row++, to += row_size)
-            memcpy(to, &found, sizeof found);
-    }
-    return 0;
-}
-
 /* The places as they are, and where the message ends; NULL with an exception. */
 static PyObject *noted_places(places *in, Py_ssize_t size, Py_ssize_t end) {
     if (in->bytes == NULL) in->bytes = PyBytes_FromStringAndSize(NULL, 0);

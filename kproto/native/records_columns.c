@@ -4,10 +4,73 @@
    in every way are split here too (add_plain). A batch is added as a whole or not at all. No Python
    code runs here except the decompression of a plain batch. */
 #include "blake2b.h"
-#include "records_sink.h"
+#include "records.h"
+
+enum {
+    OFFSET = 1,
+    TIMESTAMP = 2,
+    KEYS = 4,
+    VALUES = 8,
+    HEADER_COUNT = 16,
+    HEADERS = 32,
+    VALUE_SIZE = 64,
+    VALUE_HASH = 128,
+    ALL = 255
+};
+enum { KEY, VALUE, HEADER_KEY, HEADER_VALUE, HASH, BLOBS };
+enum { FIRST_ROOM = 256, FULL = -2 };
+
+/* Bytes that may be null. All are bytes objects whose size is the capacity. */
+typedef struct {
+    PyObject *offsets;  /* int32, one more than there are values */
+    PyObject *validity; /* one bit per value, the lowest of a byte first; 0: null */
+    PyObject *data;
+} blobs;
+
+/* The part of the buffers in use. */
+typedef struct {
+    Py_ssize_t rows;
+    struct {
+        Py_ssize_t count, nulls, size;
+    } of[BLOBS];
+} extent;
+
+typedef struct {
+    PyObject_HEAD
+    record_codec *codec;
+    Py_ssize_t limit; /* of the bytes in one buffer, at most INT32_MAX */
+    int wanted;
+    PyObject *offset, *timestamp, *header_count, *header_offsets, *value_size;
+    blobs blobs[BLOBS];
+    span *hashed; /* values whose digests are not written yet */
+    Py_ssize_t hashed_count, hashed_room;
+    extent now, marked;
+} record_sink;
+
+#define AT(type, bytes, index) ((type *)PyBytes_AS_STRING(bytes) + (index))
+
+/* Room for `more` bytes after the first `used`. */
+static inline int reserve(PyObject **bytes, Py_ssize_t used, Py_ssize_t more) {
+    if (LIKELY(*bytes != NULL && PyBytes_GET_SIZE(*bytes) - used >= more)) return 0;
+    Py_ssize_t room = used + more;
+    if (*bytes == NULL) {
+        *bytes = PyBytes_FromStringAndSize(NULL, room < FIRST_ROOM ? FIRST_ROOM : room);
+        return *bytes ? 0 : -1;
+    }
+    return _PyBytes_Resize(bytes, room < used + used / 2 ? used + used / 2 : room);
+}
+
+static inline void put_int32(PyObject *bytes, Py_ssize_t index, Py_ssize_t value) {
+    int32_t word = (int32_t)value;
+    memcpy(AT(char, bytes, index * 4), &word, 4);
+}
+
+static inline void put_int64(PyObject *bytes, Py_ssize_t index, int64_t value) {
+    memcpy(AT(char, bytes, index * 8), &value, 8);
+}
 
 /* Room for `more` values, except for their bytes. */
-int reserve_values(record_sink *self, int which, Py_ssize_t more) {
+static int reserve_values(record_sink *self, int which, Py_ssize_t more) {
     blobs *to = &self->blobs[which];
     Py_ssize_t count = self->now.of[which].count;
     if (UNLIKELY(more >= self->limit / 4 - count)) return FULL;
@@ -68,7 +131,7 @@ static void put_hashes(record_sink *self) {
 }
 
 /* Room for `more` rows, except for their bytes and headers. */
-int reserve_rows(record_sink *self, Py_ssize_t more) {
+static int reserve_rows(record_sink *self, Py_ssize_t more) {
     Py_ssize_t rows = self->now.rows;
     int failed = 0;
     if (UNLIKELY(more > self->limit / 8 - rows)) return FULL;
@@ -165,7 +228,7 @@ static int add_object(record_sink *self, PyObject *object) {
     return failed ? failed : put_row(self, &record);
 }
 
-void sink_clear(record_sink *self) {
+static void sink_clear(record_sink *self) {
     Py_CLEAR(self->offset);
     Py_CLEAR(self->timestamp);
     Py_CLEAR(self->header_count);
@@ -289,6 +352,81 @@ static PyObject *sink_put(record_sink *self, PyObject *records) {
     if (!failed) put_hashes(self);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear();
     return told(self, &before, failed);
+}
+
+/* ---- the finished columns: each buffer is as long as the part in use, as Arrow requires --------- */
+
+/* The object itself, shrunk to the size in use; None for a column that was not selected. */
+static PyObject *finish(PyObject **bytes, Py_ssize_t used) {
+    PyObject *made = *bytes;
+    *bytes = NULL;
+    if (made == NULL) return PyBytes_FromStringAndSize(NULL, 0);
+    _PyBytes_Resize(&made, used); /* NULL on failure */
+    return made;
+}
+
+static PyObject *finish_validity(record_sink *self, int which) {
+    PyObject **bits = &self->blobs[which].validity;
+    Py_ssize_t count = self->now.of[which].count;
+    if (self->now.of[which].nulls == 0) {
+        Py_CLEAR(*bits);
+        Py_RETURN_NONE;
+    }
+    if (count % 8) *AT(uint8_t, *bits, count / 8) &= (uint8_t)((1 << count % 8) - 1);
+    return finish(bits, (count + 7) / 8);
+}
+
+/* (count, nulls, validity, offsets, data) */
+static PyObject *finish_blobs(record_sink *self, int which) {
+    blobs *each = &self->blobs[which];
+    Py_ssize_t count = self->now.of[which].count;
+    if (each->offsets == NULL && reserve_values(self, which, 0)) return NULL;
+    return Py_BuildValue("(nnNNN)", count, self->now.of[which].nulls,
+                         finish_validity(self, which), finish(&each->offsets, (count + 1) * 4),
+                         finish(&each->data, self->now.of[which].size));
+}
+
+/* (nulls, validity, data): as put_row left them, -1 for null. */
+static PyObject *finish_sizes(record_sink *self) {
+    Py_ssize_t rows = self->now.rows, nulls = 0;
+    PyObject *validity = PyBytes_FromStringAndSize(NULL, (rows + 7) / 8);
+    if (validity == NULL) return NULL;
+    uint8_t *bits = AT(uint8_t, validity, 0);
+    memset(bits, 0, (size_t)((rows + 7) / 8));
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        int32_t size;
+        memcpy(&size, AT(char, self->value_size, i * 4), 4);
+        nulls += size < 0;
+        bits[i / 8] |= (uint8_t)((size >= 0) << i % 8);
+    }
+    if (nulls == 0) Py_SETREF(validity, Py_NewRef(Py_None));
+    return Py_BuildValue("(nNN)", nulls, validity, finish(&self->value_size, rows * 4));
+}
+
+static PyObject *none(void) { Py_RETURN_NONE; }
+
+static PyObject *sink_finish(record_sink *self, PyObject *nothing) {
+    (void)nothing;
+    int wanted = self->wanted;
+    Py_ssize_t rows = self->now.rows;
+    if (reserve_rows(self, 0) == -1) { /* offsets have at least this entry */
+        sink_clear(self);
+        return NULL;
+    }
+    PyObject *headers = none();
+    if (wanted & HEADERS)
+        headers = Py_BuildValue("(NNN)", finish(&self->header_offsets, (rows + 1) * 4),
+                                finish_blobs(self, HEADER_KEY), finish_blobs(self, HEADER_VALUE));
+    PyObject *made = Py_BuildValue(
+        "(nNNNNNNNN)", rows, wanted & OFFSET ? finish(&self->offset, rows * 8) : none(),
+        wanted & TIMESTAMP ? finish(&self->timestamp, rows * 8) : none(),
+        wanted & KEYS ? finish_blobs(self, KEY) : none(),
+        wanted & VALUES ? finish_blobs(self, VALUE) : none(),
+        wanted & HEADER_COUNT ? finish(&self->header_count, rows * 4) : none(), headers,
+        wanted & VALUE_SIZE ? finish_sizes(self) : none(),
+        wanted & VALUE_HASH ? finish_blobs(self, HASH) : none());
+    sink_clear(self);
+    return made;
 }
 
 static PyObject *sink_mark(record_sink *self, PyObject *nothing) {

@@ -12,7 +12,23 @@ typedef struct {
     PyObject *bytes; /* NULL while `base` is the caller's array on the stack */
 } writer;
 
-uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need); /* encode.c */
+enum { ON_STACK = 1024 };
+
+/* The room that was not used is neither copied, as realloc would, nor doubled: a hint of 1 MiB with
+   20 bytes written, followed by records of 1 MiB, needs one block of that size. */
+SELDOM static uint8_t *grow(writer *out, uint8_t *at, Py_ssize_t need) {
+    Py_ssize_t used = at - out->base;
+    if (need > PY_SSIZE_T_MAX / 2 - used * 2) return NULL;
+    Py_ssize_t room = used * 2 + need + ON_STACK;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, room);
+    if (bytes != NULL) memcpy(PyBytes_AS_STRING(bytes), out->base, (size_t)used);
+    Py_XDECREF(out->bytes);
+    out->bytes = bytes;
+    if (bytes == NULL) return NULL;
+    out->base = (uint8_t *)PyBytes_AS_STRING(bytes);
+    out->end = out->base + room;
+    return out->base + used;
+}
 
 static inline uint8_t *ensure(writer *out, uint8_t *at, Py_ssize_t need) {
     return LIKELY(out->end - at >= need) ? at : grow(out, at, need);
@@ -88,11 +104,5 @@ static inline uint8_t *put_int32(uint8_t *at, PyObject *value) {
     if (UNLIKELY(number_of(value, &number) || number != (int32_t)number)) return NULL;
     return put32(at, (uint32_t)number);
 }
-
-/* ---- between encode.c and encode_tags.c -------------------------------------------------------- */
-
-uint8_t *encode_field(writer *out, uint8_t *at, const field_plan *field, PyObject *value);
-uint8_t *encode_tags(writer *out, uint8_t *at, const struct_plan *plan, PyObject *object,
-                     PyObject *tags);
 
 #endif

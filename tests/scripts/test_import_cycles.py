@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from scripts import import_cycles
-from scripts.import_cycles import Accepted, cycles, imports, main, modules, sizes
+from scripts.import_cycles import (
+    Accepted,
+    c_files,
+    c_uses,
+    cycles,
+    imports,
+    main,
+    modules,
+    sizes,
+)  # fmt: skip
 
 
 def package(root: Path, **sources: str) -> Path:
@@ -69,9 +78,10 @@ def test_only_circles_of_listed_modules_pass(
     monkeypatch.setattr(import_cycles, "ROOT", tmp_path)
     root = package(tmp_path, a="from house import b", b="from house import a")
     monkeypatch.setattr(import_cycles, "modules", lambda: modules(root, ["house"]))
+    monkeypatch.setattr(import_cycles, "c_files", lambda: c_files(root, ["house"]))
     monkeypatch.setattr(import_cycles, "ACCEPTED", ())
     assert main([]) == 1
-    assert "house/a.py:1 imports house.b" in capsys.readouterr().out
+    assert "house/a.py:1 uses house.b" in capsys.readouterr().out
     monkeypatch.setattr(import_cycles, "ACCEPTED", (Accepted(("house.*",), "a reason"),))
     assert main([]) == 0
     assert "a reason" in capsys.readouterr().out
@@ -93,3 +103,33 @@ def test_sizes(tmp_path: Path) -> None:
 def test_the_sources_can_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--sizes", "--json"]) == 0
     assert '"package": "mockbroker"' in capsys.readouterr().out
+
+
+A = "static int helper(int x) { return x; }\nint a(void) {\n    return b(1);\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "circles"),
+    [
+        ({"a.c": A, "b.c": "int b(int x) { return a(); }"}, [("house/a.c", "house/b.c")]),
+        ({"a.c": A, "b.c": "static method table[] = {{a}};\nint b(int x) { return 0; }"},
+         [("house/a.c", "house/b.c")]),
+        ({"a.c": A, "w.h": "static inline int b(int x) { return a(); }"},
+         [("house/a.c", "house/w.h")]),
+        ({"a.c": A, "b.c": "int b(int x) { return helper(x); }"}, []),
+        ({"a.c": A, "b.c": '#define a 1\n/* a() */ int a(void);\nint b(int x) { return "a"[x]; }'},
+         []),
+        ({"a.c": A, "a.h": "static inline int b(int x) { return a(); }"}, []),
+    ],
+    ids=["call", "table", "header", "static", "no-use", "own-header"],
+)  # fmt: skip
+def test_c_files_that_use_each_other(
+    tmp_path: Path, files: dict[str, str], circles: list[tuple[str, ...]]
+) -> None:
+    (tmp_path / "house").mkdir()
+    for name, source in files.items():
+        (tmp_path / "house" / name).write_text(source)
+    uses = c_uses(c_files(tmp_path, ["house"]))
+    assert [cycle.modules for cycle in cycles(uses)] == circles
+    if circles:
+        assert uses["house/a.c"] == {circles[0][1]: 3}

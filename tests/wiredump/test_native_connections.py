@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import random
+from collections import deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from tests.support.full import quick, quickly_drawn
 from tests.wiredump.quickly import Outcome, read_in_python, read_quickly, tables_of
 from tests.wiredump.short_connections import ODD, ShortConnection, capture_of, short_connections
 from wiredump import native
+from wiredump.connection_state import ConnectionState, FrameState
 from wiredump.model import Item
 from wiredump.readers import Account, Capture, Limits, Streams, TcpReassembler
 from wiredump.sources.captures import CaptureItems
@@ -148,3 +151,51 @@ def test_what_is_carried_over_is_what_python_would_have(seed: int, odd: float, p
     assert found == expected
     assert items.connections == every.connections
     assert (tcp.account, items.account) == (streams.account, every.account)
+
+
+def states(data: bytes, stop: int) -> tuple[Any, list[ConnectionState]]:
+    """A ``Reading`` of the first packets of a capture, and the states that it dumps."""
+    items, tcp = CaptureItems(), TcpReassembler(Account(), Limits(alone=True))
+    with native.using(native.built()):
+        segments = QuickSegments(items, tcp, None, None)
+        for packets in Capture(io.BytesIO(data), read_size=stop, walks=walks()):
+            deque(segments.bulk(packets) if segments.takes(packets) else segments.one(packets))
+            break
+    reading = segments._reading
+    return reading, [reading.dump(flow) for flow in reading.flows(False)]
+
+
+def test_a_state_is_restored_as_it_was_dumped(rng: random.Random):
+    reading, (state,) = states(capture_of(usual(rng, 1)[:-4], rng), 1 << 20)
+    assert reading.dump(state.tcp.flow) is None
+    assert state.conversation is not None
+    with pytest.raises(ValueError, match="only Python continues"):
+        reading.restore(state)
+    tcp = state.tcp._replace(opening=None)
+    client, server = (end._replace(recent=[]) for end in (tcp.client, tcp.server))
+    request, response = (FrameState(end.next, b"", b"") for end in (client, server))
+    conversation = state.conversation._replace(request=request, response=response)
+    resting = state._replace(
+        tcp=tcp._replace(client=client, server=server), conversation=conversation
+    )
+    assert tcp.client.recent != []
+    assert request.base > 0
+    for unusual in (
+        resting._replace(tcp=tcp),
+        resting._replace(conversation=conversation._replace(request=FrameState(0, b"", b""))),
+        resting._replace(conversation=conversation._replace(request=FrameState(0, b"x", b""))),
+    ):
+        with pytest.raises(ValueError, match="between two frames"):
+            reading.restore(unusual)
+    for wrong in (list(resting), None, resting[:3], resting._replace(conversation=None)):
+        with pytest.raises(TypeError):
+            reading.restore(wrong)
+    reading.restore(resting)
+    with pytest.raises(ValueError, match="already known"):
+        reading.restore(resting)
+    found = reading.dump(tcp.flow)
+    assert found.tcp == resting.tcp
+    assert found.connection is state.connection
+    assert found.conversation.pairing.requests is conversation.pairing.requests
+    assert found.conversation.request.base == request.base
+    assert found.counts == (0, 0, 0)

@@ -1,7 +1,9 @@
 """The quick way. What it takes and gives: the comments over each function in C."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
+
+from wiredump.connection_state import ConnectionState
 
 @final
 class Packets:
@@ -80,6 +82,7 @@ class Reading:
         frame: type,
         exchange: type,
         place: type,
+        states: tuple[type, ...],
         dialect: str,
         rows: ExchangeRows | None,
         limits: tuple[int, int, int, int],
@@ -90,33 +93,20 @@ class Reading:
         /,
     ) -> Reading: ...
     def run(self, packets: Packets, /) -> int: ...
-    def enter(
-        self,
-        flow: bytes,
-        id: int,
-        connection: Any,
-        request_direction: int,
-        software: Any,
-        client: tuple[Any, ...],
-        server: tuple[Any, ...],
-        at: tuple[int, int, int],
-        open: Any,
-        early: dict[int, Any],
-        /,
-    ) -> None: ...
-    def leave(self, flow: bytes, /) -> tuple[Any, ...] | None: ...
-    def flows(self, over: bool, /) -> list[bytes]: ...
+    def restore(self, state: ConnectionState, /) -> None: ...
+    def dump(self, flow: bytes, /) -> ConnectionState | None: ...
+    def flows(self, with_closed: bool, /) -> list[bytes]: ...
     def counts(
         self,
     ) -> tuple[int, int, int, int, int, int, int, list[tuple[int, int, int]]]: ...
     def items(self) -> list[Any]: ...
     def open_with(
         self,
-        opened: Callable[[bytes, int, int, int], Any],
+        opened: Callable[[bytes, int, int, int], tuple[Any, Any] | None],
         closed: Callable[[Any, int | None, int | None, str | None, int, int, int, int], None],
         software: Callable[[bytes], Any],
         decodes: Callable[[bytes], bool | None],
-        known: dict[bytes, Any],
+        known: Mapping[bytes, Any],
         versions: bytes,
         readable: bytes,
         /,

@@ -61,6 +61,16 @@ enum kind exchange_kind(const exchange_rows_object *self, int key) {
     return is_printed(self, key, 1) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
 }
 
+int note_keys(uint8_t *noted, PyObject *keys) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
+        long key = PyLong_AsLong(PyTuple_GET_ITEM(keys, i));
+        if (key == -1 && PyErr_Occurred()) return -1;
+        uint16_t bit = (uint16_t)key;
+        noted[bit >> 3] |= (uint8_t)(1 << (bit & 7));
+    }
+    return 0;
+}
+
 /* ---- bodies as text --------------------------------------------------------------------------- */
 
 /* Borrowed; NULL with an exception. */
@@ -166,7 +176,7 @@ static int frame_row(exchange_rows_object *self, const whole_exchange *of, const
     Py_ssize_t size = 0;
     int version = is_response ? of->response_version : of->version;
     int failed = cells_number(at++, of->on->id) ||
-                 sized_literal(at++, DIRECTIONS[is_response], &size) ||
+                 cells_sized_literal(at++, DIRECTIONS[is_response], &size) ||
                  cells_number(at++, from->offset) || cells_number(at++, from->size) ||
                  cells_number(at++, from->missing) || cells_number(at++, from->first_ns) ||
                  cells_number(at++, from->last_ns) || cells_number(at++, from->capture) ||
@@ -181,19 +191,19 @@ static int body_row(exchange_rows_object *self, const whole_exchange *of, const 
     cells *at = self->bodies->columns;
     Py_ssize_t size = 0;
     int failed = cells_number(at++, of->on->id) ||
-                 sized_literal(at++, DIRECTIONS[is_response], &size) ||
+                 cells_sized_literal(at++, DIRECTIONS[is_response], &size) ||
                  cells_number(at++, from->offset) || cells_number(at++, of->key) ||
-                 sized_text(at++, side->by->message, &size) ||
+                 cells_sized_text(at++, side->by->message, &size) ||
                  cells_number(at++, is_response ? of->response_version : of->version) ||
-                 cells_number(at++, of->id) || sized_text(at++, side->header, &size) ||
-                 sized_text(at++, side->body, &size) || sized_text(at++, side->problem, &size);
+                 cells_number(at++, of->id) || cells_sized_text(at++, side->header, &size) ||
+                 cells_sized_text(at++, side->body, &size) || cells_sized_text(at++, side->problem, &size);
     return finish(self, self->bodies, "bodies", size, failed);
 }
 
 static int attribute(cells *to, PyObject *of, PyObject *name, Py_ssize_t *size) {
     if (of == Py_None) return cells_null(to);
     PyObject *value = PyObject_GetAttr(of, name);
-    int failed = value == NULL || sized_text(to, value, size);
+    int failed = value == NULL || cells_sized_text(to, value, size);
     Py_XDECREF(value);
     return failed ? -1 : 0;
 }
@@ -219,7 +229,7 @@ static int problems(cells *to, const printed *request, const printed *response, 
     else
         text = PyUnicode_FromFormat("request: %U; response: %U", request->problem,
                                     response->problem);
-    int failed = text == NULL || sized_text(to, text, size);
+    int failed = text == NULL || cells_sized_text(to, text, size);
     Py_XDECREF(text);
     return failed ? -1 : 0;
 }
@@ -239,11 +249,11 @@ static int request_row(exchange_rows_object *self, const whole_exchange *of,
                  cells_known(at++, end, there) ||
                  cells_known(at++, known ? end - asked->first_ns : 0, known) ||
                  cells_known(at++, of->key, of->key >= 0) ||
-                 sized_text(at++, by == NULL ? NULL : by->api, &size) ||
+                 cells_sized_text(at++, by == NULL ? NULL : by->api, &size) ||
                  cells_known(at++, of->version, of->version >= 0) ||
                  cells_known(at++, of->response_version, there) ||
-                 sized_text(at++, self->dialect, &size) || cells_number(at++, of->id) ||
-                 sized_text(at++, of->client_id, &size) ||
+                 cells_sized_text(at++, self->dialect, &size) || cells_number(at++, of->id) ||
+                 cells_sized_text(at++, of->client_id, &size) ||
                  attribute(at++, software, name_name, &size) ||
                  attribute(at++, software, version_name, &size) ||
                  attribute(at++, connection, client_name, &size) ||

@@ -1,6 +1,34 @@
 /* The connections of a `Reading`, by their flows of either direction: open addressing. */
 #include "wire.h"
 
+int is_busy(const reading_object *self) {
+    if (self->busy) PyErr_SetString(PyExc_RuntimeError, "this is read by somebody just now");
+    return self->busy;
+}
+
+void reverse(const uint8_t *flow, uint8_t *out) {
+    int size = (flow[KEY - 1] - 4) / 2;
+    memset(out, 0, KEY);
+    memcpy(out, flow + size, (size_t)size);
+    memcpy(out + size, flow, (size_t)size);
+    memcpy(out + 2 * size, flow + 2 * size + 2, 2);
+    memcpy(out + 2 * size + 2, flow + 2 * size, 2);
+    out[KEY - 1] = flow[KEY - 1];
+}
+
+void connection_free(connection *self) {
+    if (self == NULL) return;
+    stream_clear(&self->streams[0]);
+    stream_clear(&self->streams[1]);
+    PyMem_Free(self->client_raw);
+    Py_XDECREF(self->open);
+    Py_XDECREF(self->early);
+    Py_XDECREF(self->connection);
+    Py_XDECREF(self->software);
+    Py_XDECREF(self->client_id);
+    PyMem_Free(self);
+}
+
 static uint64_t hash(const reading_object *self, const uint8_t *flow) {
     uint64_t found = self->seed, word;
     for (int i = 0; i < KEY; i += 8) {

@@ -234,12 +234,12 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
     int failed =
         cells_number(at++, of->connection) || cells_text(at++, self->directions[of->direction]) ||
         cells_number(at++, of->offset) || cells_number(at++, of->from->of->last_ns) ||
-        cells_number(at++, of->from->key) || sized_text(at++, field->topic, &size) ||
-        sized_text(at++, field->id, &size) || cells_number(at++, field->partition) ||
+        cells_number(at++, of->from->key) || cells_sized_text(at++, field->topic, &size) ||
+        cells_sized_text(at++, field->id, &size) || cells_number(at++, field->partition) ||
         cells_number(at++, (int32_t)number) || cells_number(at++, base) ||
         cells_number(at++, last) || cells_number(at++, batch[MAGIC]) ||
-        sized_literal(at++, codecs[attributes & CODEC_MASK], &size) ||
-        sized_literal(at++, attributes & LOG_APPEND_TIME ? "append" : "create", &size) ||
+        cells_sized_literal(at++, codecs[attributes & CODEC_MASK], &size) ||
+        cells_sized_literal(at++, attributes & LOG_APPEND_TIME ? "append" : "create", &size) ||
         cells_number(at++, get64(batch + MAX_TIMESTAMP)) ||
         put_known(at++, (int32_t)get32(batch + EPOCH)) ||
         put_known(at++, get64(batch + PRODUCER_ID)) ||

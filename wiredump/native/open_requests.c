@@ -6,7 +6,7 @@
 #include <structmember.h>
 #include <time.h>
 
-open_requests *open_requests_new(void) {
+static open_requests *make_empty(void) {
     open_requests *self = PyObject_New(open_requests, &open_requests_type);
     if (self == NULL) return NULL;
     self->entries = NULL;
@@ -324,7 +324,7 @@ static PyObject *new_open_requests(PyTypeObject *type, PyObject *args, PyObject 
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "O", &make)) return NULL;
-    open_requests *self = open_requests_new();
+    open_requests *self = make_empty();
     if (self != NULL) self->make = Py_NewRef(make);
     return (PyObject *)self;
 }

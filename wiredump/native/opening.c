@@ -31,16 +31,6 @@ PyObject *open_with(PyObject *object, PyObject *args) {
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-void reverse(const uint8_t *flow, uint8_t *out) {
-    int size = (flow[KEY - 1] - 4) / 2;
-    memset(out, 0, KEY);
-    memcpy(out, flow + size, (size_t)size);
-    memcpy(out + size, flow, (size_t)size);
-    memcpy(out + 2 * size, flow + 2 * size + 2, 2);
-    memcpy(out + 2 * size + 2, flow + 2 * size, 2);
-    out[KEY - 1] = flow[KEY - 1];
-}
-
 static void begin(connection *on, int direction, uint32_t sequence) {
     on->opened.isn[direction] = sequence;
     on->streams[direction].next_sequence = sequence + 1;
@@ -61,7 +51,7 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
     if (memcmp(of->flow, back, KEY) == 0) return 0;
     PyObject *flow = PyBytes_FromStringAndSize((const char *)of->flow, of->flow[KEY - 1]);
     int known = flow == NULL ? -1 : PyDict_Contains(self->known, flow);
-    PyObject *made = NULL;
+    PyObject *made = NULL, *held_connection, *requests;
     if (known == 0)
         made = PyObject_CallFunction(self->opened, "OLiL", flow, (long long)from->time,
                                      (int)from->capture, (long long)from->place);
@@ -70,13 +60,18 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
         Py_XDECREF(made);
         return 0;
     }
-    connection *on = made == NULL ? NULL : PyMem_Calloc(1, sizeof(connection));
+    connection *on = NULL;
+    if (made != NULL && PyArg_ParseTuple(made, "OO!", &held_connection, &open_requests_type, &requests)) {
+        on = PyMem_Calloc(1, sizeof(connection));
+        if (on == NULL) PyErr_NoMemory();
+    }
     if (on == NULL) {
-        if (made != NULL) PyErr_NoMemory();
         Py_XDECREF(made);
         return -1;
     }
-    on->connection = made;
+    on->connection = Py_NewRef(held_connection);
+    on->open = (open_requests *)Py_NewRef(requests);
+    Py_DECREF(made);
     on->software = Py_NewRef(Py_None);
     on->id = (int64_t)from->capture << 48 | from->place;
     on->opened.stage = STAGE_SYN;
@@ -85,7 +80,7 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
     begin(on, CLIENT, of->sequence);
     on->opened.syn_ns = from->time;
     saw(on, from);
-    if ((on->open = open_requests_new()) == NULL || reading_put(self, on)) {
+    if (reading_put(self, on)) {
         connection_free(on);
         return -1;
     }
@@ -290,18 +285,4 @@ int opened_segment(reading_object *self, connection *on, int direction, const se
         on->opened.recognised = 1;
     }
     return GOES_ON;
-}
-
-/* Of one that was opened here: (flow from the client, connection, stage, sequence numbers of SYN and
-   SYN-ACK, whether it is known what it is, the directions whose FIN was seen as bits, who sent the
-   first, when it was closed, whether the handshake is over, when its SYN came). */
-PyObject *opened_state(const connection *on) {
-    if (!on->opened.stage) return Py_NewRef(Py_None);
-    const uint8_t *flow = on->flows[CLIENT];
-    return Py_BuildValue("(y#OiIIiiiLiL)", (const char *)flow, (Py_ssize_t)flow[KEY - 1],
-                         on->connection, (int)on->opened.stage, (unsigned int)on->opened.isn[CLIENT],
-                         (unsigned int)on->opened.isn[SERVER], (int)on->opened.recognised,
-                         (int)on->opened.ended, (int)on->opened.ended_by,
-                         (long long)on->opened.closed_at, (int)on->opened.shaken,
-                         (long long)on->opened.syn_ns);
 }

@@ -128,11 +128,6 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     return taken == TAKEN ? 1 : taken == LEFT ? A_FRAME : -1;
 }
 
-int is_busy(const reading_object *self) {
-    if (self->busy) PyErr_SetString(PyExc_RuntimeError, "this is read by somebody just now");
-    return self->busy;
-}
-
 /* run(packets) -> the number of a packet that is Python's; the flow whose next frame is, which has
    to be left before `run` goes on; None at their end. Call it again with the same packets to go
    on. */
@@ -169,51 +164,6 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     Py_RETURN_NONE;
 }
 
-/* ---- the times of exchanges, by the capture that their requests are of ------------------------- */
-
-static int32_t *place_of_span(reading_object *self, int32_t capture) {
-    size_t mask = 2 * (size_t)self->span_room - 1;
-    size_t at = (size_t)((uint32_t)capture * UINT32_C(0x9E3779B1) >> 7) & mask;
-    for (; self->span_places[at]; at = (at + 1) & mask) {
-        STEPS(1);
-        if (self->spans[self->span_places[at] - 1].capture == capture) break;
-    }
-    return &self->span_places[at];
-}
-
-static int grow_spans(reading_object *self) {
-    Py_ssize_t room = self->span_room ? self->span_room * 2 : 2;
-    int32_t *places = PyMem_Calloc(2 * (size_t)room, sizeof(*places));
-    struct span *grown = PyMem_Realloc(self->spans, (size_t)room * sizeof(*grown));
-    if (grown != NULL) self->spans = grown;
-    if (grown == NULL || places == NULL) {
-        PyMem_Free(places);
-        PyErr_NoMemory();
-        return -1;
-    }
-    PyMem_Free(self->span_places);
-    self->span_places = places;
-    self->span_room = room;
-    for (Py_ssize_t i = 0; i < self->span_count; i++)
-        *place_of_span(self, self->spans[i].capture) = (int32_t)i + 1;
-    return 0;
-}
-
-int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last) {
-    if (self->span_count == self->span_room && grow_spans(self)) return -1;
-    int32_t *place = place_of_span(self, capture);
-    if (!*place) {
-        struct span made = {capture, first, last};
-        self->spans[self->span_count++] = made;
-        *place = (int32_t)self->span_count;
-        return 0;
-    }
-    struct span *each = &self->spans[*place - 1];
-    if (first < each->first_ns) each->first_ns = first;
-    if (last > each->last_ns) each->last_ns = last;
-    return 0;
-}
-
 /* ---- what it came to ------------------------------------------------------------------------- */
 
 /* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown apis, of these
@@ -222,14 +172,7 @@ int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last
 static PyObject *counts(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
-    PyObject *spans = PyList_New(self->span_count);
-    for (Py_ssize_t i = 0; spans != NULL && i < self->span_count; i++) {
-        const struct span *each = &self->spans[i];
-        PyObject *made = Py_BuildValue("(iLL)", (int)each->capture, (long long)each->first_ns,
-                                       (long long)each->last_ns);
-        if (made == NULL) Py_CLEAR(spans);
-        else PyList_SET_ITEM(spans, i, made);
-    }
+    PyObject *spans = listed_spans(self);
     if (spans == NULL) return NULL;
     PyObject *made = Py_BuildValue(
         "(LLLLLLLN)", (long long)self->packet_count, (long long)self->payload,
@@ -237,7 +180,7 @@ static PyObject *counts(PyObject *object, PyObject *unused) {
         (long long)self->request_count, (long long)self->closed_bytes, spans);
     if (made == NULL) return NULL;
     self->packet_count = self->payload = self->frame_bytes = self->closed_bytes = 0;
-    while (self->span_count) *place_of_span(self, self->spans[--self->span_count].capture) = 0;
+    clear_spans(self);
     self->unknown_bytes = self->behind_gaps = self->request_count = 0;
     return made;
 }
@@ -264,23 +207,13 @@ static int note_versions(reading_object *self, PyObject *flexible) {
     return 0;
 }
 
-int note_keys(uint8_t *noted, PyObject *keys) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
-        long key = PyLong_AsLong(PyTuple_GET_ITEM(keys, i));
-        if (key == -1 && PyErr_Occurred()) return -1;
-        uint16_t bit = (uint16_t)key;
-        noted[bit >> 3] |= (uint8_t)(1 << (bit & 7));
-    }
-    return 0;
-}
-
-/* Reading(Frame, Exchange, Place, dialect, rows, limits, flexible, left, seed, share): rows are the
+/* Reading(Frame, Exchange, Place, STATES, dialect, rows, limits, flexible, left, seed, share): rows are the
    ExchangeRows that make rows of exchanges, or None; limits are the largest frame, the cost of
    recent bytes, and requests and bytes that may wait; flexible the versions of Produce that are,
    left the api keys whose requests are Python's; share its number, how many there are, and whether
    connections are divided. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *frame_type, *exchange_type, *place_type, *dialect, *rows, *flexible, *left;
+    PyObject *frame_type, *exchange_type, *place_type, *states, *dialect, *rows, *flexible, *left;
     long long max_size, recent, most, most_bytes, seed;
     unsigned int share, share_of;
     int divided;
@@ -288,8 +221,8 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
         PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "OOOOO(LLLL)O!O!L(IIp)", &frame_type, &exchange_type, &place_type,
-                          &dialect, &rows, &max_size, &recent, &most, &most_bytes,
+    if (!PyArg_ParseTuple(args, "OOOO!OO(LLLL)O!O!L(IIp)", &frame_type, &exchange_type,
+                          &place_type, &PyTuple_Type, &states, &dialect, &rows, &max_size, &recent, &most, &most_bytes,
                           &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share,
                           &share_of, &divided))
         return NULL;
@@ -305,11 +238,16 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
         PyErr_SetString(PyExc_TypeError, "rows are ExchangeRows or None");
         return NULL;
     }
+    if (PyTuple_GET_SIZE(states) != STATES) {
+        PyErr_Format(PyExc_ValueError, "expected %d types of states", (int)STATES);
+        return NULL;
+    }
     reading_object *self = (reading_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->frame_type = Py_NewRef(frame_type);
     self->exchange_type = Py_NewRef(exchange_type);
     self->place_type = Py_NewRef(place_type);
+    for (int i = 0; i < STATES; i++) self->states[i] = Py_NewRef(PyTuple_GET_ITEM(states, i));
     self->dialect = Py_NewRef(dialect);
     self->rows = rows == Py_None ? NULL : (exchange_rows_object *)Py_NewRef(rows);
     self->max_size = max_size;
@@ -363,6 +301,7 @@ static void dealloc(PyObject *object) {
     Py_XDECREF(self->frame_type);
     Py_XDECREF(self->exchange_type);
     Py_XDECREF(self->place_type);
+    for (int i = 0; i < STATES; i++) Py_XDECREF(self->states[i]);
     Py_XDECREF(self->dialect);
     Py_XDECREF(self->packets);
     Py_XDECREF(self->items);
@@ -373,7 +312,7 @@ static void dealloc(PyObject *object) {
 
 static PyMethodDef methods[] = {
     {"run", run, METH_O, NULL},
-    {"enter", connection_enter, METH_VARARGS, NULL}, {"leave", connection_leave, METH_O, NULL},
+    {"restore", connection_restore, METH_O, NULL}, {"dump", connection_dump, METH_O, NULL},
     {"flows", connection_flows, METH_O, NULL},       {"counts", counts, METH_NOARGS, NULL},
     {"items", items, METH_NOARGS, NULL},  {"open_with", open_with, METH_VARARGS, NULL},
     {"end", end_clean, METH_NOARGS, NULL}, {0}};

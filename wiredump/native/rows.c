@@ -227,6 +227,21 @@ static int put_list(cells *self, PyObject *value) {
     return 0;
 }
 
+int cells_known(cells *self, int64_t value, int is_known) {
+    return is_known ? cells_number(self, value) : cells_null(self);
+}
+
+int cells_sized_text(cells *self, PyObject *text, Py_ssize_t *size) {
+    if (text != NULL && PyUnicode_Check(text)) *size += PyUnicode_GET_LENGTH(text);
+    return cells_text(self, text);
+}
+
+int cells_sized_literal(cells *self, const char *text, Py_ssize_t *size) {
+    Py_ssize_t length = (Py_ssize_t)strlen(text);
+    *size += length;
+    return cells_bytes(self, text, length);
+}
+
 int cells_value(cells *self, PyObject *value) {
     if (value == Py_None) return cells_null(self);
     int truth;

@@ -4,16 +4,6 @@
 
 enum { TCP = 6, TCP_HEADER = 20 };
 
-/* The EtherType behind VLAN tags; 0 where that takes more than a look. */
-unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at) {
-    while (kind == 0x8100 || kind == 0x88A8 || kind == 0x9100 || kind == 0x9200) {
-        if (size < *at + 4) return 0;
-        kind = get16(data + *at + 2);
-        *at += 4;
-    }
-    return kind;
-}
-
 static unsigned locate(const uint8_t *data, uint32_t size, int32_t link, uint32_t *at) {
     uint32_t family, swapped;
     switch (link) {

@@ -196,9 +196,10 @@ PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, i
     return made;
 }
 
-/* ---- to Python and back --------------------------------------------------------------------- */
+/* ---- for the state of a connection ------------------------------------------------------------ */
 
-static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
+/* [(start, bytes)]: the newest bytes; NULL with an exception. */
+PyObject *stream_recent(const stream *self, const uint8_t *chunk) {
     PyObject *list = PyList_New((Py_ssize_t)self->piece_count);
     STEPS(self->piece_count);
     for (unsigned i = 0; list != NULL && i < self->piece_count; i++) {
@@ -214,29 +215,10 @@ static PyObject *pieces_state(const stream *self, const uint8_t *chunk) {
     return list;
 }
 
-/* (next, next_sequence, base, the bytes from there on, marks, pieces) */
-PyObject *stream_state(const stream *self, const uint8_t *chunk) {
-    PyObject *held = stream_bytes(self, chunk, self->base, self->next - self->base);
-    PyObject *pieces = held ? pieces_state(self, chunk) : NULL;
-    if (pieces == NULL) {
-        Py_XDECREF(held);
-        return NULL;
-    }
-    Py_ssize_t size = (self->mark_end - self->mark_first) * (Py_ssize_t)sizeof(mark);
-    STEPS(self->mark_end - self->mark_first);
-    return Py_BuildValue("(LILNy#N)", (long long)self->next, (unsigned int)self->next_sequence,
-                         (long long)self->base, held,
-                         size ? (const char *)(self->marks + self->mark_first) : "", size, pieces);
-}
-
-/* (next, next_sequence, tally), between two frames */
-int stream_enter(stream *self, PyObject *state) {
-    long long next;
-    unsigned int sequence;
-    PyObject *tally;
-    if (!PyArg_ParseTuple(state, "LIO", &next, &sequence, &tally)) return -1;
-    self->tally = Py_NewRef(tally);
-    self->next_sequence = sequence;
-    self->next = self->base = self->kept_start = self->kept_end = next;
-    return trips_enter(self);
+/* The packets that brought the current frame, packed as `mark`. */
+PyObject *stream_marks(const stream *self) {
+    Py_ssize_t count = self->mark_end - self->mark_first;
+    STEPS(count);
+    return PyBytes_FromStringAndSize(count ? (const char *)(self->marks + self->mark_first) : "",
+                                     count * (Py_ssize_t)sizeof(mark));
 }

@@ -6,6 +6,16 @@ enum { ETHERNET = 0x6558, MPLS = 0x8847, MPLS_UPSTREAM = 0x8848, PPP = 0x880B, P
 enum { ERSPAN = 0x88BE, ERSPAN_3 = 0x22EB, ARP = 0x0806, UDP = 17, MOST_LABELS = 16 };
 enum { CHECKSUM = 0x8000, ROUTING = 0x4000, KEYED = 0x2000, SEQUENCE = 0x1000, ACKNOWLEDGED = 0x80 };
 
+/* The EtherType behind VLAN tags; 0 where that takes more than a look. */
+unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at) {
+    while (kind == 0x8100 || kind == 0x88A8 || kind == 0x9100 || kind == 0x9200) {
+        if (size < *at + 4) return 0;
+        kind = get16(data + *at + 2);
+        *at += 4;
+    }
+    return kind;
+}
+
 static int is_frame(const uint8_t *data, uint32_t size, uint32_t at) {
     if (size < 18 || at > size - 18) return 0;
     uint32_t next = at + 14;

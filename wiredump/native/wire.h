@@ -75,7 +75,6 @@ typedef struct {
 } segment;
 
 int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not a usual one */
-unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at);
 
 /* tunnels.c: a header of this EtherType begins at `at`, its packet ends at `size` */
 enum { IPV4 = 0x0800, IPV6 = 0x86DD, MOST_STEPS = 16 };
@@ -86,6 +85,7 @@ typedef struct {
 } layer;
 
 int past_layer(const uint8_t *data, layer *self); /* 0: not a usual one */
+unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at);
 
 /* ---- runs.c: which packets there are between two ends; read_run.c: and back ------------------- */
 
@@ -184,8 +184,8 @@ void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64
                    uint8_t *out);
 const mark *stream_first_mark(const stream *self, int64_t from);
 PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, int64_t size);
-PyObject *stream_state(const stream *self, const uint8_t *chunk);
-int stream_enter(stream *self, PyObject *state);
+PyObject *stream_recent(const stream *self, const uint8_t *chunk);
+PyObject *stream_marks(const stream *self);
 
 /* ---- connections and their frames ----------------------------------------------------------- */
 
@@ -223,7 +223,6 @@ typedef struct {
 } open_requests;
 
 extern PyTypeObject open_requests_type;
-open_requests *open_requests_new(void);
 int open_requests_push(open_requests *self, const open_request *entry, int32_t id);
 Py_ssize_t open_requests_find(const open_requests *self, int32_t id);
 void open_requests_remove(open_requests *self, Py_ssize_t index);
@@ -259,8 +258,6 @@ typedef struct {
 } connection;
 
 enum { STAGE_ENTERED, STAGE_SYN, STAGE_OPEN, STAGE_CLOSED }; /* passed by Python; SYN, SYN-ACK, both FINs seen */
-
-void connection_free(connection *self);
 
 static inline int has_key(const uint8_t *keys, int key) {
     uint16_t bit = (uint16_t)key;
@@ -306,21 +303,11 @@ int cells_value(cells *self, PyObject *value);
    enough rows for a row group, 0, or -1. */
 int held_end(held_object *self, Py_ssize_t size, int failed);
 
-static inline int cells_known(cells *self, int64_t value, int known) {
-    return known ? cells_number(self, value) : cells_null(self);
-}
-
-/* The same with the length of a text added to `size`. */
-static inline int sized_text(cells *self, PyObject *text, Py_ssize_t *size) {
-    if (text != NULL && PyUnicode_Check(text)) *size += PyUnicode_GET_LENGTH(text);
-    return cells_text(self, text);
-}
-
-static inline int sized_literal(cells *self, const char *text, Py_ssize_t *size) {
-    Py_ssize_t length = (Py_ssize_t)strlen(text);
-    *size += length;
-    return cells_bytes(self, text, length);
-}
+/* null unless the value `is_known` */
+int cells_known(cells *self, int64_t value, int is_known);
+/* These add the length of the text to `size`. */
+int cells_sized_text(cells *self, PyObject *text, Py_ssize_t *size);
+int cells_sized_literal(cells *self, const char *text, Py_ssize_t *size);
 
 /* ---- gathering.c: the batches of a frame ------------------------------------------------------ */
 
@@ -356,16 +343,25 @@ extern PyTypeObject exchange_rows_type;
 enum kind { AN_ITEM, ROWS, ROWS_OF_BYTES };
 enum kind exchange_kind(const exchange_rows_object *self, int key);
 
+int note_keys(uint8_t *noted, PyObject *keys); /* a tuple, for `has_key` */
+
 /* Whether no other table than `frames` is made of exchanges. */
 int only_frames(const exchange_rows_object *self);
 
 /* 1 where its rows are made, 0 where the exchange is wanted instead, -1. */
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of);
 
+/* The types that a state consists of, in the order of `connection_state.STATES`. */
+enum {
+    CONNECTION_STATE, TCP_STATE, STREAM_STATE, OPENING, CONVERSATION_STATE, FRAME_STATE,
+    PAIRING_STATE, STATES
+};
+
 typedef struct {
     PyObject_HEAD
     /* what it was made with */
     PyObject *frame_type, *exchange_type, *place_type, *dialect;
+    PyObject *states[STATES]; /* the types of connection_state.py */
     exchange_rows_object *rows; /* NULL: every exchange becomes an object */
     int64_t max_size, recent_limit, most_open, most_open_bytes;
     uint8_t flexible[128];  /* versions of Produce */
@@ -402,22 +398,25 @@ typedef struct {
 
 extern PyTypeObject reading_type;
 
-int note_keys(uint8_t *noted, PyObject *keys); /* reading.c: a tuple, for `has_key` */
-
 enum { WINDOW = 1 << 30 };
 
-/* flows.c: which connections are here */
+/* flows.c: the connections that are here, by their flows */
+void reverse(const uint8_t *flow, uint8_t *out);
+void connection_free(connection *self);
+int is_busy(const reading_object *self); /* with an exception if `run` is under way */
 struct slot *reading_find(const reading_object *self, const uint8_t *flow);
 int reading_put(reading_object *self, connection *on);   /* it is from now on */
 void reading_drop(reading_object *self, connection *on); /* and no longer */
 
-/* handover.c */
-PyObject *connection_enter(PyObject *object, PyObject *args);
-PyObject *connection_leave(PyObject *object, PyObject *flow);
-PyObject *connection_flows(PyObject *object, PyObject *over);
+/* connection_state.c */
+PyObject *connection_restore(PyObject *object, PyObject *state);
+PyObject *connection_dump(PyObject *object, PyObject *flow);
+PyObject *connection_flows(PyObject *object, PyObject *with_closed);
 
-int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last); /* reading.c */
-int is_busy(const reading_object *self); /* with an exception, where `run` is under way */
+/* capture_times.c */
+int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last);
+PyObject *listed_spans(const reading_object *self);
+void clear_spans(reading_object *self);
 
 enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
 
@@ -439,8 +438,6 @@ enum { GOES_ON = 2 };
 int open_connection(reading_object *self, const segment *of, const packet *from);
 int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk);
-void reverse(const uint8_t *flow, uint8_t *out);
-PyObject *opened_state(const connection *on);
 PyObject *open_with(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
 enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);

@@ -31,6 +31,7 @@ from wiredump.readers.model import (
 )
 from wiredump.readers.round_trips import acknowledge, resend, restart, send
 from wiredump.readers.tally import EndTally
+from wiredump.readers.tcp_state import StreamState
 
 __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
@@ -124,10 +125,18 @@ class Stream:
         self.next = start + size
         self.next_sequence = (self.next_sequence + size) & _MASK
 
-    def advance_to(self, end: int) -> None:
-        """Skip bytes that were returned by others."""
-        self.next_sequence = (self.next_sequence + end - self.next) & _MASK
-        self.next = end
+    def dump(self) -> StreamState:
+        """Return the state of a ``plain`` stream, without the bytes that it keeps."""
+        return StreamState(self.next, self.next_sequence, self.tally, [])
+
+    def restore(self, state: StreamState) -> None:
+        """Continue behind bytes that were read elsewhere."""
+        before = self.next
+        self.next, self.next_sequence, _, recent = state
+        if self.next > before and not (recent and recent[0][0] == before):
+            self.forget()  # there is a hole between these bytes and the newest ones
+        for start, data in recent:
+            self._recent.add(self.recent, start, data)
 
     def acknowledge(self, sequence: int, now: int) -> None:
         """Note that the receiver has everything before ``sequence``."""

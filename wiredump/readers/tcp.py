@@ -8,7 +8,8 @@ packets; this module decides what follows from it. ``stream`` handles the bytes 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from wiredump.readers.account import Account
 from wiredump.readers.flows import endpoints_of, port_of, reverse
@@ -27,6 +28,7 @@ from wiredump.readers.model import (
 from wiredump.readers.round_trips import ACKNOWLEDGED, acknowledge, send
 from wiredump.readers.stream import SEQUENCES, Stream, distance
 from wiredump.readers.tally import Tally
+from wiredump.readers.tcp_state import Opening, TcpState
 
 __all__ = ["STALE_NS", "Limits", "TcpReassembler"]
 
@@ -367,7 +369,7 @@ class TcpReassembler:
             from_client = flow > reverse(flow)
         client_flow = flow if from_client else reverse(flow)
         connection = _Connection(self.take_number(), client_flow, start, Tally())
-        self.know(connection)
+        self._know(connection)
         connection.saw(segment)
         endpoints = endpoints_of(connection.flow)
         self._ledger.events.append(
@@ -390,7 +392,60 @@ class TcpReassembler:
         """Count the streams of connections that others have read to their end."""
         self._closed_bytes += size
 
-    def know(self, connection: _Connection) -> None:
+    @property
+    def flows(self) -> Mapping[bytes, Any]:
+        """The flows of all known connections, in either direction."""
+        return self._flows
+
+    def dump(self, flow: bytes) -> TcpState | None:
+        """Return the state of a connection that others may continue; None if anything about it is
+        unusual. Until ``restore``, its segments must not be fed."""
+        connection, stream, other = self._flows[flow]
+        if connection.closed or not (stream.plain and other.plain) or flow == reverse(flow):
+            return None
+        client, server = connection.streams
+        if connection.syn_ns is not None and server.isn is not None:
+            return None  # the client's next segment ends the handshake, which is timed here
+        return TcpState(
+            connection.flow, connection.timestamp_ns, connection.capture, connection.offset,
+            client.dump(), server.dump(), None,
+        )  # fmt: skip
+
+    def restore(self, number: int, tally: Tally, state: TcpState) -> None:
+        """Continue a connection that was read elsewhere, perhaps from its beginning."""
+        opening = state.opening
+        if opening is not None:
+            self._know(_Connection(number, state.flow, "syn", tally))
+        connection = self._connections[number]
+        connection.timestamp_ns = state.timestamp_ns
+        connection.capture, connection.offset = state.capture, state.offset
+        if opening is not None:
+            self._restore_opening(connection, opening, state)
+            return
+        for stream, each in zip(connection.streams, (state.client, state.server), strict=True):
+            stream.restore(each)
+
+    def _restore_opening(self, connection: _Connection, opening: Opening, state: TcpState) -> None:
+        connection.syn_ns = opening.syn_ns
+        isns = opening.client_isn, opening.server_isn
+        for stream, isn, each in zip(
+            connection.streams, isns, (state.client, state.server), strict=True
+        ):
+            if isn is None:
+                continue
+            stream.isn = isn
+            stream.begin(isn + 1)
+            stream.restore(each)
+            if opening.ended >> stream.direction & 1:
+                stream.end, stream.plain = stream.next, False
+        if opening.ended:
+            connection.ends(opening.ended_by, "fin")
+        if opening.closed_ns is not None:
+            connection.closed, connection.closed_at = True, opening.closed_ns
+            for stream in connection.streams:
+                stream.end_here()
+
+    def _know(self, connection: _Connection) -> None:
         """Add a connection."""
         tally = connection.tally
         client = Stream(connection.number, FROM_CLIENT, self._ledger, tally.client)

@@ -225,6 +225,10 @@ class CaptureItems:
         self._open[connection.number] = talk
         return talk
 
+    def conversation(self, number: int) -> Conversation | TlsTalk:
+        """Return the conversation of an open connection."""
+        return self._open[number]
+
     @property
     def keyed(self) -> bool:
         """Whether connections that open now are read through TLS."""

@@ -1,39 +1,32 @@
-"""Connections that the extension reads: where they open and close, and how each passes from Python
-to the extension and back.
+"""Connections that the extension reads: they open and close there, and pass from Python to the
+extension and back as a ``ConnectionState``.
 
 A connection belongs to one of the two at a time. The extension has it while nothing about it is
 unusual: both directions are in order and in step, without SASL tokens, and nothing waits for lost
-bytes. Python passes it when both directions are between two frames, which takes no more than the
-positions of both: requests without a response (``OpenRequests``) and round trips are objects that
-both use. At anything unusual, the extension returns the positions, the current frames and the
-newest bytes. A connection that opens in the extension has a ``Connection`` and a number from the
-beginning; the other objects of Python are made when Python has to read it.
-
-This module depends on the internals of ``readers.tcp``, ``readers.stream``, ``frames`` and
-``pairing``, so that those need not know about it.
+bytes. Python passes it when both directions are between two frames; the extension returns it at
+anything unusual. A connection that opens in the extension has a ``Connection`` and a number from
+the beginning; Python creates its other objects when it has to read the connection.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import cache, lru_cache
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware
+from wiredump.connection_state import ConnectionState
 from wiredump.conversation import Conversation
 from wiredump.dialects import certain
 from wiredump.frame_boundaries import VERSIONS_TO_COME, every_request
-from wiredump.frames import FrameCutter, _Mark
 from wiredump.model import Connection, Place
+from wiredump.open_requests import OpenRequests, open_requests
 from wiredump.pairing import decodes, software_of
-from wiredump.readers import FROM_CLIENT, FROM_SERVER
-from wiredump.readers.flows import endpoints_of, reverse
-from wiredump.readers.stream import Stream
+from wiredump.readers import FROM_CLIENT
+from wiredump.readers.flows import endpoints_of
 from wiredump.readers.tally import Tally
-from wiredump.readers.tcp import TcpReassembler, _Connection
+from wiredump.readers.tcp import TcpReassembler
 from wiredump.sources.captures import CaptureItems
 
 if TYPE_CHECKING:
@@ -42,10 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["NativeConnections"]
 
 _MOST_KEYS: Final = 1 << 10
-_SYN: Final = 1
-_CLOSED: Final = 3
-"""Stages of a connection that opened in the extension."""
-_marks: Final = Struct("=qqqqiI")
 
 
 class NativeConnections:
@@ -66,7 +55,7 @@ class NativeConnections:
         self._counted = counted
         self._has = has
         reading.open_with(
-            self._opened, self._closed, self._software, self._decodes, tcp._flows, _versions(),
+            self._opened, self._closed, self._software, self._decodes, tcp.flows, _versions(),
             items.readable.table(),
         )  # fmt: skip
 
@@ -76,9 +65,11 @@ class NativeConnections:
 
     # -- connections of the extension ---------------------------------------------------------
 
-    def _opened(self, flow: bytes, time: int, capture: int, packet: int) -> Connection | None:
-        """Open a connection at the SYN of an unknown flow. Returns None if Python has to read
-        it."""
+    def _opened(
+        self, flow: bytes, time: int, capture: int, packet: int
+    ) -> tuple[Connection, OpenRequests] | None:
+        """Open a connection at the SYN of an unknown flow. Returns it and its requests; None if
+        Python has to read it."""
         items = self._items
         if items.keyed or not (self._has is None or self._has(flow)):
             return None
@@ -89,7 +80,7 @@ class NativeConnections:
             tally=Tally(),
         )  # fmt: skip
         items.connections[number] = connection
-        return connection
+        return connection, open_requests(connection, self._codec.name)
 
     def _closed(
         self, connection: Connection, time: int | None, ended_by: int | None, client_id: str | None,
@@ -118,104 +109,43 @@ class NativeConnections:
         """Whether the first request decodes, if it has no client id."""
         return _decodes(self._decoding, raw[:8] + bytes(4) + raw[12:])
 
-    # -- from Python to the extension ---------------------------------------------------------
+    # -- from one to the other ----------------------------------------------------------------
 
     def to_native(self, flow: bytes) -> None:
         """Pass a connection to the extension unless something about it is unusual."""
-        connection, stream, other = self._tcp._flows[flow]
-        if connection.closed or not (stream.plain and other.plain) or flow == reverse(flow):
+        tcp = self._tcp.dump(flow)
+        if tcp is None:
             return
-        talk = self._items._open[connection.number]
-        if not isinstance(talk, Conversation) or not _is_usual(talk):
+        number, _ = self._tcp.stream_of(flow)
+        talk = self._items.conversation(number)
+        if type(talk) is not Conversation:
             return  # TLS is always read in Python
-        client, server = connection.streams
-        if connection.syn_ns is not None and server.isn is not None:
-            return  # Python times the handshake, which the client's next segment ends
-        forward, back = _cutters(talk)
-        if forward._base != client.next or back._base != server.next:
-            return  # within a frame
-        self._reading.enter(
-            connection.flow, talk.connection.id, talk.connection,
-            int(talk.flipped), talk.connection.software,
-            (client.next, client.next_sequence, client.tally),
-            (server.next, server.next_sequence, server.tally),
-            (connection.timestamp_ns, connection.capture, connection.offset),
-            talk._pairing._open, talk._pairing._early,
-        )  # fmt: skip
-
-    # -- and back -----------------------------------------------------------------------------
+        conversation = talk.dump()
+        if conversation is not None:
+            self._reading.restore(ConnectionState(talk.connection, tcp, conversation))
 
     def to_python(self, flow: bytes) -> None:
         """Return a connection to Python if the extension has it."""
-        state = self._reading.leave(flow)
+        state = self._reading.dump(flow)
         if state is None:
             return
-        client_state, server_state, at, client_id, newest, answered, requests, counts, opened = (
-            state
-        )
-        ends = client_state[0], server_state[0]
-        if opened is not None and not self._adopt(opened, ends, at, requests):
+        connection, tcp, conversation, counts = state
+        assert connection.tally is not None
+        self._tcp.restore(connection.number, connection.tally, tcp)
+        if tcp.opening is not None and tcp.opening.closed_ns is None:
+            self._items.converse(connection)
+        if conversation is None:
             return
-        connection = self._tcp._flows[flow][0]
-        client, server = connection.streams
-        talk = self._items._open[connection.number]
+        talk = self._items.conversation(connection.number)
         assert isinstance(talk, Conversation)
-        connection.timestamp_ns, connection.capture, connection.offset = at
-        for stream, cutter, each in zip(
-            (client, server), _cutters(talk), (client_state, server_state), strict=True
-        ):
-            _restore_stream(stream, cutter, each)
-        if client_id is not None:
-            talk.connection.client_id = client_id
-        if newest is not None:
-            talk.connection.protocol = "kafka"
-            talk._pairing._newest = newest
-            talk._pairing.is_confirmed = True
-        if answered is not None:
-            talk._pairing._answered = answered
-        talk._framed |= newest is not None or answered is not None
+        talk.restore(conversation)
         if self._counted is not None:
-            self._counted(talk.connection.id, *counts)
+            self._counted(connection.id, *counts)
 
-    def all_to_python(self, *, over: bool = True) -> None:
-        """Return every connection to Python; with ``over`` also those that have ended."""
-        for flow in self._reading.flows(over):
+    def all_to_python(self, *, closed: bool = True) -> None:
+        """Return every connection to Python; with ``closed`` also those that have ended."""
+        for flow in self._reading.flows(closed):
             self.to_python(flow)
-
-    def _adopt(
-        self, opened: tuple[Any, ...], ends: tuple[int, int], at: tuple[int, int, int],
-        requests: Any,
-    ) -> bool:  # fmt: skip
-        """Make Python's objects for a connection that opened in the extension. ``opened`` is the
-        state of native/opening.c, ``ends`` has the positions of the streams, ``at`` the newest
-        packet. Returns whether there are frames to restore, too."""
-        flow, connection, stage, *isns, recognised, ended, by, closed_at, shaken, syn_ns = opened
-        made = _Connection(connection.number, flow, "syn", connection.tally)
-        made.syn_ns = None if shaken else syn_ns
-        self._tcp.know(made)
-        made.timestamp_ns, made.capture, made.offset = at
-        for stream, isn, end in zip(made.streams, isns, ends, strict=True):
-            if stream.direction == FROM_SERVER and stage == _SYN:
-                continue
-            stream.isn = isn
-            stream.begin(isn + 1)
-            stream.advance_to(end)
-            if ended >> stream.direction & 1:
-                stream.end, stream.plain = end, False
-        if ended:
-            made.ends(by, "fin")
-        if stage == _CLOSED:
-            made.closed, made.closed_at = True, closed_at
-            for stream in made.streams:
-                stream.end_here()
-            return False
-        talk = self._items.converse(connection)
-        if not recognised:
-            return False
-        talk._decide("kafka")
-        requests.make = talk._pairing._open.make  # type: ignore[attr-defined]
-        talk._pairing._open = requests
-        return True
 
 
 @cache
@@ -235,37 +165,3 @@ def _software(codec: Dialect, raw: bytes) -> ClientSoftware | None:
 @lru_cache(maxsize=256)
 def _decodes(codec: Dialect, raw: bytes) -> bool | None:
     return decodes(codec.decode_request, raw)
-
-
-def _is_usual(talk: Conversation) -> bool:
-    """Whether it is Kafka, in step, and in no rare state."""
-    if type(talk) is not Conversation or talk._undecided is not None or not talk._cutters:
-        return False
-    if talk._pairing._bare or talk._pairing._tokens:
-        return False
-    if talk._pairing.is_doubtful or not talk._pairing.is_confirmed:
-        return False
-    return all(
-        cutter._in_step and cutter._cut is None and cutter._passing is None
-        for cutter in talk._cutters.values()
-    )
-
-
-def _cutters(talk: Conversation) -> tuple[FrameCutter, FrameCutter]:
-    """Return the cutters of the two directions, that of the readers' client first."""
-    request, response = talk._cutters["request"], talk._cutters["response"]
-    return (response, request) if talk.flipped else (request, response)
-
-
-def _restore_stream(stream: Stream, cutter: FrameCutter, state: tuple[Any, ...]) -> None:
-    before = stream.next
-    stream.next, stream.next_sequence, cutter._base, held, marks, newest = state
-    if stream.next > before and not (newest and newest[0][0] == before):
-        stream.forget()  # there is a hole between these bytes and the newest ones
-    for start, data in newest:
-        stream._recent.add(stream.recent, start, data)
-    cutter._held[:] = held
-    cutter._marks = deque(
-        _Mark(end, time, Place(capture, packet))
-        for _, end, time, packet, capture, _ in _marks.iter_unpack(marks)
-    )

@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE
+from wiredump.connection_state import STATES
 from wiredump.conversation import Conversation
 from wiredump.dialects import certain
 from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
 from wiredump.native import quick
-from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, _shared_keys
+from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, shared_keys
 from wiredump.readers import (
     FROM_CLIENT,
     Account,
@@ -120,7 +121,7 @@ class QuickSegments:
         self._much = limits.alone_total_bytes // 4
         self._unweighed = 0
         self._reading = module.Reading(
-            Frame, Exchange, Place, name, None if sink is None else sink.rows,
+            Frame, Exchange, Place, STATES, name, None if sink is None else sink.rows,
             (DEFAULT_MAX_SIZE, recent, MOST_OPEN, MOST_OPEN_BYTES), _flexible_versions(),
             _left_keys(codec), int.from_bytes(os.urandom(8)) >> 2, tuple(self._share),
         )  # fmt: skip
@@ -147,7 +148,7 @@ class QuickSegments:
         yield from self._settled()
         if len(self._connections) > self._many and self._unweighed > self._much:
             self._unweighed = 0
-            self._connections.all_to_python(over=False)
+            self._connections.all_to_python(closed=False)
             for event in self._tcp.weigh(_packet(packets, len(packets) - 1)):
                 yield from self._items.feed(event)
         if sink is not None:
@@ -205,8 +206,8 @@ class QuickSegments:
     def _frames(self, flow: bytes) -> Iterator[Item]:
         """Read an unusual frame, and what is behind it in its segment."""
         self._connections.to_python(flow)
-        connection, stream, _ = self._tcp._flows[flow]
-        talk = self._items._open[connection.number]
+        number, stream = self._tcp.stream_of(flow)
+        talk = self._items.conversation(number)
         assert isinstance(talk, Conversation)
         for item in talk.resume(stream.direction == FROM_CLIENT):
             self._items.account.count(item, self._items.readable)
@@ -227,7 +228,7 @@ class QuickSegments:
         """End the packets, and bring what is still to be reported into ``tcp`` and ``items``."""
         self._reading.end()
         self._settled()
-        self._connections.all_to_python(over=False)
+        self._connections.all_to_python(closed=False)
 
 
 class QuickStreams:
@@ -290,7 +291,7 @@ def _packet(packets: Any, number: int) -> Packet:
 @cache
 def _left_keys(codec: Dialect) -> tuple[int, ...]:
     """Return the API keys whose requests Python has to read."""
-    return tuple(sorted(_shared_keys(codec) | {_SASL_HANDSHAKE}))
+    return tuple(sorted(shared_keys(codec) | {_SASL_HANDSHAKE}))
 
 
 @cache

@@ -66,7 +66,8 @@ static void settle(struct adapter *adapter, const struct delivery *delivery, cJS
     cJSON_Delete(outcome);
 }
 
-void producer_delivered(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque) {
+/* Called by librdkafka with a record's outcome. The opaque of the producer is the adapter. */
+static void on_delivery(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque) {
     if (message->_private == NULL) /* of `send` */
         return;
     cJSON *outcome;
@@ -128,7 +129,7 @@ static cJSON *produce(struct adapter *adapter, const cJSON *call) {
     const cJSON *records = json_member(call, "records"), *record;
     if (!json_is_list_of(records, is_record))
         return adapter_error("records is no list of records");
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
+    rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;
     const cJSON *options = json_member(adapter->connect, "producer");
@@ -152,7 +153,7 @@ static cJSON *send_records(struct adapter *adapter, const cJSON *call) {
     const cJSON *records = json_member(call, "records"), *record;
     if (!json_is_list_of(records, is_record))
         return adapter_error("records is no list of records");
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
+    rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;
     cJSON_ArrayForEach (record, records) {
@@ -182,7 +183,7 @@ static cJSON *ended(rd_kafka_t *producer, rd_kafka_error_t *error) {
 static cJSON *begin_transaction(struct adapter *adapter, const cJSON *call) {
     (void)call;
     cJSON *answer = NULL;
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
+    rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;
     if (!adapter->is_ready) {
@@ -200,7 +201,7 @@ static cJSON *send_offsets(struct adapter *adapter, const cJSON *call) {
     rd_kafka_topic_partition_list_t *offsets = partitions_with_offsets(given);
     if (offsets == NULL)
         return adapter_error("offsets has no offsets by partition");
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
+    rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     rd_kafka_t *consumer = producer == NULL ? NULL : settings_consumer(adapter, &answer);
     if (consumer != NULL) {
         rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(consumer);
@@ -216,7 +217,7 @@ static cJSON *send_offsets(struct adapter *adapter, const cJSON *call) {
 static cJSON *end_transaction(struct adapter *adapter,
                               rd_kafka_error_t *(*end)(rd_kafka_t *producer, int timeout_ms)) {
     cJSON *answer = NULL;
-    rd_kafka_t *producer = settings_producer(adapter, &answer);
+    rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;
     return ended(producer, end(producer, 3 * adapter->timeout_ms));

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "failures.h"
-#include "producer.h"
 
 const struct option settings_disclosed[] = {
     {"socket.timeout.ms", "timeout_ms"},
@@ -211,12 +210,13 @@ rd_kafka_t *settings_admin(struct adapter *adapter, cJSON **answer) {
     return adapter->admin = made(&settings, RD_KAFKA_PRODUCER, answer);
 }
 
-static rd_kafka_t *made_producer(struct adapter *adapter, cJSON **answer) {
+static rd_kafka_t *made_producer(struct adapter *adapter, delivery_callback delivered,
+                                 cJSON **answer) {
     struct settings settings = common(adapter);
     set_number(&settings, "request.timeout.ms", adapter->timeout_ms);
     choose_all(&settings, json_member(adapter->connect, "producer"), producer_choices);
     rd_kafka_conf_set_opaque(settings.conf, adapter);
-    rd_kafka_conf_set_dr_msg_cb(settings.conf, producer_delivered);
+    rd_kafka_conf_set_dr_msg_cb(settings.conf, delivered);
     return made(&settings, RD_KAFKA_PRODUCER, answer);
 }
 
@@ -231,12 +231,13 @@ static rd_kafka_t *made_consumer(struct adapter *adapter, cJSON **answer) {
     return consumer;
 }
 
-rd_kafka_t *settings_producer(struct adapter *adapter, cJSON **answer) {
+rd_kafka_t *settings_producer(struct adapter *adapter, delivery_callback delivered,
+                              cJSON **answer) {
     if (!is_connected(adapter, answer))
         return NULL;
     pthread_mutex_lock(&adapter->making);
     if (adapter->producer == NULL)
-        adapter->producer = made_producer(adapter, answer);
+        adapter->producer = made_producer(adapter, delivered, answer);
     rd_kafka_t *producer = adapter->producer;
     pthread_mutex_unlock(&adapter->making);
     return producer;

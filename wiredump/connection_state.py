@@ -1,0 +1,71 @@
+"""The state of a connection, as it passes between the readers in Python and the extension.
+
+``ConnectionState`` is the whole of it. In Python, ``dump`` and ``restore`` of ``TcpReassembler``,
+``Conversation`` and what they consist of produce and take its parts; in C, ``Reading.dump`` and
+``Reading.restore`` the whole (``native/connection_state.c``). ``Reading.restore`` requires that both
+directions are between two frames, ``Reading.dump`` works at any packet.
+
+Some objects are shared instead of copied, because both sides update them: the ``Connection``, the
+tallies, the requests without a response, and the early responses. Python keeps its own objects of a
+connection while the extension reads it, so a dump says what is new since the last ``restore``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wiredump.readers.tcp_state import Opening, StreamState, TcpState
+
+if TYPE_CHECKING:
+    from wiredump.model import Connection, Frame
+    from wiredump.open_requests import OpenRequests
+
+__all__ = ["STATES", "ConnectionState", "ConversationState", "FrameState", "PairingState"]
+
+
+class FrameState(NamedTuple):
+    """The current frame of one direction: its position, its bytes so far, and the packets that
+    brought them. A packet is 40 bytes in native order: the positions where its bytes begin and end
+    (int64), its time and offset (int64), its capture (int32), and 4 bytes for the extension."""
+
+    base: int
+    held: bytes
+    packets: bytes
+
+
+class PairingState(NamedTuple):
+    """``early`` has responses that came before their requests, by correlation id. The others are
+    None if nothing came since the last ``restore``: the last client id, and the last correlation ids
+    of requests and of responses."""
+
+    requests: OpenRequests
+    early: dict[int, Frame]
+    client_id: str | None
+    newest: int | None
+    answered: int | None
+
+
+class ConversationState(NamedTuple):
+    """``flipped`` is whether the readers' client is the broker."""
+
+    flipped: bool
+    request: FrameState
+    response: FrameState
+    pairing: PairingState
+
+
+class ConnectionState(NamedTuple):
+    """``conversation`` is None if the connection opened in the extension, and either sent no request
+    yet or is closed. ``counts`` has the number of requests that did not become items since the last
+    ``restore``, their bytes, and those of their responses."""
+
+    connection: Connection
+    tcp: TcpState
+    conversation: ConversationState | None
+    counts: tuple[int, int, int] = (0, 0, 0)
+
+
+STATES: Final = (
+    ConnectionState, TcpState, StreamState, Opening, ConversationState, FrameState, PairingState,
+)  # fmt: skip
+"""The types that ``Reading.dump`` makes, in its order."""
