@@ -1,4 +1,5 @@
-/* The first and last times of exchanges, by the capture of their requests: open addressing. */
+/* The first and last times of exchanges by the capture of their requests: a hash table with open
+   addressing. */
 #include "wire.h"
 
 static int32_t *place_of_span(reading_object *self, int32_t capture) {

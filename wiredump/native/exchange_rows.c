@@ -1,6 +1,6 @@
-/* The rows of exchanges that are whole and usual, without an object for any of them: of `frames`,
-   `requests` and `bodies` as wiredump/rows/exchanges.py makes them, and with gathering.c those of
-   batches. What is unusual becomes an exchange for Python instead. */
+/* Makes the rows of complete, usual exchanges without an object for each: rows of `frames`,
+   `requests` and `bodies` as wiredump/rows/exchanges.py makes them, and those of batches with
+   gathering.c. Unusual exchanges become objects for Python instead. */
 #include "wire.h"
 
 enum { PRODUCE = 0, API_VERSIONS = 18, UNSUPPORTED_VERSION = 35, PRINTERS = 128 };
@@ -8,25 +8,26 @@ enum { PRODUCE = 0, API_VERSIONS = 18, UNSUPPORTED_VERSION = 35, PRINTERS = 128 
 static const char FRAME_CODES[] = "quqqqqqiqhhi?", REQUEST_CODES[] = "qqqqqqqhuhhuiuuuuuqq??Uiu",
                   BODY_CODES[] = "quqhuhiuuu";
 
-/* How messages of a version are printed. */
+/* How the messages of an API version are printed. */
 typedef struct {
     int key, version;
-    PyObject *api;     /* its name; NULL: nobody has asked yet; None: these are not printed */
+    PyObject *api;     /* its name; NULL: not looked up yet; None: its messages are not printed */
     PyObject *message; /* its name */
     PyObject *header, *body;
 } printers;
 
 struct exchange_rows_object {
     PyObject_HEAD
-    held_object *frames, *requests, *bodies; /* NULL: not wanted */
+    held_object *frames, *requests, *bodies; /* NULL: this table is not written */
     PyObject *printers_of, *left_over, *errors_of, *follow, *full, *gatherer, *dialect;
-    PyObject *start; /* where a header begins */
-    int prints_all;  /* not only those for `follow` */
+    PyObject *start; /* the offset at which a header begins */
+    int prints_all;  /* print all messages, not only those for `follow` */
     uint8_t items[1 << 13], followed[1 << 13], carrying[1 << 13];
-    printers known[2][PRINTERS]; /* of requests, of responses */
+    printers known[2][PRINTERS]; /* by whether they are responses */
 };
 
-/* A side of an exchange, printed. New references; of a side that is not printed all are NULL. */
+/* The printed text of a request or response. The references are owned; all are NULL if the
+   message is not printed. */
 typedef struct {
     PyObject *header, *body; /* their texts */
     PyObject *codes, *throttle;
@@ -57,7 +58,8 @@ static int is_carrying(const exchange_rows_object *self, int key) {
 
 enum kind exchange_kind(const exchange_rows_object *self, int key) {
     if (self == NULL || has_key(self->items, key)) return AN_ITEM;
-    /* Python may yet get one whose response is lost: then it wants the bytes, too. */
+    /* If the response is lost, the exchange goes to Python, which then needs the bytes of the
+       request. */
     return is_printed(self, key, 1) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
 }
 
@@ -101,7 +103,8 @@ static const printers *printers_of(exchange_rows_object *self, int key, int vers
     return each;
 }
 
-/* (text, end, error codes, throttle time) of what begins there: 1; 0 where it cannot be printed. */
+/* Calls a printer. Returns 1 with its (text, end, error codes, throttle time), 0 if the message
+   cannot be printed, -1 with an exception. */
 static int print(PyObject *printer, PyObject *raw, PyObject *at, PyObject **out) {
     PyObject *given[] = {raw, at};
     *out = PyObject_Vectorcall(printer, given, 2, NULL);
@@ -149,8 +152,8 @@ static void forget_side(printed *side) {
     Py_XDECREF(side->problem);
 }
 
-/* Python makes more of a version that the broker lacks, except of ApiVersions itself, whose rows
-   are the same either way. */
+/* Python adds an explanation if the broker lacks the version. ApiVersions itself is the
+   exception: its rows are the same either way. */
 static int has_fallen_back(const printed *response) {
     for (Py_ssize_t i = 0; response->codes && i < PyTuple_GET_SIZE(response->codes); i++)
         if (PyLong_AsLong(PyTuple_GET_ITEM(response->codes, i)) == UNSUPPORTED_VERSION) return 1;
@@ -218,7 +221,7 @@ static int errors(exchange_rows_object *self, cells *to, const printed *response
     return failed ? -1 : 0;
 }
 
-/* What is wrong with the two sides, in one text. */
+/* Joins the problems of the request and the response. */
 static int problems(cells *to, const printed *request, const printed *response, Py_ssize_t *size) {
     if (request->problem == NULL && response->problem == NULL) return cells_null(to);
     PyObject *text;
@@ -282,7 +285,7 @@ static int hand_over(exchange_rows_object *self, const whole_exchange *of,
     return done == NULL ? -1 : 0;
 }
 
-/* 1, 0 where the exchange is wanted instead, -1. */
+/* Returns 1; 0 if the exchange must go to Python; -1 with an exception. */
 static int gather_batches(exchange_rows_object *self, const whole_exchange *of) {
     int is_request = of->key == PRODUCE;
     const frame *last = of->response != NULL ? of->response : of->request;
@@ -313,7 +316,7 @@ static int add_rows(exchange_rows_object *self, const whole_exchange *of, const 
 
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
     printed request = {0}, response = {0};
-    if (self->full == NULL) { /* it is being thrown away */
+    if (self->full == NULL) { /* the object is being destroyed */
         PyErr_SetString(PyExc_RuntimeError, "these ExchangeRows are gone");
         return -1;
     }
@@ -350,18 +353,17 @@ static int note_names(void) {
 static PyObject *some(PyObject *given) { return given == Py_None ? NULL : Py_NewRef(given); }
 
 /* ExchangeRows(frames, requests, bodies, prints_all, printers_of, left_over, errors_of, follow,
-   followed, full, gatherer, dialect, items, carrying): the HeldRows of three tables, or None;
-   whether every message is printed, or only those for `follow`;
-   printers_of(api key, version, whether it is a request) -> (name of the api, of the message, printer
-        of the header, of the body), or None where Python prints
-   left_over(frame, the end of its message) -> what is wrong with it, where more follows
-   errors_of(codes) -> their names
-   follow(connection, id, offset, requested, responded, client id, software, api key, version,
-        request's text, response's text or None), or None, is called with each exchange of an api
-        key in `followed`; of Produce only those of transactions
-   full(table) is called when there are enough rows for a row group
-   gatherer: of batches, or None; dialect: its name; and the api keys of which exchanges are wanted
-   instead, and whose messages may have batches. */
+   followed, full, gatherer, dialect, items, carrying). `frames`, `requests`, `bodies`: the
+   HeldRows of these tables, or None. `prints_all`: whether every message is printed, or only
+   those for `follow`. printers_of(api key, version, whether it is a request) returns (name of the
+   API, name of the message, printer of the header, printer of the body), or None if Python
+   prints. left_over(frame, end of its message) describes the bytes behind a message.
+   errors_of(codes) returns the names of error codes. follow(connection, id, offset, requested,
+   responded, client id, software, api key, version, request's text, response's text or None) is
+   called with each exchange of an API key in `followed`, of Produce only with those of
+   transactions; None: not called. full(table) is called when there are enough rows for a row
+   group. `gatherer`: takes batches, or None. `dialect`: its name. `items`: API keys whose
+   exchanges become objects. `carrying`: API keys whose messages may contain batches. */
 static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frames, *requests, *bodies, *printers_of, *left_over, *errors_of, *follow, *followed;
     PyObject *full, *gatherer, *dialect, *items, *carrying;
@@ -398,7 +400,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     return (PyObject *)self;
 }
 
-/* What is called here knows who calls it. */
+/* The callbacks may refer to this object. */
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     exchange_rows_object *self = (exchange_rows_object *)object;
 #define VISIT(each) Py_VISIT(each);

@@ -1,5 +1,5 @@
-/* Turn whole frames into exchanges, as wiredump/pairing.py does with usual ones: find the request
-   of each response, and the version of the response. */
+/* Turns whole, usual frames into exchanges as wiredump/pairing.py does: finds the request of each
+   response, and the version of the response. */
 #include "wire.h"
 
 enum { PRODUCE = 0, CONTROLLED_SHUTDOWN = 7, SASL_HANDSHAKE = 17, API_VERSIONS = 18 };
@@ -10,7 +10,7 @@ enum { REQUEST_PREFIX = 12, UNSUPPORTED_VERSION = 35, SCRATCH = 1 << 16, RANGE_B
 typedef struct {
     const uint8_t *at;
     int64_t size; /* of the frame */
-    int64_t seen; /* so many of them are at `at` */
+    int64_t seen; /* the number of bytes at `at` */
 } head;
 
 static int see(reading_object *self, const stream *from, const uint8_t *chunk, head *frame,
@@ -40,8 +40,9 @@ static int varint(const head *in, int64_t *at, uint64_t *value) {
 
 enum { NO_ACKS = 1 << 20, TOO_FAR = 1 << 21 };
 
-/* `acks` of a Produce whose header ends at `at`; NO_ACKS: it has none. TOO_FAR: not in what is
-   seen. Also whether it is of a transaction. */
+/* Returns `acks` of a Produce request whose header ends at `at`; NO_ACKS if it has none; TOO_FAR
+   if it is beyond the bytes at hand. Also determines whether the request belongs to a
+   transaction. */
 static int32_t acks_of(const head *in, int64_t at, int version, int flexible, int *transactional) {
     int32_t short_of = in->seen < in->size ? TOO_FAR : NO_ACKS;
     uint64_t count, size;
@@ -106,7 +107,7 @@ static void frame_of(const stream *from, int64_t size, frame *out) {
     out->capture = first->capture;
 }
 
-/* `raw` is taken over, and may be NULL with an exception. */
+/* Steals the reference to `raw`, which may be NULL with an exception. */
 static PyObject *frame_object(reading_object *self, PyObject *raw, const frame *of,
                               PyObject *direction) {
     if (raw == NULL) return NULL;
@@ -134,7 +135,7 @@ static int intern_names(void) {
     return request_name && response_name && version_name && in_order_name ? 0 : -1;
 }
 
-/* A response, where it is still in its stream. */
+/* A response whose bytes are still in its stream. */
 typedef struct {
     frame of;
     const stream *from;
@@ -146,7 +147,7 @@ static PyObject *bytes_of(const answer *response) {
     return stream_bytes(response->from, response->chunk, response->of.offset, response->of.size);
 }
 
-/* The exchange of a request, without its response. */
+/* Makes the exchange of a request without its response. */
 static PyObject *exchange_object(reading_object *self, const connection *on, const open_request *entry,
                                  int32_t id, PyObject *raw, int expected) {
     PyObject *request = frame_object(self, raw, &entry->request, request_name);
@@ -187,7 +188,7 @@ static int give_item(reading_object *self, const connection *on, const open_requ
     return failed ? -1 : 0;
 }
 
-/* Make rows of an exchange: 1, 0 if it is to be an item, -1. */
+/* Makes rows of an exchange. Returns 1; 0 if it must become an object; -1 with an exception. */
 static int give_rows(reading_object *self, const connection *on, const open_request *entry, int32_t id,
                      const answer *response, enum kind kind) {
     whole_exchange of = {.on = on, .request = &entry->request, .raw = entry->bytes,
@@ -207,21 +208,21 @@ static int give_rows(reading_object *self, const connection *on, const open_requ
     return taken;
 }
 
-/* Whether the exchange of a request belongs to this share: as wiredump/readers/share.py has it. */
+/* Whether the exchange belongs to this process's share (wiredump/readers/share.py). */
 static int is_mine(const reading_object *self, const connection *on, int64_t offset) {
     if (LIKELY(!self->divided)) return 1;
     uint32_t range = (uint32_t)((uint64_t)on->id + (uint64_t)(offset >> RANGE_BITS));
     return (uint64_t)(range * UINT32_C(0x9E3779B1)) * self->share_of >> 32 == self->share;
 }
 
-/* Whether the dialect has the request, as wiredump/readable.py has it. */
+/* Whether the dialect can decode the request (wiredump/readable.py). */
 static int is_readable(const reading_object *self, int key, int version) {
     if (key < 0 || version < 0 || self->readable == NULL) return 0;
     return key < PyBytes_GET_SIZE(self->readable) &&
            version < (uint8_t)PyBytes_AS_STRING(self->readable)[key];
 }
 
-/* An exchange is complete. `response` is NULL for one that is not answered. */
+/* Emits a complete exchange. `response` is NULL if the request has none. */
 static int give_out(reading_object *self, connection *on, const open_request *entry, int32_t id,
                     const answer *response, enum kind kind) {
     int64_t first = entry->request.first_ns, last = entry->request.last_ns;
@@ -241,7 +242,7 @@ static int give_out(reading_object *self, connection *on, const open_request *en
         int taken = kind == AN_ITEM ? 0 : give_rows(self, on, entry, id, response, kind);
         if (taken != 1) return taken ? -1 : give_item(self, on, entry, id, response);
     }
-    on->requests++; /* those of items are counted with them */
+    on->requests++; /* items are counted in Python */
     on->request_bytes += size;
     if (response != NULL) on->response_bytes += response->of.size;
     return 0;
@@ -249,7 +250,7 @@ static int give_out(reading_object *self, connection *on, const open_request *en
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Whether Python has the response already: 1, 0, or -1. */
+/* Returns 1 if Python already has the response, 0 if not, -1 with an exception. */
 static int is_early(const connection *on, int32_t id) {
     if (on->early == NULL || !PyDict_GET_SIZE(on->early)) return 0;
     PyObject *number = PyLong_FromLong(id);
@@ -258,7 +259,8 @@ static int is_early(const connection *on, int32_t id) {
     return found;
 }
 
-/* Whether a request names its client: of its head, REQUEST_PREFIX + 2 bytes are seen if it has them. */
+/* Whether a request has a client id. At least REQUEST_PREFIX + 2 bytes are at hand if the request
+   is that long. */
 static int has_client_id(const head *in, int key, int version) {
     if (in->size < REQUEST_PREFIX + 2 || (key == CONTROLLED_SHUTDOWN && version == 0)) return 0;
     int length = (int16_t)get16(in->at + REQUEST_PREFIX);
@@ -302,7 +304,7 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
     int expected = 1, transactional = 0;
     if (key == PRODUCE) {
         if (version < 0 || version >= (int)sizeof(self->flexible)) return LEFT;
-        /* Two more strings of a usual length; `acks_of` tells where that is not enough. */
+        /* `acks_of` returns TOO_FAR if more bytes are needed. */
         if (has_client) {
             int flexible = self->flexible[version];
             int32_t acks = acks_of(&in, header, version, flexible, &transactional);
@@ -360,7 +362,7 @@ enum taken take_response(reading_object *self, connection *on, const uint8_t *ch
                        .in_order = index == open->first};
     frame_of(from, size, &response.of);
     enum kind kind = entry->exchange != NULL && !only_frames(self->rows)
-                         ? AN_ITEM /* Python knows more of it */
+                         ? AN_ITEM /* Python may have added fields to it */
                          : exchange_kind(self->rows, entry->key);
     if (give_out(self, on, entry, id, &response, kind)) return FAILED;
     on->any_response = 1;

@@ -1,4 +1,5 @@
-/* The connections of a `Reading`, by their flows of either direction: open addressing. */
+/* The connections of a `Reading` by their flows, in either direction: a hash table with open
+   addressing. */
 #include "wire.h"
 
 int is_busy(const reading_object *self) {
@@ -81,7 +82,7 @@ static void take_out(reading_object *self, struct slot *gone) {
     size_t mask = self->table_size - 1, hole = (size_t)(gone - self->table);
     self->table[hole].connection = NULL;
     self->table_used--;
-    /* Those behind it that belong in front of the hole move up. */
+    /* Entries that were displaced past the hole move up. */
     for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
         STEPS(1);
         struct slot each = self->table[at];

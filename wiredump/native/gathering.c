@@ -1,13 +1,11 @@
-/* Collect the records of whole frames, which kproto.columns.places finds: what BatchRows.add_frame
-   in wiredump.rows.batches does with a frame, without an object for each field. BatchRows is called
-   for everything unusual.
-
-   Where more is wanted than records, each batch is checked and has a row of `batches`, too. Fields
-   with anything unusual are then left to Python as a whole. */
+/* Collects the records of whole frames, which kproto.columns.places locates, as
+   BatchRows.add_frame in wiredump.rows.batches does, without an object for each field. BatchRows
+   is called for everything unusual. If rows of `batches` are wanted too, each batch is checked
+   and becomes a row; a field with anything unusual is then left to Python as a whole. */
 #include "wire.h"
 
 enum { PRODUCE = 0, RUN = 7, MOST_IDS = 4096, MOST_WAYS = 64, CODECS = 5, ID_SIZE = 16, SIZE = 4 };
-/* Of a batch of magic 2: where its fields are (kproto/records/record_batch.py). */
+/* The fields of a batch of magic 2 (kproto/records/record_batch.py). */
 enum { LENGTH = 8, EPOCH = 12, MAGIC = 16, CRC = 17, ATTRIBUTES = 21, LAST_DELTA = 23,
        MAX_TIMESTAMP = 35, PRODUCER_ID = 43, PRODUCER_EPOCH = 51, SEQUENCE = 53, RECORD_COUNT = 57,
        HEADER = 61 };
@@ -15,28 +13,28 @@ enum { CODEC_MASK = 7, LOG_APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32 };
 
 static const char BATCH_CODES[] = "quqqhuuiiqqhuuqiqhi???ii";
 
-/* Where rows go: what wiredump.rows.record_columns.RecordRows has. */
+/* The destination of rows, as in wiredump.rows.record_columns.RecordRows. */
 typedef struct {
     PyObject *sink;    /* kproto.records.native.RecordSink */
-    PyObject *numbers; /* bytearray: RUN int64 a run */
+    PyObject *numbers; /* bytearray: RUN numbers of 64 bits for each run */
     PyObject *texts;   /* dict: (direction, topic, topic id) -> its number */
-    PyObject *full;    /* to be called when there are so many rows, or more */
+    PyObject *full;    /* called when there are `most` rows or more */
     int64_t most;
 } target;
 
-/* How the fields of a frame are found: what wiredump.rows.fields.places_of returns. */
+/* How the fields of a frame are located; returned by wiredump.rows.fields.places_of. */
 typedef struct {
     int key, version;
-    PyObject *locate, *header; /* NULL: Python finds them */
+    PyObject *locate, *header; /* NULL: Python locates them */
     int name_at, id_at;
 } way;
 
-/* Where a value is in the frame, as kproto/columns/places.py has it. */
+/* The place of a value in the frame (kproto/columns/places.py). */
 typedef struct {
     int32_t start, size;
 } place;
 
-/* A field of records that is not empty, in the frame. `name` and `id` are nowhere (-1) for none. */
+/* A nonempty field of records. `name` and `id` are -1 if the frame has none. */
 typedef struct {
     place name, id, records;
     int32_t partition;
@@ -46,8 +44,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise;
     target named, unnamed;
-    PyObject *crc32c, *full, *left; /* NULL: only records are wanted */
-    held_object *batches;           /* NULL: without rows of their own */
+    PyObject *crc32c, *full, *left; /* NULL: only records are collected */
+    held_object *batches;           /* NULL: batches have no rows */
     PyObject *ids; /* dict: a topic's id, bytes -> text */
     PyObject *directions[2], *add_plain, *mark, *take_back, *start;
     way ways[MOST_WAYS];
@@ -63,7 +61,7 @@ typedef struct {
     const carrier *from;
 } gathering;
 
-/* New reference; None for no id, and for the zero id, which stands for none. */
+/* New reference; None if there is no id, or only zeros. */
 static PyObject *text_of_id(gatherer_object *self, const uint8_t *frame, place at) {
     static const uint8_t zero[ID_SIZE];
     if (at.size != ID_SIZE || !memcmp(frame + at.start, zero, ID_SIZE)) Py_RETURN_NONE;
@@ -87,7 +85,7 @@ static PyObject *name_by(const gathering *of, PyObject *id) {
     return name;
 }
 
-/* What runs of these texts have in common, as a number; -1 with an exception. */
+/* Returns the number of this combination of texts; -1 with an exception. */
 static int64_t place_of(const target *to, PyObject *direction, PyObject *topic, PyObject *id) {
     PyObject *texts = PyTuple_Pack(3, direction, topic, id);
     if (texts == NULL) return -1;
@@ -128,7 +126,7 @@ static int add_runs(const target *to, const gathering *of, PyObject *counts, int
     return 0;
 }
 
-/* Turn rows into a piece, if there are so many. */
+/* Flushes the rows if there are enough. */
 static int end_if_full(const target *to) {
     Py_ssize_t rows = PyObject_Size(to->sink);
     if (rows < to->most) return rows < 0 ? -1 : 0;
@@ -137,7 +135,7 @@ static int end_if_full(const target *to) {
     return ended == NULL ? -1 : 0;
 }
 
-/* What follows so many batches that are plain: whoever wants to know what it is. */
+/* Passes everything behind the first `plain` batches to Python. */
 static int tell_rest(const gathering *of, const uint8_t *at, int64_t size, Py_ssize_t before,
                      int32_t partition, PyObject *topic, PyObject *id) {
     PyObject *done = PyObject_CallFunction(
@@ -148,7 +146,7 @@ static int tell_rest(const gathering *of, const uint8_t *at, int64_t size, Py_ss
     return done == NULL ? -1 : 0;
 }
 
-/* (where the first batch begins that is not plain, [how many records each before it has]) */
+/* (offset of the first batch that is not plain, [number of records of each batch before it]) */
 static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t begin,
                            Py_ssize_t end) {
     PyObject *given[] = {to->sink, of->frame, PyLong_FromSsize_t(begin), PyLong_FromSsize_t(end),
@@ -169,7 +167,7 @@ static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t beg
 
 /* ---- rows of batches -------------------------------------------------------------------------- */
 
-/* A field, and how many records each of its plain batches has. */
+/* A field, and the number of records in each of its plain batches. */
 typedef struct {
     PyObject *topic, *id, *counts;
     const uint8_t *at;
@@ -180,7 +178,7 @@ static int64_t get64(const uint8_t *p) {
     return (int64_t)((uint64_t)get32(p) << 32 | get32(p + 4));
 }
 
-/* 1 where the checksum is right, 0, -1. The batch is in the frame as a whole. */
+/* Returns 1 if the checksum is right, 0 if not, -1 with an exception. The batch is complete. */
 static int is_sound(const gathering *of, const uint8_t *at, int64_t size) {
     Py_ssize_t begin = (const char *)at - PyBytes_AS_STRING(of->frame);
     PyObject *found = PyObject_CallFunction(of->self->crc32c, "Onn", of->frame, begin + ATTRIBUTES,
@@ -194,8 +192,8 @@ static int is_sound(const gathering *of, const uint8_t *at, int64_t size) {
 
 static int64_t size_of(const uint8_t *batch) { return EPOCH + (int64_t)get32(batch + LENGTH); }
 
-/* Whether a control batch has one record, as a broker writes it at the end of a transaction: with a
-   key of 4 bytes, a value of 6 and no header. Sizes are zigzag. */
+/* Whether a control batch has one record, as a broker writes it at the end of a transaction: a
+   key of 4 bytes, a value of 6 and no header. Sizes are zigzag-encoded. */
 static int is_marker(const uint8_t *batch) {
     enum { KEY = 4, VALUE = 6 };
     static const uint8_t start[] = {2 * (6 + KEY + VALUE), 0, 0, 0, 2 * KEY};
@@ -205,7 +203,7 @@ static int is_marker(const uint8_t *batch) {
            !memcmp(record, start, sizeof start) && value[0] == 2 * VALUE && value[1 + VALUE] == 0;
 }
 
-/* Whether all of so many batches are usual: 1, 0, -1. */
+/* Returns 1 if all batches are usual, 0 if not, -1 with an exception. */
 static int are_usual(const gathering *of, const uint8_t *at, Py_ssize_t count) {
     for (; count--; at += size_of(at)) {
         int attributes = get16(at + ATTRIBUTES);
@@ -217,7 +215,7 @@ static int are_usual(const gathering *of, const uint8_t *at, Py_ssize_t count) {
     return 1;
 }
 
-/* -1 stands for none. */
+/* -1 stands for null. */
 static int put_known(cells *to, int64_t value) { return cells_known(to, value, value != -1); }
 
 static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t number,
@@ -262,7 +260,7 @@ static int call_sink(gatherer_object *self, PyObject *name) {
     return done == NULL ? -1 : 0;
 }
 
-/* Python makes the rows of a field that has something unusual. */
+/* Leaves a field with anything unusual to Python. */
 static int leave(const gathering *of, const plain_field *field, int64_t size) {
     const frame *in = of->from->of;
     PyObject *done = PyObject_CallFunction(
@@ -274,7 +272,8 @@ static int leave(const gathering *of, const plain_field *field, int64_t size) {
     return done == NULL ? -1 : 0;
 }
 
-/* The rows of a field whose plain batches were added. `is_whole`: there is nothing else in it. */
+/* Makes the rows of a field whose plain batches were added. `is_whole`: the field has no other
+   bytes. */
 static int checked_rows(const gathering *of, const plain_field *field, int64_t size,
                         int is_whole) {
     gatherer_object *self = of->self;
@@ -292,7 +291,7 @@ static int checked_rows(const gathering *of, const plain_field *field, int64_t s
 
 /* ---- a field of a frame ------------------------------------------------------------------------ */
 
-/* 0, or -1 with an exception. */
+/* Returns 0, or -1 with an exception. */
 static int gather_field(const gathering *of, const located *from) {
     gatherer_object *self = of->self;
     const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
@@ -342,7 +341,7 @@ static int is_tuple(PyObject *given, const char *otherwise) {
     return 0;
 }
 
-/* The places of all fields of the frame, as bytes: new reference; None if Python has to find them. */
+/* Returns the places of all fields as bytes; None if Python has to locate them. */
 static PyObject *locate(const gathering *of, const way *by) {
     Py_ssize_t size = PyBytes_GET_SIZE(of->frame), end;
     const uint8_t *frame = (const uint8_t *)PyBytes_AS_STRING(of->frame);
@@ -362,7 +361,8 @@ static int is_within(place at, Py_ssize_t size) {
     return at.size < 0 || (at.start >= 0 && at.start <= size - at.size);
 }
 
-/* 1: all fields are gathered; 0: the frame is left; -1. */
+/* Returns 1 if all fields were collected, 0 if the frame is left to Python, -1 with an exception.
+   */
 static int gather_fields(const gathering *of, const way *by) {
     enum { PARTITION, RECORDS };
     PyObject *places = locate(of, by);
@@ -439,13 +439,13 @@ int gather(PyObject *gatherer, const carrier *from) {
     gatherer_object *self = (gatherer_object *)gatherer;
     gathering of = {self, from->raw, from->connection, from->of->offset, from->completed_ns,
                     from->key != PRODUCE, from};
-    if (self->places_of == NULL) { /* it is being thrown away */
+    if (self->places_of == NULL) { /* the object is being destroyed */
         PyErr_SetString(PyExc_RuntimeError, "this Gatherer is gone");
         return -1;
     }
     const way *known = way_of(self, from->key, from->version);
     if (known == NULL) return -1;
-    const way by = *known; /* what is called may ask for others */
+    const way by = *known; /* the callback may look up other entries */
     Py_XINCREF(by.locate);
     Py_XINCREF(by.header);
     int gone = gather_fields(&of, &by);
@@ -497,21 +497,20 @@ static int note_target(target *to, PyObject *given) {
     return 0;
 }
 
-/* Gatherer(places_of, text_of, name_of, unpack, rest, otherwise, named, unnamed, checked):
-   places_of(api key, version) -> how the fields of such frames are found, or None
-   text_of(id) -> a topic's id as text
-   name_of(id as text, nanoseconds) -> the topic's name by then, or None
-   unpack: for the sinks
-   rest(field, batches that were plain, connection, direction, offset, topic, topic id, partition,
-        nanoseconds): has what follows those
-   otherwise(connection, api key, version, offset, nanoseconds, frame) -> whether it has the records
-        of a frame that Python has to read
-   and for topics with a name, and for those without, where their rows go: (sink, numbers, texts,
-   full, most), of which full() is called when there are `most` rows or more.
-   checked, where more than records is wanted: (HeldRows of batches or None, crc32c(bytes, begin,
-   end), full(table), left(connection, api key, offset, size, first and last nanoseconds, capture and
-   place of the frame, nanoseconds, topic, topic id, partition, field), which makes the rows of an
-   unusual field); or None, and then a Gatherer is called with what `otherwise` is. */
+/* Gatherer(places_of, text_of, name_of, unpack, rest, otherwise, named, unnamed, checked).
+   places_of(api key, version) returns how the fields of such frames are located, or None.
+   text_of(id) returns a topic's id as text. name_of(id as text, nanoseconds) returns the topic's
+   name at that time, or None. `unpack` is passed to the sinks. rest(field, number of plain
+   batches, connection, direction, offset, topic, topic id, partition, nanoseconds) takes what
+   follows the plain batches of a field. otherwise(connection, api key, version, offset,
+   nanoseconds, frame) takes a frame that Python has to read, and returns whether its records were
+   collected. `named` and `unnamed` are the destinations for topics with and without a name:
+   (sink, numbers, texts, full, most); full() is called when there are `most` rows or more.
+   `checked` is None if only records are collected; a Gatherer is then called with the arguments
+   of `otherwise`. If not, it is (HeldRows of batches or None, crc32c(bytes, begin, end),
+   full(table), left(connection, api key, offset, size, first and last nanoseconds, capture and
+   place of the frame, nanoseconds, topic, topic id, partition, field)); `left` makes the rows of
+   an unusual field. */
 static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
     PyObject *batches = Py_None, *crc32c = NULL, *full = NULL, *left = NULL;
@@ -563,7 +562,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     DO(self->unnamed.sink); DO(self->unnamed.numbers); DO(self->unnamed.texts);               \
     DO(self->unnamed.full);
 
-/* What is called here knows who calls it. */
+/* The callbacks may refer to this object. */
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     gatherer_object *self = (gatherer_object *)object;
     EACH(Py_VISIT)

@@ -1,9 +1,9 @@
-/* wiredump.native._quick: the usual packets, segments and frames of captures, in bulk. */
+/* wiredump.native._quick: reads the usual packets, segments and frames of captures in bulk. */
 #include "wire.h"
 
 uint64_t native_steps;
 
-/* steps() -> how many steps loops took since the module was loaded */
+/* steps() -> the number of steps that loops took since the module was loaded */
 static PyObject *steps(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyLong_FromUnsignedLongLong(native_steps);

@@ -1,6 +1,6 @@
-/* Requests of a connection without a response, oldest first: the implementation in C of
-   wiredump/open_requests.py. The pairing of a connection and the bulk reading share one object. An
-   exchange that was read in bulk is made when Python first needs it. */
+/* The requests of a connection that have no response yet, oldest first: wiredump/open_requests.py
+   in C. The pairing of a connection and the bulk reader share one object. The exchange of a
+   request that was read in bulk is made when Python first needs it. */
 #include "wire.h"
 
 #include <structmember.h>
@@ -20,7 +20,7 @@ static open_requests *make_empty(void) {
     return self;
 }
 
-/* Requests with the same last bits of the hash follow each other from `heads` on, oldest first. */
+/* Requests whose hashes have the same last bits form a list from `heads` on, oldest first. */
 static size_t bucket_of(const open_requests *self, int32_t id) {
     uint32_t hash = (uint32_t)id * self->seed;
     return (size_t)(hash ^ hash >> 16) & (size_t)(self->room - 1);
@@ -79,8 +79,8 @@ static int grow(open_requests *self) {
     return 0;
 }
 
-/* Make room for one more: drop the answered ones where they are half of all, else grow. Either costs
-   as much as the requests that were pushed since. */
+/* Makes room for one more: drops the answered requests if they are half of all, or else grows.
+   Either costs no more than the requests pushed since. */
 static int reserve(open_requests *self) {
     if (self->count * 2 > self->end || !self->room) {
         if (grow(self)) return -1;
@@ -102,7 +102,7 @@ static int reserve(open_requests *self) {
     return 0;
 }
 
-/* Append; takes references of its own. */
+/* Appends a request, with references of its own. */
 int open_requests_push(open_requests *self, const open_request *entry, int32_t id) {
     if (UNLIKELY(self->end == self->room) && reserve(self)) return -1;
     self->ids[self->end] = id;
@@ -119,7 +119,7 @@ int open_requests_push(open_requests *self, const open_request *entry, int32_t i
     return 0;
 }
 
-/* The oldest with this correlation id; -1: none. */
+/* Returns the index of the oldest request with this correlation id; -1 if there is none. */
 Py_ssize_t open_requests_find(const open_requests *self, int32_t id) {
     if (!self->count) return -1;
     Py_ssize_t at = self->heads[bucket_of(self, id)];
@@ -148,7 +148,7 @@ void open_requests_remove(open_requests *self, Py_ssize_t index) {
 
 /* ---- methods ---------------------------------------------------------------------------------- */
 
-/* A new reference to the exchange of an entry, which keeps it. */
+/* Returns a new reference to the exchange of an entry, which keeps one too. */
 static PyObject *exchange_at(open_requests *self, Py_ssize_t index) {
     open_request *each = &self->entries[index];
     const frame *of = &each->request;
@@ -233,7 +233,7 @@ static PyObject *taken(open_requests *self, Py_ssize_t index) {
     return found;
 }
 
-/* take(id) -> (the oldest exchange with it, whether it is the oldest of all), or None */
+/* take(id) -> (the oldest exchange with this id, whether it is the oldest of all), or None */
 static PyObject *take(PyObject *object, PyObject *number) {
     open_requests *self = (open_requests *)object;
     Py_ssize_t index;
@@ -275,7 +275,7 @@ static PyObject *all(PyObject *object, PyObject *unused) {
     return listed((open_requests *)object, exchange_at);
 }
 
-/* make_all(): of what was read in bulk since the last call */
+/* make_all(): make the exchanges of requests that were read in bulk since the last call */
 static PyObject *make_all(PyObject *object, PyObject *unused) {
     open_requests *self = (open_requests *)object;
     (void)unused;

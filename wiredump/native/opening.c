@@ -1,7 +1,7 @@
-/* Connections from beginning to end, if they are as expected: SYN, SYN-ACK, Kafka requests from the
-   first byte on, and a FIN from each side with nothing left unanswered. At anything else Python
-   takes over with `opened_state`, in any state (wiredump/sources/native_connections.py). Each
-   decision is the same as in readers/tcp.py. */
+/* Reads connections from their SYN to their last FIN: SYN, SYN-ACK, Kafka requests from the first
+   byte on, and a FIN from each side with no request open. At anything else the connection passes
+   to Python (connection_state.c), in whichever state it is. Each decision is that of
+   readers/tcp.py. */
 #include "wire.h"
 
 enum { REQUEST_PREFIX = 12, CONTROLLED_SHUTDOWN = 7, MOST_CLIENT_ID = 1024, MOST_SOFTWARE = 1 << 12 };
@@ -10,9 +10,9 @@ enum { CHANGES = FIN | SYN | RST, CLIENT = 0, SERVER = 1 };
 
 /* ---- what is called -------------------------------------------------------------------------- */
 
-/* open_with(opened, closed, software, decodes, known, versions, readable): connections may begin and end
-   here from now on.
-   What is to be called, and with what: wiredump/sources/native_connections.py. */
+/* open_with(opened, closed, software, decodes, known, versions, readable): from now on
+   connections may open and close here. wiredump/sources/native_connections.py documents the
+   callbacks. */
 PyObject *open_with(PyObject *object, PyObject *args) {
     reading_object *self = (reading_object *)object;
     PyObject *opened, *closed, *software, *decodes, *known, *versions, *readable;
@@ -42,11 +42,12 @@ static void saw(connection *on, const packet *from) {
     on->capture = from->capture;
 }
 
-/* A SYN of a flow that nobody here has. Whether Python has it, `known` tells. */
+/* Opens a connection at a SYN whose flow is unknown here. `known` has the flows of connections
+   that Python reads. */
 int open_connection(reading_object *self, const segment *of, const packet *from) {
     uint8_t back[KEY];
     if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL) return 0;
-    if (of->tunnelled) return 0; /* Python names tunnels */
+    if (of->tunnelled) return 0; /* Python determines the names of tunnels */
     reverse(of->flow, back);
     if (memcmp(of->flow, back, KEY) == 0) return 0;
     PyObject *flow = PyBytes_FromStringAndSize((const char *)of->flow, of->flow[KEY - 1]);
@@ -90,15 +91,15 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
 
 /* ---- what it is ----------------------------------------------------------------------------- */
 
-/* Whether a client's first bytes are a request, as frame_boundaries.RequestShape has it. Where it takes
-   more than a look, they are not. */
+/* Whether a client's first bytes are a request, as frame_boundaries.RequestShape decides.
+   Doubtful cases are left to Python. */
 static int is_request(const reading_object *self, const uint8_t *at, uint32_t size) {
     if (size < REQUEST_PREFIX + 2) return 0;
     int64_t length = (int32_t)get32(at);
     int key = (int16_t)get16(at + 4), version = (int16_t)get16(at + 6);
     int client = (int16_t)get16(at + REQUEST_PREFIX);
     if (key < 0 || key >= PyBytes_GET_SIZE(self->versions)) return 0;
-    /* One past the highest version that there may be: 0 where there is none. */
+    /* One past the highest known version; 0 if the key is unknown. */
     if (version < 0 || version >= (uint8_t)PyBytes_AS_STRING(self->versions)[key]) return 0;
     if (length < 10 || length > self->max_size || (key == CONTROLLED_SHUTDOWN && version == 0))
         return 0;
@@ -111,7 +112,8 @@ static int is_request(const reading_object *self, const uint8_t *at, uint32_t si
     return 1;
 }
 
-/* Whether the first request decodes: otherwise it may be another protocol's, and is Python's. */
+/* Whether the first request decodes. If not, the connection may use another protocol, and Python
+   decides. */
 enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
     const stream *from = &on->streams[on->request_direction];
     PyObject *raw = self->decodes == NULL ? NULL : stream_bytes(from, chunk, from->base, size);
@@ -123,11 +125,12 @@ enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, i
     return on->confirmed ? TAKEN : LEFT;
 }
 
-/* What ApiVersions says of the client. LEFT: Python is to take the request. */
+/* Takes the client software from an ApiVersions request. LEFT: Python has to read the request. */
 enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk,
                           int64_t size) {
     const stream *from = &on->streams[on->request_direction];
-    /* Exchanges that nobody took yet would seem to have known it. */
+    /* Exchanges that were not returned yet would get software that was not known at their time.
+       */
     if (self->software == NULL || size > MOST_SOFTWARE || (!only_frames(self->rows) && on->any_request))
         return LEFT;
     PyObject *raw = stream_bytes(from, chunk, from->base, size);
@@ -150,7 +153,7 @@ static int is_clean(const connection *on) {
            on->streams[SERVER].base == on->streams[SERVER].next;
 }
 
-/* Of what is over: as much as it takes to tell what may still come. */
+/* Frees everything of a closed connection that is not needed to judge later packets. */
 static void let_go(connection *on) {
     for (int i = 0; i < 2; i++) {
         stream *each = &on->streams[i];
@@ -168,7 +171,7 @@ static void let_go(connection *on) {
     Py_CLEAR(on->open);
 }
 
-/* `from`: the last packet of all; NULL: the captures end before one. */
+/* Closes a connection. `from` is its last packet, or NULL at the end of the captures. */
 static int end(reading_object *self, connection *on, const packet *from) {
     PyObject *time = from == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(from->time);
     PyObject *by = on->opened.ended ? PyLong_FromLong(on->opened.ended_by) : Py_NewRef(Py_None);
@@ -190,8 +193,8 @@ static int end(reading_object *self, connection *on, const packet *from) {
     return 1;
 }
 
-/* end(): the captures do. Those that were opened here are over where nothing is left to tell of
-   them: of a flood of SYNs, say, all. The others are still here. */
+/* end(): the captures end. Connections that opened here and have nothing to report, such as those
+   of a flood of SYNs, are closed. The others stay. */
 PyObject *end_clean(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
@@ -224,7 +227,7 @@ static int take_fin(reading_object *self, connection *on, int direction, const s
     return 1;
 }
 
-/* What the client sends first behind the SYN-ACK ends the handshake: as TcpReassembler._shake. */
+/* The client's first segment after the SYN-ACK ends the handshake (TcpReassembler._shake). */
 static int shake(connection *on, const packet *from) {
     on->opened.shaken = 1;
     if (from->time < on->opened.syn_ns) return 0;
@@ -243,7 +246,7 @@ static int take_after(reading_object *self, connection *on, int direction, const
     if (of->flags & SYN) {
         if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->opened.isn[direction])
             return 0;
-        reading_drop(self, on); /* Another one begins on its ports, be it Python's. */
+        reading_drop(self, on); /* Another connection begins on these ports, here or in Python. */
         return open_connection(self, of, from);
     }
     self->packet_count++;
@@ -265,7 +268,8 @@ static int take_answer(reading_object *self, connection *on, int direction, cons
     return 1;
 }
 
-/* 1: taken, 0: Python's, -1: failed, GOES_ON: as of a connection that Python passed. */
+/* Returns 1 if the segment is done, 0 if Python has to read it, -1 with an exception, GOES_ON if
+   it is read like that of any other connection. */
 int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
                  const packet *from, const uint8_t *chunk) {
     if (on->opened.stage == STAGE_CLOSED) return take_after(self, on, direction, of, from);

@@ -1,7 +1,6 @@
-/* The records of a chunk of a capture: where each begins, its time, where its bytes are.
-
-   Only whole records and, in pcapng, only usual enhanced packet blocks. The walk ends at the first
-   other one, where the Python reader continues. */
+/* Walks the records of a chunk of a capture: where each begins, its time, and the place of its
+   bytes. The walk stops at the first record that is incomplete or, in pcapng, not a usual
+   enhanced packet block; the Python reader continues there. */
 #include "wire.h"
 
 packet *packets_add(packets_object *self) {
@@ -35,7 +34,7 @@ static uint32_t word(const uint8_t *p, int big) {
 
 static PyObject *walked(packets_object *self, Py_ssize_t position) {
     STEPS(1 + self->count);
-    if (self->room > 2 * self->count && self->count) { /* of short walks there may be thousands */
+    if (self->room > 2 * self->count && self->count) { /* there may be thousands of short walks */
         packet *less = PyMem_Realloc(self->packets, (size_t)self->count * sizeof(packet));
         if (less != NULL) {
             self->packets = less;
@@ -54,8 +53,9 @@ static int bounds(PyObject *chunk, Py_ssize_t position) {
     return 0;
 }
 
-/* (chunk, position, base, big, scale, limit, link_type, capture[, stop]) -> packets or None, where the
-   first record begins that is not whole or not believable, or at `stop` of the file or behind it */
+/* (chunk, position, base, big, scale, limit, link_type, capture[, stop]) -> (Packets or None,
+   position of the first record that is incomplete or not plausible, or that begins at or behind
+   `stop` in the file) */
 PyObject *walk_pcap(PyObject *module, PyObject *args) {
     PyObject *chunk;
     Py_ssize_t position;
@@ -97,8 +97,9 @@ PyObject *walk_pcap(PyObject *module, PyObject *args) {
 
 enum { ENHANCED = 6, LARGEST_BLOCK = 16 << 20, MOST_INTERFACES = 64 };
 
-/* (chunk, position, base, big, interfaces, first_interface, capture[, stop]) -> packets or None,
-   position.   `interfaces`: of the section, (link type, multiplier, divisor, offset) each. */
+/* (chunk, position, base, big, interfaces, first_interface, capture[, stop]) -> (Packets or None,
+   position). `interfaces` are those of the section: (link type, multiplier, divisor, offset)
+   each. */
 PyObject *walk_pcapng(PyObject *module, PyObject *args) {
     PyObject *chunk, *interfaces;
     Py_ssize_t position;
@@ -115,7 +116,7 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(interfaces, i), "iLLL", &clocks[i].link,
                               &clocks[i].multiplier, &clocks[i].divisor, &clocks[i].offset)) {
             if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return NULL;
-            PyErr_Clear(); /* a clock that takes more than 64 bits */
+            PyErr_Clear(); /* the clock needs more than 64 bits */
             known = i;
             break;
         }
@@ -156,8 +157,8 @@ PyObject *walk_pcapng(PyObject *module, PyObject *args) {
     return walked(self, position);
 }
 
-/* pack([(offset, time, link type, bytes, original length, interface, capture)...]) -> packets, whose
-   chunk is a copy of all bytes: of packets that a walk does not find in their order */
+/* pack([(offset, time, link type, bytes, original length, interface, capture)...]) -> Packets
+   with a copy of all bytes as their chunk. For packets that do not come from a walk. */
 PyObject *pack(PyObject *module, PyObject *given) {
     Py_ssize_t size = 0, at = 0;
     (void)module;
@@ -204,8 +205,8 @@ PyObject *pack(PyObject *module, PyObject *given) {
 
 static Py_ssize_t length(PyObject *object) { return ((packets_object *)object)->count; }
 
-/* One of them as the values of Packet but for its bytes: (offset, time, link type, where its bytes
-   are in the chunk, where they end, original length, interface, capture). */
+/* The fields of Packet, except for its bytes: (offset, time, link type, begin and end of its
+   bytes in the chunk, original length, interface, capture). */
 static PyObject *item(PyObject *object, Py_ssize_t index) {
     packets_object *self = (packets_object *)object;
     if (index < 0 || index >= self->count) {
@@ -218,7 +219,7 @@ static PyObject *item(PyObject *object, Py_ssize_t index) {
                          each->capture);
 }
 
-/* times() -> (where each begins in the file, its time), 64 bits each */
+/* times() -> (offset of each packet in the file, time of each packet), as int64 */
 static PyObject *times(PyObject *object, PyObject *unused) {
     packets_object *self = (packets_object *)object;
     Py_ssize_t size = self->count * (Py_ssize_t)sizeof(int64_t);

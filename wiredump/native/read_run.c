@@ -1,5 +1,5 @@
-/* Read runs back: packets by their positions, in as few reads as possible, or of bytes that came with
-   the run. */
+/* Reads the packets of runs by their positions, in as few reads as possible, or from bytes that
+   came with the run. */
 #include "wire.h"
 
 #ifndef _WIN32
@@ -15,13 +15,13 @@ static entry entry_at(const Py_buffer *run, Py_ssize_t number) {
     return found;
 }
 
-/* Whether `next` stands so close behind where reading is that all is read in one go. */
+/* Whether `next` is so close behind the current position that one read covers both. */
 static int follows(const entry *next, int32_t capture, int64_t end) {
     int64_t begin = next->place + next->ahead;
     return next->capture == capture && begin >= end && begin - end <= MOST_GAP;
 }
 
-/* `size` bytes at `place`; 1: the file has fewer. */
+/* Reads `size` bytes at `place`. Returns 1 if the file is shorter. */
 static int read_at(int file, char *to, int64_t size, int64_t place) {
 #ifdef _WIN32
     (void)file, (void)to, (void)size, (void)place;
@@ -58,9 +58,10 @@ static int file_of(PyObject *files, int32_t capture, int *file) {
     return 0;
 }
 
-/* read_run(run, number, files, most) -> (packets, the number of the next one): those from `number` on
-   of which no more than `most` bytes have to be read, one at least. `files` are (capture, open
-   file). (None, number): the file of that one is not open; EOFError: it is shorter. */
+/* read_run(run, number, files, most) -> (Packets, number of the next packet). Reads packets from
+   `number` on, at least one, and no more than `most` bytes. `files` are (capture, file
+   descriptor). (None, number): the file of that packet is not open. EOFError: the file is
+   shorter. */
 PyObject *read_run(PyObject *module, PyObject *args) {
     Py_buffer run;
     Py_ssize_t number, most;
@@ -142,7 +143,7 @@ done:
     return NULL;
 }
 
-/* carried_run(run, data) -> packets. `data` is their bytes, one after the other. */
+/* carried_run(run, data) -> Packets whose bytes are concatenated in `data` */
 PyObject *carried_run(PyObject *module, PyObject *args) {
     Py_buffer run;
     PyObject *data;

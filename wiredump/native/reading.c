@@ -1,5 +1,5 @@
-/* Turn packets into exchanges, for the connections that are here: `run` processes packets up to
-   one, or a frame, that Python has to read (wiredump/sources/native_connections.py). */
+/* Turns the packets of connections that are here into exchanges. `run` stops at a packet or a
+   frame that Python has to read (wiredump/sources/native_connections.py). */
 #include "wire.h"
 
 static int touch(reading_object *self, connection *on) {
@@ -18,7 +18,7 @@ static int touch(reading_object *self, connection *on) {
     return 0;
 }
 
-/* The chunk goes. */
+/* Releases the chunk, after copying the bytes that are still needed. */
 static int fold(reading_object *self) {
     const uint8_t *chunk = chunk_of(self->packets);
     int failed = 0;
@@ -93,7 +93,8 @@ static enum taken take_payload(reading_object *self, connection *on, int directi
 
 enum { A_FRAME = 2 };
 
-/* 1: taken, 0: Python's, A_FRAME: but `flow` has a frame that is, -1: failed */
+/* Returns 1 if the packet is done, 0 if Python has to read it, A_FRAME if Python has to read a
+   frame of `flow`, -1 with an exception. */
 static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk,
                        const uint8_t **flow) {
     segment of;
@@ -128,9 +129,9 @@ static int take_packet(reading_object *self, const packet *from, const uint8_t *
     return taken == TAKEN ? 1 : taken == LEFT ? A_FRAME : -1;
 }
 
-/* run(packets) -> the number of a packet that is Python's; the flow whose next frame is, which has
-   to be left before `run` goes on; None at their end. Call it again with the same packets to go
-   on. */
+/* run(packets) -> the number of a packet that Python has to read; a flow whose next frame Python
+   has to read, and whose connection must be dumped before the next call; None at the end of the
+   packets. Call it with the same packets until it returns None. */
 static PyObject *run(PyObject *object, PyObject *argument) {
     reading_object *self = (reading_object *)object;
     if (is_busy(self)) return NULL;
@@ -166,9 +167,9 @@ static PyObject *run(PyObject *object, PyObject *argument) {
 
 /* ---- what it came to ------------------------------------------------------------------------- */
 
-/* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown apis, of these
-   behind a gap in their frame, readable requests, bytes of streams that were closed, [(capture,
-   first time, last time)]) since it was asked last; items() -> the exchanges since then */
+/* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown APIs, of
+   these behind a gap in their frame, readable requests, bytes of closed streams, [(capture, first
+   time, last time)]) since the last call; items() -> the exchanges since the last call */
 static PyObject *counts(PyObject *object, PyObject *unused) {
     reading_object *self = (reading_object *)object;
     (void)unused;
@@ -207,11 +208,11 @@ static int note_versions(reading_object *self, PyObject *flexible) {
     return 0;
 }
 
-/* Reading(Frame, Exchange, Place, STATES, dialect, rows, limits, flexible, left, seed, share): rows are the
-   ExchangeRows that make rows of exchanges, or None; limits are the largest frame, the cost of
-   recent bytes, and requests and bytes that may wait; flexible the versions of Produce that are,
-   left the api keys whose requests are Python's; share its number, how many there are, and whether
-   connections are divided. */
+/* Reading(Frame, Exchange, Place, STATES, dialect, rows, limits, flexible, left, seed, share).
+   `rows`: the ExchangeRows, or None if every exchange becomes an object. `limits`: the largest
+   frame, the cost of recent bytes, and the requests and their bytes that may be open. `flexible`:
+   the flexible versions of Produce. `left`: API keys whose requests Python reads. `share`: its
+   number, the number of shares, and whether connections are divided. */
 static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *frame_type, *exchange_type, *place_type, *states, *dialect, *rows, *flexible, *left;
     long long max_size, recent, most, most_bytes, seed;
@@ -264,7 +265,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     return (PyObject *)self;
 }
 
-/* What is called here knows connections that Python has, and those may know of this. */
+/* The callbacks refer to connections of Python, which may refer to this object. */
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     reading_object *self = (reading_object *)object;
     Py_VISIT(self->rows);

@@ -1,8 +1,8 @@
-/* Round-trip times of the data that one end sends, in the array of wiredump/readers/round_trips.py.
-   Python handles retransmissions. */
+/* Measures the round-trip times of the data that one end sends, in the array of
+   wiredump/readers/round_trips.py. Python handles retransmissions. */
 #include "wire.h"
 
-/* From here on the stream keeps its times in `tally.timing`, if that is there. */
+/* Makes the stream record its times in `tally.timing`, if that exists. */
 int trips_enter(stream *self) {
     PyObject *timing = PyObject_GetAttrString(self->tally, "timing");
     if (timing == NULL) return -1;
@@ -20,7 +20,7 @@ int trips_enter(stream *self) {
     return failed;
 }
 
-/* The first segment with data of a direction. */
+/* Called at the first segment with data of a direction. */
 int trips_begin(stream *self, PyObject *connection, int direction, uint32_t sequence) {
     if (self->tally == NULL) {
         PyObject *both = PyObject_GetAttrString(connection, "tally");
@@ -36,7 +36,7 @@ int trips_begin(stream *self, PyObject *connection, int direction, uint32_t sequ
 }
 
 static void measured(int64_t *trips, int64_t took) {
-    if (took < 0) return; /* the clock of the capture went back */
+    if (took < 0) return; /* the clock of the capture was set back */
     if (took < trips[TRIPS_MINIMUM]) trips[TRIPS_MINIMUM] = took;
     if (took > trips[TRIPS_MAXIMUM]) trips[TRIPS_MAXIMUM] = took;
     uint64_t units = (uint64_t)took >> 8;

@@ -1,6 +1,6 @@
-/* Rows of a table that were not written yet, as columns in Arrow's layout, whoever made them: tuples
-   of Python (wiredump/tables/held_rows.py does the same there), or values of exchanges
-   (exchange_rows.c). They are taken out sorted. */
+/* Rows of a table that are not written yet, as columns in Arrow's layout. They come from Python
+   as tuples (wiredump/tables/held_rows.py does the same in Python), or from exchanges
+   (exchange_rows.c), and are taken sorted. */
 #include "wire.h"
 
 #include <structmember.h>
@@ -9,7 +9,7 @@
 
 enum { LEAST_ROOM = 1 << 12, MOST_ORDER = 8 };
 
-/* Room for so many bytes more. Arrow takes over `bytes` itself, so that nothing is held twice. */
+/* Makes room for more bytes. Arrow takes over `bytes` itself, so nothing is held twice. */
 static int grow(buffer *self, Py_ssize_t more) {
     if (more > PY_SSIZE_T_MAX / 4 - self->size) {
         PyErr_NoMemory();
@@ -38,14 +38,14 @@ static inline int need(buffer *self, Py_ssize_t more) {
 }
 
 static inline int put(buffer *self, const void *from, Py_ssize_t size) {
-    if (!size) return 0; /* there may be no bytes yet */
+    if (!size) return 0; /* the buffer may have no bytes yet */
     if (need(self, size)) return -1;
     memcpy(at_end(self), from, (size_t)size);
     self->size += size;
     return 0;
 }
 
-/* Bit number `count`, of as many as there are. */
+/* Appends bit number `count`. */
 static inline int put_bit(buffer *self, Py_ssize_t count, int set) {
     if (!(count & 7)) {
         if (need(self, 1)) return -1;
@@ -102,7 +102,7 @@ static int make_cells(cells *self, char code) {
     return 0;
 }
 
-/* Bits of validity are kept from the first null on. */
+/* Validity is recorded from the first null on. */
 static int put_validity(cells *self, int valid) {
     if (LIKELY(valid && !self->nulls)) return 0;
     if (!self->nulls) {
@@ -117,7 +117,7 @@ static int put_validity(cells *self, int valid) {
     return put_bit(&self->validity, self->count, valid);
 }
 
-/* Where the next text or list begins is where the one before it ends. */
+/* The next text or list begins where the previous one ends. */
 static int put_place(cells *self, Py_ssize_t end) {
     int32_t place = (int32_t)end;
     if (end > INT32_MAX) {
@@ -172,7 +172,7 @@ int cells_bytes(cells *self, const void *from, Py_ssize_t size) {
     return 0;
 }
 
-/* A text that is no Unicode (a path): as wiredump/tables/arrow.py has it. */
+/* Encodes a text that is not valid Unicode, such as a path, as wiredump/tables/arrow.py does. */
 static int put_replaced(cells *self, PyObject *text) {
     PyObject *raw = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
     PyObject *valid = raw == NULL ? NULL
@@ -202,7 +202,7 @@ int cells_text(cells *self, PyObject *text) {
     return put_replaced(self, text);
 }
 
-/* The nearest number that there is. */
+/* Clamps a number to the range of its column. */
 static int put_integer(cells *self, PyObject *value) {
     int overflow;
     int64_t most = self->code == 'q' ? INT64_MAX
@@ -270,7 +270,7 @@ static void forget(held_object *self) {
 }
 
 int held_end(held_object *self, Py_ssize_t size, int failed) {
-    if (UNLIKELY(failed)) { /* columns of different lengths are no rows */
+    if (UNLIKELY(failed)) { /* columns must have the same length */
         forget(self);
         return -1;
     }
@@ -289,7 +289,7 @@ held_object *held_of(PyObject *given, const char *codes) {
     return NULL;
 }
 
-/* 1 if the row group is full, 0 if not, -1 with an exception. */
+/* Returns 1 if the row group is full, 0 if not, -1 with an exception. */
 static int held_add(held_object *self, PyObject *row) {
     Py_ssize_t size = 0;
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != self->width) {
@@ -314,8 +314,9 @@ static PyObject *add(PyObject *object, PyObject *row) {
     return full < 0 ? NULL : PyBool_FromLong(full);
 }
 
-/* feed(iterator, {table: HeldRows}) -> None at the end of the iterator, or what Python must do now:
-   (table, None) if its row group is full, (table, Piece) to add that. Other tables are ignored. */
+/* feed_rows(iterator, {table: HeldRows}) -> None at the end of the iterator, or (table, None) if
+   the row group of a table is full, or (table, Piece) if Python has to add that piece. Rows of
+   other tables are ignored. */
 PyObject *feed_rows(PyObject *module, PyObject *args) {
     PyObject *rows, *held, *pair;
     (void)module;
@@ -352,7 +353,7 @@ PyObject *feed_rows(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* HeldRows(codes, the most rows, the most bytes of text and binary) */
+/* HeldRows(codes, maximum of rows, maximum bytes of text and binary) */
 static PyObject *held_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     const char *codes;
     Py_ssize_t width, most_rows, most_size;
@@ -441,7 +442,8 @@ static int in_order(const sort_order *by, uint32_t a, uint32_t b) {
     return 1;
 }
 
-/* Merge sort, stable: runs of rows are often in order already. `other` has room for half. */
+/* A stable merge sort: long stretches of rows are often in order already. `other` has room for
+   half. */
 static void sort(const sort_order *by, uint32_t *rows, uint32_t *other, Py_ssize_t count) {
     if (count < 2) return;
     Py_ssize_t half = count / 2, i = 0, j = half, k = 0;
@@ -474,7 +476,7 @@ static int gather_fixed(buffer *self, const uint32_t *rows, Py_ssize_t count, in
     if (need(&made, count * width)) return -1;
     const char *from = PyBytes_AS_STRING(self->bytes);
     char *to = PyBytes_AS_STRING(made.bytes);
-    switch (width) { /* a size that the compiler knows */
+    switch (width) { /* a constant size is copied faster */
     case 8:
         for (Py_ssize_t i = 0; i < count; i++) memcpy(to + i * 8, from + (size_t)rows[i] * 8, 8);
         break;
@@ -522,10 +524,10 @@ static int gather_cells(cells *self, const uint32_t *rows, Py_ssize_t count) {
     return failed;
 }
 
-/* The items of lists, in the order of these. */
+/* Copies the items of lists in the order of `rows`. */
 static int gather_items(cells *self, const uint32_t *rows, Py_ssize_t count) {
     Py_ssize_t total = self->items->count, at = 0;
-    if (!total) return 0; /* all are empty, and begin at 0 */
+    if (!total) return 0; /* all lists are empty and begin at 0 */
     uint32_t *items = PyMem_Malloc((size_t)total * sizeof(*items));
     if (items == NULL) {
         PyErr_NoMemory();
@@ -550,7 +552,7 @@ static int gather_items(cells *self, const uint32_t *rows, Py_ssize_t count) {
     return 0;
 }
 
-/* The bytes of a buffer, which is empty afterwards. */
+/* Returns the bytes of a buffer and empties it. */
 static PyObject *taken(buffer *self) {
     if (self->bytes == NULL) return PyBytes_FromStringAndSize(NULL, 0);
     if (self->size < self->room && _PyBytes_Resize(&self->bytes, self->size)) {
@@ -604,8 +606,8 @@ static int sort_columns(held_object *self, const sort_order *by) {
     return failed;
 }
 
-/* take(places of the columns to sort by) -> for each column (nulls, validity or None, buffer, buffer
-   or child or None), of all rows; there are none afterwards. */
+/* take(indexes of the columns to sort by) -> (nulls, validity or None, buffer, buffer or child or
+   None) for each column, of all rows, which are removed */
 static PyObject *take(PyObject *object, PyObject *order) {
     held_object *self = (held_object *)object;
     sort_order by = {0};

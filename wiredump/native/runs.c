@@ -1,17 +1,18 @@
-/* Runs: packets between the same two ends, as their positions in a file. Packets are added by the
-   chunk and taken by their ends. wiredump/spark/columns.py has the other columns of a row. */
+/* Collects runs: packets between the same two ends, as positions in a file. Packets are added by
+   the chunk and taken by their ends. wiredump/spark/columns.py makes the other columns of a row.
+   */
 #include "wire.h"
 
 typedef struct {
     entry entry;
-    uint32_t group, size; /* `size`: of its payload */
+    uint32_t group, size; /* `size`: bytes of payload */
 } member;
 
 typedef struct {
     uint8_t key[KEY];
     Py_ssize_t count;
     int64_t newest;
-    uint8_t stepped; /* a time was older than one before */
+    uint8_t stepped; /* a packet was older than the one before */
 } group;
 
 typedef struct {
@@ -22,7 +23,7 @@ typedef struct {
     Py_ssize_t count, room;
     group *groups;
     Py_ssize_t group_count, group_room;
-    uint32_t *table; /* a group's number and 1 */
+    uint32_t *table; /* the number of a group plus 1 */
     size_t table_size;
     uint64_t seed;
     uint32_t last;
@@ -68,7 +69,7 @@ static int make_room(runs_object *self) {
     return 0;
 }
 
-/* The two ends, whichever way a flow goes: the lower of it and its reverse. */
+/* The key of two ends, independent of the direction: the lower of the flow and its reverse. */
 static void key_of(const uint8_t *flow, uint8_t *key) {
     int size = flow[KEY - 1], address = (size - 4) / 2;
     uint8_t back[KEY] = {0};
@@ -128,7 +129,7 @@ static int put(runs_object *self, const packet *from, const segment *of, int64_t
     return 0;
 }
 
-/* add(packets) -> the numbers of those that are not usual, of which nothing was taken */
+/* add(packets) -> the numbers of unusual packets, which were skipped */
 static PyObject *add(PyObject *object, PyObject *argument) {
     runs_object *self = (runs_object *)object;
     if (!Py_IS_TYPE(argument, &packets_type)) {
@@ -162,7 +163,7 @@ static int by_time(const void *one, const void *other) {
     return (a->place > b->place) - (a->place < b->place);
 }
 
-/* All members by their groups, in the order that they came in; by time where it is merged. */
+/* Returns all members by group in the order they came; sorted by time if captures are merged. */
 static member *sorted_members(const runs_object *self) {
     member *sorted = PyMem_Malloc((size_t)(self->count ? self->count : 1) * sizeof(member));
     Py_ssize_t *next = PyMem_Malloc((size_t)(self->group_count + 1) * sizeof(Py_ssize_t));
@@ -187,9 +188,10 @@ static member *sorted_members(const runs_object *self) {
 
 enum { KEYS_AT, KEYS, RUNS_AT, RUNS, PLACES, TIMES, ORDERS, SIZES, COUNTS, BUFFERS };
 
-/* take() -> (rows, buffers): where keys begin, keys, where runs begin, runs, the first one's place
-   and its time, what is sorted by in front of the place, bytes of payload, packets; and nothing is
-   here any more. A run has `longest` packets at most. */
+/* take() -> (number of rows, buffers), and remove all rows. The buffers: offsets of keys, keys,
+   offsets of runs, runs; and for each run the place and the time of its first packet, the number
+   to sort by before the place, bytes of payload, number of packets. A run has at most `longest`
+   packets. */
 static PyObject *take(PyObject *object, PyObject *unused) {
     runs_object *self = (runs_object *)object;
     Py_ssize_t rows = 0, key_bytes = 0;
@@ -251,7 +253,7 @@ static PyObject *take(PyObject *object, PyObject *unused) {
     return Py_BuildValue("(nN)", rows, buffers);
 }
 
-/* counts() -> (packets, bytes of their payload) since it was asked last */
+/* counts() -> (packets, bytes of their payload) since the last call */
 static PyObject *counts(PyObject *object, PyObject *unused) {
     runs_object *self = (runs_object *)object;
     (void)unused;
@@ -272,7 +274,7 @@ static PyObject *new_runs(PyTypeObject *type, PyObject *args, PyObject *keywords
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "pnL", &merged, &longest, &seed)) return NULL;
-    if (longest < 1 || longest > 1 << 14) { /* their payload is counted in 31 bits */
+    if (longest < 1 || longest > 1 << 14) { /* payload is counted in 31 bits */
         PyErr_SetString(PyExc_ValueError, "a run of no packets, or of too many");
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* Turn a usual packet into its TCP segment, as readers/segments.py does. Left to Python: fragments,
+/* Turns a usual packet into its TCP segment, as readers/segments.py does. Python reads fragments,
    extension headers, lengths of 0, windows of 0, and packets that were not captured whole. */
 #include "wire.h"
 
@@ -13,7 +13,7 @@ static unsigned locate(const uint8_t *data, uint32_t size, int32_t link, uint32_
     case 113: /* Linux cooked */
         *at = 16;
         return size < 16 ? 0 : past_tags(data, size, get16(data + 14), at);
-    case 276: /* its second version */
+    case 276: /* Linux cooked, version 2 */
         *at = 20;
         return size < 20 ? 0 : past_tags(data, size, get16(data), at);
     case 0:
@@ -51,7 +51,7 @@ static unsigned locate(const uint8_t *data, uint32_t size, int32_t link, uint32_
     }
 }
 
-/* The segment of the IP header at `at`; its payload as an offset into `data`. */
+/* Reads the segment at the IP header at `at`; the payload is an offset into `data`. */
 static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t at, segment *out) {
     uint32_t tcp, end, addresses, length;
     if (kind == IPV4) {
@@ -89,7 +89,7 @@ static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t a
     out->sequence = get32(head + 4);
     out->acknowledgement = get32(head + 8);
     out->flags = head[13];
-    if (UNLIKELY(get16(head + 14) == 0)) return 0; /* a window of 0: Python counts them */
+    if (UNLIKELY(get16(head + 14) == 0)) return 0; /* Python counts windows of 0 */
     out->at = tcp + header;
     out->size = end - tcp - header;
     return 1;

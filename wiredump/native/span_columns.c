@@ -1,4 +1,4 @@
-/* The columns of rows that were put in order (spans.c), copied run by run. */
+/* Copies the columns of sorted rows (spans.c), run by run. */
 #include "spans.h"
 
 static PyObject *given_parts(const spans_object *self, PyObject *given) {
@@ -7,7 +7,7 @@ static PyObject *given_parts(const spans_object *self, PyObject *given) {
     return NULL;
 }
 
-/* What a column has of each part, taken apart; freed by `free_each`. */
+/* The buffers of a column in each part; freed by `free_each`. */
 static numbers *numbers_each(const spans_object *self, PyObject *given) {
     if (given_parts(self, given) == NULL) return NULL;
     numbers *each = PyMem_Calloc((size_t)self->parts + 1, sizeof *each);
@@ -34,8 +34,8 @@ static int out_of_range(void) {
     return -1;
 }
 
-/* spread(width, [a number for each run, of each part]) -> bytes, `width` 4 or 8 for each row; None
-   where one does not fit. */
+/* spread(width, [a number for each run, of each part]) -> bytes, `width` (4 or 8) for each row;
+   None if a number does not fit */
 static PyObject *spread(PyObject *object, PyObject *args) {
     const spans_object *self = (spans_object *)object;
     PyObject *given;
@@ -74,7 +74,7 @@ static inline int bit_at(const uint8_t *bits, int64_t index) {
     return bits == NULL || bits[index >> 3] >> (index & 7) & 1;
 }
 
-/* bytes of at least so many, or None where that may be. */
+/* bytes of at least this size; None if allowed */
 static int bytes_of(PyObject *given, int64_t least, int or_none, const uint8_t **out) {
     *out = NULL;
     if (or_none && given == Py_None) return 0;
@@ -87,7 +87,7 @@ static int bytes_of(PyObject *given, int64_t least, int or_none, const uint8_t *
     return 0;
 }
 
-/* Buffers of a column as one part has it. */
+/* The buffers of a column in one part. */
 typedef struct {
     const uint8_t *validity, *data;
     const int32_t *offsets;
@@ -130,7 +130,7 @@ failed:
     return NULL;
 }
 
-/* (nulls, validity or None) of the rows; NULL with an exception. */
+/* Returns (nulls, validity or None) of the rows; NULL with an exception. */
 static PyObject *gather_validity(const spans_object *self, const source *each, int64_t *nulls) {
     *nulls = 0;
     int any = 0;
@@ -220,8 +220,8 @@ static PyObject *blobs(PyObject *object, PyObject *given) {
     return NULL;
 }
 
-/* texts([a place for each run, of each part], [(bytes or None) of each place, of each part])
-   -> (nulls, validity or None, offsets, data): of each row that of its run. */
+/* texts([a place for each run, of each part], [(bytes or None) of each place, of each part]) ->
+   (nulls, validity or None, offsets, data): each row gets the text of its run */
 static PyObject *texts(PyObject *object, PyObject *args) {
     const spans_object *self = (spans_object *)object;
     PyObject *given, *values, *validity = NULL, *offsets = NULL, *data = NULL;

@@ -1,13 +1,13 @@
-/* Put the rows of many pieces in the order of their table: runs are sorted, not rows, and then each
-   column is copied run by run (span_columns.c; wiredump/tables/merging.py). The meaning of columns
-   does not matter here. */
+/* Puts the rows of many pieces in the order of their table. Runs are sorted instead of rows, and
+   then each column is copied run by run (span_columns.c; wiredump/tables/merging.py). The meaning
+   of columns does not matter here. */
 #include "spans.h"
 
 enum { MOST_KEYS = 8 };
 
 typedef struct {
     span at;
-    int64_t keys[MOST_KEYS], lowest, highest; /* and of what rows are sorted by within their run */
+    int64_t keys[MOST_KEYS], lowest, highest; /* and the numbers that rows are sorted by within their run */
 } run_entry;
 
 typedef struct {
@@ -31,8 +31,8 @@ static int add_run(run_list *self, const run_entry *run) {
     return 0;
 }
 
-/* The runs of a part, of which only rows from `first` to `stop` are wanted. `within` is a number a row,
-   or NULL. DOES_NOT_FIT: rows of a run are not in its order. */
+/* Reads the runs of a part, of which only the rows from `first` to `stop` are used. `within` has
+   a number for each row, or is NULL. DOES_NOT_FIT: the rows of a run are not sorted. */
 static int add_part(run_list *self, int32_t part, const numbers *counts, const numbers *keys,
                     const numbers *within, int64_t first, int64_t stop) {
     int64_t row = 0;
@@ -74,7 +74,7 @@ static int compare(const void *left, const void *right) {
     return found ? found : a < b ? -1 : a > b; /* as they came */
 }
 
-/* Into `to`, sorted. DOES_NOT_FIT: rows of two runs stand among each other. */
+/* Sorts into `to`. DOES_NOT_FIT: rows of two runs interleave. */
 static int sort_runs(const run_list *from, span *to) {
     const run_entry **order = PyMem_Malloc(((size_t)from->count + 1) * sizeof *order);
     if (order == NULL) {
@@ -137,10 +137,10 @@ static int parse_part(run_list *self, int32_t number, PyObject *given) {
     return result;
 }
 
-/* order_runs([(counts, keys, within, first, stop)...]) -> Spans; None where more has to be sorted than
-   runs. Of each part the rows from `first` to `stop`: `counts` are those of its runs, `keys` what
-   runs are sorted by, in that order, a number for each; `within` what rows are, a number each. All
-   of them are int64. Without keys, and None for `within`, runs stay as they come. */
+/* order_runs([(counts, keys, within, first, stop)...]) -> Spans; None if sorting runs is not
+   enough. Of each part, the rows from `first` to `stop` are used. `counts` are the lengths of its
+   runs, `keys` the numbers that runs are sorted by, in that order, `within` a number for each
+   row; all are int64. Without keys and `within` the runs keep their order. */
 PyObject *order_runs(PyObject *module, PyObject *parts) {
     (void)module;
     run_list runs = {0};
@@ -164,7 +164,7 @@ PyObject *order_runs(PyObject *module, PyObject *parts) {
         for (Py_ssize_t i = 0; i < runs.count && has_room; i++) {
             const span *at = &runs.runs[i].at;
             made->rows += at->count;
-            /* They come in order. */
+            /* The parts are already in order. */
             if (made->ends[at->part] == 0) made->begins[at->part] = at->first;
             made->ends[at->part] = at->first + at->count;
         }

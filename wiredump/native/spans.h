@@ -1,7 +1,5 @@
-/* What spans.c, which sorts runs of rows, and span_columns.c, which copies columns by them, share.
-
-   Everything that is given is looked at before it is followed: numbers of runs, rows and places are
-   whoever's that made them. */
+/* Shared by spans.c, which sorts runs of rows, and span_columns.c, which copies columns. Numbers
+   of runs, rows and places come from outside, and each is checked before it is used. */
 #ifndef WIREDUMP_SPANS_H
 #define WIREDUMP_SPANS_H
 
@@ -9,7 +7,7 @@
 
 enum { DOES_NOT_FIT = 1 };
 
-/* The rows of a run that are wanted: where they are in their part. */
+/* The rows of a run that are used: their places in their part. */
 typedef struct {
     int32_t part;
     int64_t run, first, count;
@@ -18,7 +16,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     span *spans;
-    int64_t *begins, *ends; /* of each part, the first row that is wanted, and behind the last */
+    int64_t *begins, *ends; /* of each part, the first row that is used, and the end */
     Py_ssize_t count, parts;
     int64_t rows;
 } spans_object;

@@ -37,8 +37,8 @@ int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t 
     return 0;
 }
 
-/* The newest bytes came as one piece; the oldest ones go, until the rest costs no more than
-   `limit`. Even this one may. */
+/* Adds the newest bytes as one piece, and drops the oldest pieces until the rest costs no more
+   than `limit`, this one included. */
 int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_t limit) {
     if (UNLIKELY(self->pieces == NULL)) {
         self->pieces = PyMem_Calloc(MOST_PIECES, sizeof(piece));
@@ -90,8 +90,8 @@ int stream_keep(stream *self, const uint8_t *from, int64_t size) {
     return 0;
 }
 
-/* The mark of the byte at `from`: others in front of it may be left, and of a large frame there are
-   thousands. */
+/* Returns the index of the mark of the byte at `from`. Older marks may remain, and a large frame
+   has thousands. */
 static Py_ssize_t first_mark(const stream *self, int64_t from) {
     Py_ssize_t low = self->mark_first, high = self->mark_end;
     if (low < high && self->marks[low].end > from) return low;
@@ -127,7 +127,7 @@ int stream_fold(stream *self, const uint8_t *chunk) {
                         end - self->kept_end))
             return -1;
     }
-    unsigned fresh = self->piece_count; /* the first that is not kept yet */
+    unsigned fresh = self->piece_count; /* the first piece that is not kept yet */
     for (; fresh; fresh--) {
         STEPS(1);
         if (self->pieces[(self->piece_first + fresh - 1) % MOST_PIECES].start < self->kept_end)
@@ -146,7 +146,7 @@ int stream_fold(stream *self, const uint8_t *chunk) {
             self->mark_room = room;
         }
     }
-    if (self->kept_room > 4 * used + (1 << 18)) { /* a large frame is through */
+    if (self->kept_room > 4 * used + (1 << 18)) { /* a large frame was completed */
         STEPS(used / BYTES_A_STEP);
         if (used) memmove(self->kept, self->kept + self->kept_skip, (size_t)used);
         self->kept_skip = 0;
@@ -196,9 +196,9 @@ PyObject *stream_bytes(const stream *self, const uint8_t *chunk, int64_t from, i
     return made;
 }
 
-/* ---- for the state of a connection ------------------------------------------------------------ */
+/* ---- parts of a connection's state --------------------------------------------------------------- */
 
-/* [(start, bytes)]: the newest bytes; NULL with an exception. */
+/* Returns [(start, bytes)], the newest bytes; NULL with an exception. */
 PyObject *stream_recent(const stream *self, const uint8_t *chunk) {
     PyObject *list = PyList_New((Py_ssize_t)self->piece_count);
     STEPS(self->piece_count);
@@ -215,7 +215,7 @@ PyObject *stream_recent(const stream *self, const uint8_t *chunk) {
     return list;
 }
 
-/* The packets that brought the current frame, packed as `mark`. */
+/* Returns the packets that brought the current frame, packed as `mark`. */
 PyObject *stream_marks(const stream *self) {
     Py_ssize_t count = self->mark_end - self->mark_first;
     STEPS(count);

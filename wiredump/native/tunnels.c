@@ -1,12 +1,12 @@
-/* Pass the header of a usual tunnel, as readers/tunnels.py does, which names tunnels. What that
-   would not read, or only in part, is left to it. */
+/* Skips the header of a usual tunnel, as readers/tunnels.py does, which also determines its name.
+   Headers that readers/tunnels.py reads only in part, or not at all, are left to it. */
 #include "wire.h"
 
 enum { ETHERNET = 0x6558, MPLS = 0x8847, MPLS_UPSTREAM = 0x8848, PPP = 0x880B, PPPOE = 0x8864 };
 enum { ERSPAN = 0x88BE, ERSPAN_3 = 0x22EB, ARP = 0x0806, UDP = 17, MOST_LABELS = 16 };
 enum { CHECKSUM = 0x8000, ROUTING = 0x4000, KEYED = 0x2000, SEQUENCE = 0x1000, ACKNOWLEDGED = 0x80 };
 
-/* The EtherType behind VLAN tags; 0 where that takes more than a look. */
+/* Returns the EtherType behind VLAN tags; 0 if the tags are incomplete. */
 unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at) {
     while (kind == 0x8100 || kind == 0x88A8 || kind == 0x9100 || kind == 0x9200) {
         if (size < *at + 4) return 0;
@@ -64,7 +64,7 @@ static int past_ppp(const uint8_t *data, uint32_t size, layer *self) {
 }
 
 static int past_gre(const uint8_t *data, uint32_t size, layer *self) {
-    if (size - self->at < 28) return 0; /* the longest header that there may be, and some */
+    if (size - self->at < 28) return 0; /* more than the longest header */
     const uint8_t *head = data + self->at;
     unsigned flags = get16(head), version = flags & 7, kind = get16(head + 2);
     if (flags & ROUTING || version > 1) return 0;
@@ -90,7 +90,7 @@ static int past_udp(const uint8_t *data, uint32_t size, layer *self) {
     case 8472: /* VXLAN */
         self->kind = ETHERNET;
         return head[0] & 0x08;
-    case 4790: { /* with the P bit it says what it carries */
+    case 4790: { /* the P bit says that a protocol is given */
         static const unsigned kinds[] = {0, IPV4, IPV6, ETHERNET, 0, MPLS};
         unsigned next = head[0] & 0x04 ? head[3] : 3;
         self->kind = next < 6 ? kinds[next] : 0;
@@ -108,7 +108,7 @@ static int past_udp(const uint8_t *data, uint32_t size, layer *self) {
     }
 }
 
-/* Past an IP header that is whole, of a datagram that is: what it carries is a tunnel. */
+/* Skips the IP header of a complete datagram that carries a tunnel. */
 static int past_ip(const uint8_t *data, layer *self) {
     const uint8_t *ip = data + self->at;
     uint32_t left = self->size - self->at, header, length;

@@ -1,11 +1,9 @@
-/* What the files of the extension share: packets of a chunk, segments, connections, columns.
-
-   The extension processes usual input in bulk: whole TCP segments in order, of connections where
-   nothing waits, and whole frames with valid headers. It stops at everything else, and Python reads
-   that packet or frame with the code that reads all of them without the extension
-   (wiredump/sources/quick.py). So being too strict here costs time, but never correctness.
-
-   CPython 3.11 and newer, with a GIL. No length is trusted before it was checked. */
+/* Declarations that the files of the extension share: packets of a chunk, segments, connections,
+   columns. The extension processes usual input in bulk: whole TCP segments in order, of
+   connections without holes, and whole frames with valid headers. It stops at everything else,
+   and Python reads that packet or frame (wiredump/sources/quick.py). A check that is too strict
+   costs time, but never correctness. CPython 3.11 and newer, with a GIL. Every length is checked
+   before it is used. */
 #ifndef WIREDUMP_WIRE_H
 #define WIREDUMP_WIRE_H
 
@@ -22,11 +20,11 @@
 #define UNLIKELY(x) (x)
 #endif
 
-/* What a loop over anything that waits does is counted, so that tests can compare the steps of a
-   capture with those of one twice as long. */
+/* Loops over pending data count their steps, so that tests can compare the steps of a capture
+   with those of one twice as long. */
 extern uint64_t native_steps;
 #define STEPS(n) (native_steps += (uint64_t)(n))
-enum { BYTES_A_STEP = 64 }; /* copied or moved */
+enum { BYTES_A_STEP = 64 }; /* bytes copied or moved in one step */
 
 static inline uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t get32(const uint8_t *p) {
@@ -36,10 +34,10 @@ static inline uint32_t get32(const uint8_t *p) {
 /* ---- packets.c ------------------------------------------------------------------------------ */
 
 typedef struct {
-    int64_t place; /* of its record in the file */
+    int64_t place; /* offset of its record in the file */
     int64_t time;
     int32_t link, interface, capture;
-    uint32_t at, captured, original; /* `at`: where in the chunk */
+    uint32_t at, captured, original; /* `at`: offset in the chunk */
 } packet;
 
 typedef struct {
@@ -47,7 +45,7 @@ typedef struct {
     PyObject *chunk; /* bytes */
     packet *packets;
     Py_ssize_t count, room;
-    int64_t base; /* where in the file the chunk begins */
+    int64_t base; /* offset of the chunk in the file */
 } packets_object;
 
 extern PyTypeObject packets_type;
@@ -67,16 +65,16 @@ enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 enum { FLOW_IPV4 = 12, FLOW_IPV6 = 36, KEY = 40 };
 
 typedef struct {
-    uint8_t flow[KEY]; /* as Segment.flow has it, its length in the last byte, zeros between */
+    uint8_t flow[KEY]; /* as in Segment.flow: padded with zeros, the length in the last byte */
     uint32_t sequence, acknowledgement;
     uint8_t flags;
     uint8_t tunnelled;
-    uint32_t at, size; /* the payload, in the chunk */
+    uint32_t at, size; /* the payload's place in the chunk */
 } segment;
 
-int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not a usual one */
+int read_segment(const uint8_t *chunk, const packet *from, segment *out); /* 0: not usual */
 
-/* tunnels.c: a header of this EtherType begins at `at`, its packet ends at `size` */
+/* tunnels.c: a header of EtherType `kind` begins at `at`; its packet ends at `size` */
 enum { IPV4 = 0x0800, IPV6 = 0x86DD, MOST_STEPS = 16 };
 
 typedef struct {
@@ -84,12 +82,13 @@ typedef struct {
     uint32_t at, size;
 } layer;
 
-int past_layer(const uint8_t *data, layer *self); /* 0: not a usual one */
+int past_layer(const uint8_t *data, layer *self); /* 0: not usual */
 unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at);
 
-/* ---- runs.c: which packets there are between two ends; read_run.c: and back ------------------- */
+/* ---- runs.c collects runs; read_run.c reads their packets ---------------------------------------- */
 
-/* As wiredump/spark/runs.py has it. `ahead`: of the packet's bytes, behind its record's beginning. */
+/* As in wiredump/spark/runs.py. `ahead`: the number of bytes between the beginning of the record
+   and those of the packet. */
 typedef struct {
     int64_t place, time;
     uint32_t captured, original;
@@ -112,7 +111,7 @@ typedef struct {
     int64_t start, end; /* in the stream */
     int64_t time, place;
     int32_t capture;
-    uint32_t at; /* where in the chunk `start` is, if it is past what was kept */
+    uint32_t at; /* offset of `start` in the chunk, unless the bytes were kept */
 } mark;
 
 _Static_assert(sizeof(mark) == 40, "as it is in Python");
@@ -125,27 +124,27 @@ typedef struct {
 enum { MOST_PIECES = 256, PIECE_COST = 256 };
 
 typedef struct {
-    int64_t next; /* the stream's offset of the next byte */
+    int64_t next; /* position of the next byte in the stream */
     uint32_t next_sequence;
-    /* Of the frame that has begun: its first byte, its size once that is known, the packets that
-       brought it. The mark in front of it stays as long as none follows. */
+    /* The current frame: its first byte, its size once that is known, and the packets that
+       brought it. The last mark before it is kept until another one follows. */
     int64_t base, need;
     mark *marks;
     Py_ssize_t mark_first, mark_end, mark_room;
-    /* The newest bytes, to compare repetitions with: as Recent has them. */
+    /* The newest bytes, which retransmissions are compared with (readers/ledger.py: Recent). */
     piece *pieces;
     unsigned piece_first, piece_count;
     int64_t piece_cost;
-    /* Bytes from kept_start to kept_end, copied out of chunks that are gone. */
+    /* Bytes from kept_start to kept_end, copied from chunks that were released. */
     uint8_t *kept;
     int64_t kept_start, kept_end;
     Py_ssize_t kept_skip, kept_room;
-    PyObject *tally;  /* its EndTally; NULL until it is needed, of one that was opened here */
-    int64_t *trips;   /* the array that `tally.timing` is, by `timing`; NULL: it has none yet */
+    PyObject *tally;  /* its EndTally; NULL until the direction carries data */
+    int64_t *trips;   /* the array of `tally.timing`, exported to `timing`; NULL: none yet */
     Py_buffer timing;
 } stream;
 
-/* ---- round_trips.c: as wiredump/readers/round_trips.py has it -------------------------------- */
+/* ---- round_trips.c: the layout of wiredump/readers/round_trips.py --------------------------------- */
 
 enum { TIMED = 32, BUCKETS = 208 };
 enum {
@@ -153,7 +152,7 @@ enum {
     TRIPS_HISTOGRAM = TRIPS_RING + 2 * TIMED
 };
 
-int trips_enter(stream *self); /* of a stream that has its tally */
+int trips_enter(stream *self); /* the stream has its tally */
 int trips_begin(stream *self, PyObject *connection, int direction, uint32_t sequence);
 void trips_take(int64_t *trips, uint32_t number, int64_t now);
 
@@ -177,9 +176,9 @@ int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t 
                 int32_t capture, uint32_t at);
 int stream_piece(stream *self, int64_t start, uint32_t size, uint32_t at, int64_t limit);
 int stream_keep(stream *self, const uint8_t *from, int64_t size); /* appends at kept_end */
-int stream_fold(stream *self, const uint8_t *chunk); /* the chunk goes: keep what is needed */
+int stream_fold(stream *self, const uint8_t *chunk); /* copies what is needed before the chunk is released */
 const uint8_t *stream_head(const stream *self, const uint8_t *chunk, int64_t from,
-                           int64_t *available); /* what is there in one piece from `from` on */
+                           int64_t *available); /* the contiguous bytes from `from` on */
 void stream_gather(const stream *self, const uint8_t *chunk, int64_t from, int64_t size,
                    uint8_t *out);
 const mark *stream_first_mark(const stream *self, int64_t from);
@@ -196,20 +195,20 @@ typedef struct {
 
 typedef struct {
     frame request;
-    int64_t raw; /* bytes that there are of it */
+    int64_t raw; /* number of its bytes that were captured */
     int16_t key, version;
     PyObject *client_id; /* str or None */
-    PyObject *exchange;  /* what Python has of it, or NULL */
-    PyObject *bytes;     /* of a request that becomes rows, where these need them */
+    PyObject *exchange;  /* the object, once Python needs it; or NULL */
+    PyObject *bytes;     /* its bytes, if they are needed for rows */
     uint8_t answered, transactional;
 } open_request;
 
 enum { MOST_HALVES = 32 }; /* as in wiredump/open_requests.py */
 
-/* open_requests.c: requests without a response, oldest first, from `first` to `end`; answered ones
-   remain in between for a while. `heads`, `tails` and `following` find an id. `make` makes the
-   exchange of an entry that has none; those before `made` have one. `halves`: the upper halves of
-   their ids and perhaps of answered ones, at most one more than MOST_HALVES. */
+/* open_requests.c: requests without a response, oldest first, from `first` to `end`; answered
+   ones remain in between for a while. `heads`, `tails` and `following` index them by id. `make`
+   makes the exchange of an entry that has none; entries before `made` have one. `halves`: the
+   upper halves of their ids and perhaps of answered ones, at most one more than MOST_HALVES. */
 typedef struct {
     PyObject_HEAD
     open_request *entries;
@@ -229,35 +228,35 @@ void open_requests_remove(open_requests *self, Py_ssize_t index);
 
 typedef struct {
     int64_t id;
-    uint8_t request_direction; /* 0: what the client of the readers sends, 1: the other */
+    uint8_t request_direction; /* 0: requests come from the readers' client; 1: from the other end */
     uint8_t any_request, any_response;
-    Py_ssize_t touched; /* one more than its place in `touched`; 0: it is not there */
-    int32_t newest, answered; /* the last correlation ids of either */
+    Py_ssize_t touched; /* its index in `touched` plus one; 0: it is not listed */
+    int32_t newest, answered; /* the last correlation ids of requests and responses */
     stream streams[2];
     uint8_t flows[2][KEY];
     int64_t time, place;
     int32_t capture;
     PyObject *connection, *software, *client_id;
-    char *client_raw; /* the bytes that client_id was read from */
+    char *client_raw; /* the bytes that client_id was decoded from */
     Py_ssize_t client_size, client_room;
     open_requests *open;
-    PyObject *early; /* Python's responses that came before their requests, by id; or NULL */
-    int64_t requests, request_bytes, response_bytes; /* of exchanges that came out here */
-    uint8_t confirmed; /* a request was decoded */
-    /* Of one that was opened here. Of one that Python passed, all of it is 0. */
+    PyObject *early; /* responses that came before their requests, by id: shared with Python; or NULL */
+    int64_t requests, request_bytes, response_bytes; /* sums of exchanges that did not become items */
+    uint8_t confirmed; /* a request has been decoded */
+    /* All 0 unless the connection opened here. */
     struct {
         uint8_t stage;      /* LENT, ... */
-        uint8_t recognised; /* its first bytes were a request */
-        uint8_t ended;      /* a bit a direction: its FIN was seen */
-        uint8_t ended_by;   /* the first one's direction */
-        uint8_t shaken;     /* the handshake is over */
-        int64_t syn_ns;     /* when its SYN came */
+        uint8_t recognised; /* its first bytes are a request */
+        uint8_t ended;      /* a bit for each direction whose FIN was seen */
+        uint8_t ended_by;   /* the direction of the first FIN */
+        uint8_t shaken;     /* the handshake has ended */
+        int64_t syn_ns;     /* time of its SYN */
         uint32_t isn[2];
         int64_t closed_at;
     } opened;
 } connection;
 
-enum { STAGE_ENTERED, STAGE_SYN, STAGE_OPEN, STAGE_CLOSED }; /* passed by Python; SYN, SYN-ACK, both FINs seen */
+enum { STAGE_ENTERED, STAGE_SYN, STAGE_OPEN, STAGE_CLOSED }; /* passed by Python; SYN seen, SYN-ACK seen, both FINs seen */
 
 static inline int has_key(const uint8_t *keys, int key) {
     uint16_t bit = (uint16_t)key;
@@ -267,15 +266,15 @@ static inline int has_key(const uint8_t *keys, int key) {
 /* ---- rows.c: rows of a table, as columns ----------------------------------------------------- */
 
 typedef struct {
-    PyObject *bytes; /* NULL while there are none */
+    PyObject *bytes; /* NULL while the buffer is empty */
     Py_ssize_t size, room;
 } buffer;
 
 typedef struct cells {
     char code;
     Py_ssize_t count, nulls;
-    buffer values, places, validity; /* `places`: where each text or list begins */
-    struct cells *items;             /* of lists; NULL: it has none */
+    buffer values, places, validity; /* `places`: offsets of texts or lists */
+    struct cells *items;             /* the items of lists; NULL for other columns */
 } cells;
 
 typedef struct {
@@ -289,18 +288,20 @@ typedef struct {
 extern PyTypeObject held_type;
 PyObject *feed_rows(PyObject *module, PyObject *args);
 
-/* New reference; NULL for None, and with an exception for what is not rows with these columns. */
+/* Returns a new reference; NULL for None, or with an exception if `given` is not HeldRows with
+   these columns. */
 held_object *held_of(PyObject *given, const char *codes);
 
-/* Each puts the value of one more row: 0, or -1 with an exception. Text may be None. */
-int cells_number(cells *self, int64_t value); /* which is in the range of the column */
+/* Each appends the value of one row: 0, or -1 with an exception. Text may be None. */
+int cells_number(cells *self, int64_t value); /* in the range of the column */
 int cells_bool(cells *self, int value);
 int cells_null(cells *self);
 int cells_bytes(cells *self, const void *from, Py_ssize_t size);
 int cells_text(cells *self, PyObject *text);
 int cells_value(cells *self, PyObject *value);
-/* Every column has its value, with so much text in them; `failed`: one has not. 1 where there are
-   enough rows for a row group, 0, or -1. */
+/* Ends a row whose columns all have their value, with `size` characters of text, unless one
+   `failed`. Returns 1 if there are enough rows for a row group, 0 if not, -1 with an exception.
+   */
 int held_end(held_object *self, Py_ssize_t size, int failed);
 
 /* null unless the value `is_known` */
@@ -322,15 +323,16 @@ typedef struct {
     PyObject *raw; /* bytes */
 } carrier;
 
-/* 1 where the frame's batches are gathered, 0 where its exchange is wanted instead, -1. */
+/* Returns 1 if the frame's batches were collected, 0 if its exchange must become an object, -1
+   with an exception. */
 int gather(PyObject *gatherer, const carrier *from);
 
 /* ---- exchange_rows.c: the rows of an exchange -------------------------------------------------- */
 
 typedef struct {
     const connection *on;
-    const frame *request, *response; /* `response` is NULL for one that is not answered */
-    PyObject *raw, *response_raw;    /* bytes, where they are needed */
+    const frame *request, *response; /* `response` is NULL if the request has none */
+    PyObject *raw, *response_raw;    /* bytes, if they are needed */
     PyObject *client_id;
     int key, version, response_version, in_order, transactional;
     int32_t id;
@@ -339,16 +341,17 @@ typedef struct {
 typedef struct exchange_rows_object exchange_rows_object;
 extern PyTypeObject exchange_rows_type;
 
-/* What is made of an exchange: an object for Python, rows, or rows of what its bytes have. */
+/* What an exchange becomes: an object for Python, rows, or rows that need its bytes. */
 enum kind { AN_ITEM, ROWS, ROWS_OF_BYTES };
 enum kind exchange_kind(const exchange_rows_object *self, int key);
 
-int note_keys(uint8_t *noted, PyObject *keys); /* a tuple, for `has_key` */
+int note_keys(uint8_t *noted, PyObject *keys); /* sets the bits that `has_key` reads */
 
-/* Whether no other table than `frames` is made of exchanges. */
+/* Whether only the table `frames` is made from exchanges. */
 int only_frames(const exchange_rows_object *self);
 
-/* 1 where its rows are made, 0 where the exchange is wanted instead, -1. */
+/* Returns 1 if the rows were made, 0 if the exchange must become an object, -1 with an exception.
+   */
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of);
 
 /* The types that a state consists of, in the order of `connection_state.STATES`. */
@@ -359,20 +362,20 @@ enum {
 
 typedef struct {
     PyObject_HEAD
-    /* what it was made with */
+    /* constructor arguments */
     PyObject *frame_type, *exchange_type, *place_type, *dialect;
     PyObject *states[STATES]; /* the types of connection_state.py */
     exchange_rows_object *rows; /* NULL: every exchange becomes an object */
     int64_t max_size, recent_limit, most_open, most_open_bytes;
     uint8_t flexible[128];  /* versions of Produce */
-    uint8_t left[1 << 13];  /* a bit an api key (as uint16) whose requests are Python's */
+    uint8_t left[1 << 13];  /* a bit for each API key (as uint16) whose requests Python reads */
     uint64_t seed;
-    uint32_t share, share_of; /* of several processes, which this is */
-    int divided;              /* it reads every connection, but takes only some exchanges */
-    /* for opening.c: what to tell, NULL where nothing is opened here; flows that Python has; by api
-       key, how many versions it may have */
+    uint32_t share, share_of; /* the number of this process, and how many there are */
+    int divided;              /* every connection is read, but only some exchanges are emitted */
+    /* for opening.c: callbacks, NULL if no connection opens here; flows of connections in Python;
+       the number of versions by API key */
     PyObject *opened, *closed, *software, *decodes, *known, *versions;
-    PyObject *readable; /* by api key, how many versions can be decoded */
+    PyObject *readable; /* the number of versions that can be decoded, by API key */
     /* connections by flow: open addressing */
     struct slot { connection *connection; uint8_t direction; } *table;
     size_t table_size, table_used;
@@ -381,19 +384,19 @@ typedef struct {
     /* where it is */
     packets_object *packets;
     Py_ssize_t cursor;
-    PyObject *items; /* a list of exchanges that nobody took yet */
+    PyObject *items; /* a list of exchanges that were not returned yet */
     uint8_t *scratch;
-    int busy; /* in `run`, which may call Python: nobody else is to change anything then */
-    /* sums since `counts` was asked last */
+    int busy; /* `run` is active; it may call Python, which must not change this object then */
+    /* sums since the last call of `counts` */
     int64_t packet_count, payload, frame_bytes, closed_bytes;
-    /* of frame_bytes: in frames of unknown apis, and behind a gap in their frame */
+    /* parts of frame_bytes: in frames of unknown APIs, and behind a gap in their frame */
     int64_t unknown_bytes, behind_gaps;
     int64_t request_count; /* that can be decoded */
-    Py_ssize_t alive; /* connections that are here and not over */
+    Py_ssize_t alive; /* connections that are here and not closed */
     /* first and last time of exchanges, by capture */
     struct span { int32_t capture; int64_t first_ns, last_ns; } *spans;
     Py_ssize_t span_count, span_room;
-    int32_t *span_places; /* by capture, open addressing: one more than the place; 2 * span_room */
+    int32_t *span_places; /* by capture, open addressing: index in `spans` plus one; 2 * span_room entries */
 } reading_object;
 
 extern PyTypeObject reading_type;
@@ -405,8 +408,8 @@ void reverse(const uint8_t *flow, uint8_t *out);
 void connection_free(connection *self);
 int is_busy(const reading_object *self); /* with an exception if `run` is under way */
 struct slot *reading_find(const reading_object *self, const uint8_t *flow);
-int reading_put(reading_object *self, connection *on);   /* it is from now on */
-void reading_drop(reading_object *self, connection *on); /* and no longer */
+int reading_put(reading_object *self, connection *on);   /* add */
+void reading_drop(reading_object *self, connection *on); /* remove and free */
 
 /* connection_state.c */
 PyObject *connection_restore(PyObject *object, PyObject *state);
@@ -420,12 +423,13 @@ void clear_spans(reading_object *self);
 
 enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
 
-/* exchanges.c: a whole frame at stream->base of so many bytes; LEFT without any change where it is
-   not usual */
+/* exchanges.c: take the whole frame of `size` bytes at stream->base; LEFT, without any change, if
+   it is not usual */
 enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
 
-/* Whether bytes are acknowledged that were never seen: a hole, perhaps. A FIN counts as one. */
+/* Whether the segment acknowledges bytes that were not seen, so that there may be a hole. A FIN
+   counts as one byte. */
 static inline int acks_unseen(const connection *on, int direction, const segment *of) {
     if (!(of->flags & ACK)) return 0;
     uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
