@@ -13,14 +13,13 @@ from typing import Final
 
 from kproto.records import Compression, Record, build_batch
 from mockbroker.simulation.groups.classic.classic_group import Group
-from mockbroker.simulation.releases.rows import Release
 from mockbroker.simulation.state.actions import Action, LogStartMoved, RecordsLost, TopicDeleted
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["OFFSETS_TOPIC", "Batch", "DataModel", "Member", "Producer"]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-_KEEPS_PRODUCERS_SINCE: Final[Release] = (2, 4)
+_KEEPS_PRODUCERS_SINCE: Final = (2, 4)
 """Before, a log forgets a producer along with its last batch."""
 
 
@@ -97,7 +96,7 @@ class DataModel:
     those of the last look. ``forgotten`` has the producers whose state a log may have lost.
     ``assignments`` has the request of the leader that counts, by group and generation."""
 
-    release: Release = (0, 0)
+    release: tuple[int, int] = (0, 0)
     acknowledged: dict[TopicPartition, dict[int, tuple[Batch, int]]] = field(default_factory=dict)
     batches: dict[int, Batch] = field(default_factory=dict)
     producers: list[Producer] = field(default_factory=list)

@@ -27,6 +27,7 @@ from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
 from mockbroker.profiles import Profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
@@ -122,6 +123,11 @@ class Call(msgspec.Struct, eq=False):
     authorizer: Authorizer | None = None
     in_parts: bool = False
     """Set by a handler whose answer holds tuples of buffers in place of large bytes."""
+
+    @property
+    def release(self) -> Release:
+        """The release that the broker behaves as."""
+        return self.profile.software
 
     @property
     def advertised(self) -> Mapping[int, Versions]:

@@ -8,6 +8,7 @@ that were never released are profiles too. This module is data without behaviour
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -16,32 +17,12 @@ from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
 from mockbroker.simulation.features.release_features import Feature, features_of
-from mockbroker.simulation.reassignment.zookeeper.eras import era_of
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import release as releases
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
 
 DEFAULT_PROFILE: Final = "kafka-4.1"
-
-_FALLBACK_ROW_SINCE: Final = (2, 4)
-_JAVA_NAMES_SINCE: Final = (4, 3)
-_ADMINISTRATION: Final = (
-    ((3, 3), "zookeeper"),
-    ((3, 2), "zookeeper-3.2"),
-    ((3, 1), "zookeeper-3.1"),
-    ((2, 7), "zookeeper-2.7"),
-    ((2, 6), "zookeeper-2.6"),
-    ((0, 0), "zookeeper-0.10"),
-)
-"""The first era since a release that is not newer."""
-_TELEMETRY_SINCE: Final = (3, 7)
-_REPORTS_DEFAULTS_UNTIL: Final = (2, 6)
-_FEATURE_ZNODE_SINCE: Final = (2, 7)
-_ELECTIONS: Final = (
-    ((2, 2), "zookeeper-2.2"),
-    ((2, 4), "zookeeper-2.4"),
-    ((2, 6), "zookeeper-2.6"),
-)
-"""How ZooKeeper-mode brokers answer ElectLeaders, since a release; older ones do not."""
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -111,8 +92,8 @@ class Profile(msgspec.Struct, frozen=True):
 
     ``versions`` are the versions that it advertises, by API key. ``dialect`` names the message
     schemas, ``reassignment`` the kind of reassignment controller
-    (``mockbroker.simulation.reassignment``), and ``elections`` how ElectLeaders is answered
-    (``mockbroker.simulation.elections.eras``).
+    (``mockbroker.simulation.reassignment``), and ``elections`` the design that answers ElectLeaders
+    (``mockbroker.simulation.elections.answers``).
     """
 
     name: str
@@ -143,19 +124,18 @@ class Profile(msgspec.Struct, frozen=True):
     @property
     def fallback_row(self) -> bool:
         """Whether error 35 to ApiVersions comes with a row for key 18 (KIP-511)."""
-        return _major_minor(self.release) >= _FALLBACK_ROW_SINCE
+        return self.software.has(facts.UNSUPPORTED_VERSION_ROW)
 
     @property
     def line(self) -> tuple[int, int]:
-        """The release line, which determines the configs: (3, 9) for 3.9.2."""
-        return _major_minor(self.release)
+        """The release line: (3, 9) for 3.9.2. Before 1.0 the second number counted lines, too."""
+        major, minor, *_ = self.software.number
+        return major, minor
 
     @property
-    def administration(self) -> str:
-        """How topics and configs are administered (``mockbroker.simulation.topics.eras``)."""
-        if not self.forwarding:
-            return next(name for since, name in _ADMINISTRATION if self.line >= since)
-        return "kraft-4.3" if self.line >= _JAVA_NAMES_SINCE else "kraft-3.3"
+    def software(self) -> releases.Release:
+        """The release, which decides what differs between releases."""
+        return _software(self.release)
 
     @property
     def transaction_version(self) -> int:
@@ -167,19 +147,19 @@ class Profile(msgspec.Struct, frozen=True):
     def optional_versions(self) -> Mapping[int, Versions]:
         """The versions that a broker of this release advertises only if it has a receiver of
         clients' metrics (KIP-714), by API key. ZooKeeper-mode brokers have none."""
-        if not self.forwarding or self.line < _TELEMETRY_SINCE:
+        if not self.forwarding or not self.software.has(facts.CLIENT_TELEMETRY):
             return {}
         return {71: Versions(0, 0), 72: Versions(0, 0)}
 
     @property
     def reports_defaults(self) -> bool:
         """Whether DescribeConfigs version 0 ever marks a config as a default."""
-        return self.line <= _REPORTS_DEFAULTS_UNTIL
+        return self.software.has(facts.DEFAULTS_MARKED)
 
     @property
     def has_empty_finalized_features(self) -> bool:
         """Whether the cluster has finalized features, but none: a ZooKeeper cluster's znode."""
-        return not self.forwarding and self.line >= _FEATURE_ZNODE_SINCE
+        return not self.forwarding and self.software.has(facts.FEATURES_ZNODE)
 
     @property
     def summary(self) -> str:
@@ -223,7 +203,7 @@ def _of_draft(name: str) -> Profile:
         features=_features(base),
         dialect=draft.dialect or name,
         reassignment=draft.reassignment or name,
-        elections=draft.elections or _elections(base),
+        elections=draft.elections or _elections(base.mode),
     )
 
 
@@ -235,23 +215,21 @@ def _from_release(found: Release) -> Profile:
         mode=found.mode,
         versions=found.apis,
         features=_features(found),
-        reassignment="kraft" if kraft else era_of(_major_minor(found.release)).name,
-        elections=_elections(found),
+        reassignment="kraft"
+        if kraft
+        else _software(found.release).value_of(facts.ZOOKEEPER_CONTROLLER),
+        elections=_elections(found.mode),
     )
 
 
 def _features(found: Release) -> tuple[Feature, ...]:
-    return features_of(_major_minor(found.release)) if found.mode == "kraft" else ()
+    return features_of(_software(found.release)) if found.mode == "kraft" else ()
 
 
-def _elections(found: Release) -> str:
-    if found.mode == "kraft":
-        return "kraft"
-    known = [name for since, name in _ELECTIONS if since <= _major_minor(found.release)]
-    return known[-1] if known else _ELECTIONS[0][1]
+def _elections(mode: Mode) -> str:
+    return "kraft" if mode == "kraft" else "zookeeper"
 
 
-def _major_minor(text: str) -> tuple[int, int]:
-    """(2, 4) for "2.4.1". Before 1.0 the second number counted release lines, too."""
-    major, minor, *_ = text.split(".")
-    return int(major), int(minor)
+@cache
+def _software(release: str) -> releases.Release:
+    return releases.Release.parse(release)

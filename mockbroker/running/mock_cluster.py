@@ -139,7 +139,7 @@ class MockCluster(DataMethods):
         )
         security = Security.of(
             options.authorizer, options.sasl, options.scram_iterations, options.scram_final,
-            options.oauth_clients, self.profile.line,
+            options.oauth_clients, self.profile.software,
         )  # fmt: skip
         self.token_issuer = None if security.sasl is None else security.sasl.issuer
         """Gives signed tokens to OAuth clients; None without any."""
@@ -186,8 +186,7 @@ class MockCluster(DataMethods):
             reassignment=self.profile.reassignment,
             elections=self.profile.elections,
             busy_elections_fail=options.busy_elections_fail,
-            administration=self.profile.administration,
-            config_release=self.profile.line,
+            config_release=self.profile.software,
             features=options.features,
             znodes=self._znodes,
             zxid=options.zxid,

@@ -120,7 +120,7 @@ class Dispatcher:
             cluster, profile, operations or Operations(), self.served_by, security.authorizer,
             scripted=self.scripts.by_key,
         )  # fmt: skip
-        self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock, profile.line)
+        self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock, profile.software)
         self._fault_stage = FaultStage(
             self.faults, MockView(cluster), codec, self.delivery,
             perform_step=_parsed(perform_step), broker_answer=self._broker_answer,

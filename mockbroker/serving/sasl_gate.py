@@ -24,7 +24,7 @@ from mockbroker.errors import UnreadableError
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.sasl import SaslRefusedError
 
 __all__ = ["SaslGate"]

@@ -40,6 +40,7 @@ from mockbroker.simulation.clients.quotas.meters import QuotaMeters
 from mockbroker.simulation.clients.quotas.throttling import Throttles
 from mockbroker.simulation.clients.telemetry.receiver import Telemetry
 from mockbroker.simulation.cluster_steps import ClusterSteps
+from mockbroker.simulation.configs.answers import config_answers
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.configs.effective import EffectiveConfigs
@@ -48,8 +49,8 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
 from mockbroker.simulation.data_plane import DataPlane
+from mockbroker.simulation.elections.answers import election_answers
 from mockbroker.simulation.elections.elect import LeaderElections
-from mockbroker.simulation.elections.eras import election_era
 from mockbroker.simulation.elections.partition_change import COMPLETION
 from mockbroker.simulation.elections.queue import ElectionQueue, StartedElection
 from mockbroker.simulation.features.quorum.voters import Outcome, Quorum
@@ -63,6 +64,7 @@ from mockbroker.simulation.reassignment import keeps_znodes, reassignment_contro
 from mockbroker.simulation.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity
 from mockbroker.simulation.reassignment.partition_state import partition_state
+from mockbroker.simulation.releases.release import NEWEST, Release, ReleaseNumber
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.security import acls
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens, TokenOffer
@@ -115,7 +117,7 @@ from mockbroker.simulation.topics.administration import (
     fresh_cluster_id,
     no_quota,
 )
-from mockbroker.simulation.topics.eras import administration_era
+from mockbroker.simulation.topics.answers import administration_answers
 
 __all__ = ["Cluster", "ConfigOperation", "PartitionsByTopic", "ReassignmentRequest"]
 
@@ -143,12 +145,11 @@ class Cluster(ClusterSteps):
     ``newest`` is the highest version of each request between brokers that the cluster's software
     knows (``inter_broker.software_versions``); a broker's own ranges override it.
 
-    ``administration`` is how topics and configs are administered, one of
-    ``mockbroker.simulation.topics.eras.ERAS``, and ``elections`` how ElectLeaders is answered, one
-    of ``mockbroker.simulation.elections.eras.ERAS``; None is the newest that fits ``reassignment``.
-    With ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while
-    another election is enqueued. ``config_release`` is the release whose configs and rows of rules
-    apply.
+    ``elections`` is how ElectLeaders is answered, one of
+    ``mockbroker.simulation.elections.answers.DESIGNS``; None is the one of ``reassignment``. With
+    ``busy_elections_fail``, KIP-183's other reading, a request fails with error 7 while another
+    election is enqueued. ``config_release`` is the release whose configs and rules apply, or its
+    number.
 
     ``log_bytes`` bounds the records that the cluster holds; past it the oldest go. ``data_actions``
     bounds the events of logs. With ``auto_retention_ms`` retention runs by itself at this interval.
@@ -173,8 +174,7 @@ class Cluster(ClusterSteps):
         reassignment: str = "kraft",
         elections: str | None = None,
         busy_elections_fail: bool = False,
-        administration: str | None = None,
-        config_release: tuple[int, int] = (4, 4),
+        config_release: Release | ReleaseNumber = NEWEST,
         znodes: ZnodeStore | None = None,
         zxid: int = 0,
         newest: Mapping[int, int] | None = None,
@@ -188,12 +188,13 @@ class Cluster(ClusterSteps):
         if machine is not None:
             _warn_of_former_name("machine", "reassignment")
             reassignment = machine
+        release = config_release if isinstance(config_release, Release) else Release(config_release)
         in_zookeeper = keeps_znodes(reassignment)
         if znodes is None and in_zookeeper:
             znodes = EmbeddedStore(
                 ZnodeTree(now_ms=now_ms, zxid=zxid), lambda: controller.timers.now_ms
             )
-        completion = () if in_zookeeper else rows_of_release(COMPLETION, config_release)
+        completion = () if in_zookeeper else rows_of_release(COMPLETION, release)
         controller = Controller(
             cluster_id or fresh_cluster_id(),
             broker_configs,
@@ -201,16 +202,16 @@ class Cluster(ClusterSteps):
             own_configs=own_broker_configs,
             store=znodes if in_zookeeper else None,
         )
-        self._configs = EffectiveConfigs(controller.state, config_definitions(config_release))
+        self._configs = EffectiveConfigs(controller.state, config_definitions(release))
         log_dirs.ReplicaPlacement(controller)
-        known_features = with_levels(() if in_zookeeper else features_of(config_release), features)
-        self.features = Features(controller, known_features, config_release)
+        known_features = with_levels(() if in_zookeeper else features_of(release), features)
+        self.features = Features(controller, known_features, release)
         """The features and their finalized levels."""
         DataPlane.__init__(
             self,
             controller,
             self._configs,
-            config_release,
+            release,
             self._change_partition,
             self.features.level,
             log_bytes=log_bytes,
@@ -218,35 +219,43 @@ class Cluster(ClusterSteps):
             virtual_waits=virtual_waits,
             cut_last_batch=cut_last_batch,
         )
-        self.throttles = Throttles(config_release)
+        self.throttles = Throttles(release)
         """The clients that a tester has throttled."""
-        self.quotas = ClientQuotas(controller, config_release)
+        self.quotas = ClientQuotas(controller, release)
         """The quotas of clients; ``alter_client_quotas`` changes them."""
         self.quotas.on_changed.append(lambda: self.throttles.expect_quotas(self.quotas.any))
         self.meters = QuotaMeters(
-            self.quotas, lambda: controller.now_ms, config_release, kraft=not in_zookeeper
+            self.quotas, lambda: controller.now_ms, release, kraft=not in_zookeeper
         )
         """What clients use of their quotas."""
-        self.telemetry = Telemetry(controller, self._configs, config_release)
+        self.telemetry = Telemetry(controller, self._configs, release)
         """The metrics that clients push."""
-        self.scram = ScramCredentials(controller, config_release)
+        self.scram = ScramCredentials(controller, release)
         """The SCRAM credentials; ``alter_scram_credentials`` changes them."""
         self.tokens = DelegationTokens(
             controller,
             self._configs,
-            config_release,
+            release,
             lambda: self.features.level("metadata.version"),
         )
         """The delegation tokens; ``create_token``, ``renew_token`` and ``expire_token`` change
         them."""
         self.quorum = Quorum(controller, self.features.level)
         """The voters of the metadata quorum."""
-        era = administration_era(administration or ("zookeeper" if in_zookeeper else "kraft-4.3"))
-        self._config_changes = ConfigChanges(controller, self._configs, era.configs, config_release)
-        self._topics = TopicAdministration(controller, era, self._configs, new_topic_id)
+        kraft = not in_zookeeper
+        self._config_changes = ConfigChanges(
+            controller, self._configs, config_answers(release, kraft=kraft), release
+        )
+        self._topics = TopicAdministration(
+            controller,
+            administration_answers(release, kraft=kraft),
+            self._configs,
+            self._config_changes,
+            new_topic_id,
+        )
         self._leader_elections = LeaderElections(
             controller,
-            election_era(elections or ("zookeeper-2.6" if in_zookeeper else "kraft")),
+            election_answers(elections or ("kraft" if kraft else "zookeeper"), release),
             completion,
             self._change_partition,
             self._after_election,
@@ -260,14 +269,14 @@ class Cluster(ClusterSteps):
                 self._topics,
                 queue,
                 completion,
-                config_release,
+                release,
                 lambda to, cause: self._steps.move_controller(to, cause),
                 lambda cause, broker_id: self._log_dirs.report(cause, broker_id),
             ),
         )
         steps = Steps(controller, reassignments, self._configs, completion, self._change_partition)
         Turns.__init__(self, controller, reassignments, queue, steps)
-        self._log_dirs = LogDirSteps(controller, steps, config_release)
+        self._log_dirs = LogDirSteps(controller, steps, release)
         self._auto_progress = AutoProgress(controller, steps)
         self._memories: dict[int, tuple[int, BrokerMemory]] = {}
         if in_zookeeper:

@@ -234,7 +234,7 @@ class ClusterSteps(DataSteps):
 
     def hold_elections(self) -> None:
         """Let elections stay in the controller's queue; their requests wait."""
-        if not self._elections.era.queued:
+        if not self._elections.answers.queued:
             raise ClusterError("a KRaft controller elects at once and has no queue of elections")
         if self._state.elections_held:
             raise ClusterError("elections are already held back")

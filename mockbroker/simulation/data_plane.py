@@ -33,7 +33,8 @@ from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.produce import Appender
 from mockbroker.simulation.log.producer_ids import ProducerIds
 from mockbroker.simulation.log.record_deletion import RecordDeletions
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.transactions.coordinator import TransactionCoordinator
@@ -180,7 +181,7 @@ class DataPlane:
             TransactionLog(controller, coordinators, self.appender, level),
             self.producer_ids,
             level,
-            keeps_start=release < (4, 1),
+            keeps_start=release.has(facts.TRANSACTION_START_KEPT),
         )
         self.marker_writer = MarkerWriter(
             controller, self.logs, self.appender, coordinators, self.offsets

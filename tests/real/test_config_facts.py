@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.releases.release import Release
 from tests.real.config_facts import RELEASES, config_facts, line_of
 from tests.support.full import FULL
 from tests.support.toolchain import require
@@ -28,7 +29,7 @@ def test_names_types_and_internal_ones_are_those_of_kafka(release: str) -> None:
     require("java", "maven")
     kafkas = {(fact.kind, fact.name): (fact.type, fact.internal) for fact in config_facts(release)}
     assert len(kafkas) > 250
-    definitions = config_definitions(line_of(release))
+    definitions = config_definitions(Release(line_of(release)))
     ours = {
         (kind, name): (each.type, each.internal)
         for kind, configs in (("topic", definitions.topic), ("broker", definitions.broker))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mockbroker.apis.registry import Call
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
 __all__ = ["cluster_operations", "group_operations", "topic_operations"]
@@ -27,8 +28,6 @@ _OPERATIONS: Final = {
     ),
 }  # fmt: skip
 _GROUP_CONFIGS: Final = 1 << _Op.DESCRIBE_CONFIGS | 1 << _Op.ALTER_CONFIGS
-_GROUP_CONFIGS_SINCE: Final = (4, 0)
-"""Earlier releases do not report the operations on a group's configs."""
 
 
 def cluster_operations(call: Call) -> int:
@@ -41,9 +40,7 @@ def cluster_operations(call: Call) -> int:
 def group_operations(call: Call, group_id: str) -> int:
     """Return the caller's operations on a group id, whether or not the group exists."""
     bits = _bits(call, ResourceType.GROUP, group_id)
-    if call.profile.line < _GROUP_CONFIGS_SINCE:
-        return bits & ~_GROUP_CONFIGS
-    return bits
+    return bits if call.release.has(facts.GROUP_CONFIG_OPERATIONS) else bits & ~_GROUP_CONFIGS
 
 
 def topic_operations(call: Call, name: str) -> int:

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Final
 
 from mockbroker.apis.registry import Call
-from mockbroker.simulation.releases.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
 __all__ = ["times_out"]
 
@@ -28,4 +29,4 @@ def _rows(release: Release) -> tuple[Row[Call, None], ...]:
 
 def times_out(call: Call) -> bool:
     """Whether the controller answers REQUEST_TIMED_OUT, having done nothing."""
-    return apply_first(_rows(call.profile.line), call, None)
+    return apply_first(_rows(call.release), call, None)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Answer, Call
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
@@ -24,8 +25,6 @@ __all__ = [
 ]
 
 ResultT = TypeVar("ResultT")
-
-_CONSUMER_GROUPS_SINCE: Final = (4, 0)
 
 
 class GroupAnswer(Generic[ResultT]):
@@ -71,11 +70,10 @@ def coordinator_error(call: Call, group_id: str) -> ErrorCode:
 
 
 def consumer_groups_served(call: Call) -> bool:
-    """Return whether brokers serve consumer groups (KIP-848). 3.7 to 3.9 have a preview of them,
-    which a config switches on; later ones need the feature, too."""
-    preview = call.profile.line < _CONSUMER_GROUPS_SINCE
+    """Return whether brokers serve consumer groups (KIP-848)."""
     return call.cluster.groups.consumer.enabled and (
-        preview or call.cluster.features.level("group.version") > 0
+        not call.release.has(facts.GROUP_VERSION_NEEDED)
+        or call.cluster.features.level("group.version") > 0
     )
 
 

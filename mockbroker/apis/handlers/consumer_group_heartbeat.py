@@ -8,7 +8,6 @@ Versions: 1 regular expressions, and member ids that clients make (KIP-1082). Wi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -27,11 +26,9 @@ from mockbroker.apis.common.group_answers import (
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.releases import facts
 
 __all__ = ["consumer_group_heartbeat"]
-
-_TEXTS_SINCE: Final = (4, 0)
-"""The preview refuses requests without a text."""
 
 
 @register(68, "0-1")
@@ -96,5 +93,5 @@ def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
 
 
 def _refused(call: Call, code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    text = message(code) if call.profile.line >= _TEXTS_SINCE else None
+    text = message(code) if call.release.has(facts.CONSUMER_HEARTBEAT_TEXTS) else None
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)

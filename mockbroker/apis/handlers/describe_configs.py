@@ -18,15 +18,11 @@ from kproto.messages.describe_configs_response import (
 )
 from mockbroker.apis.common.authorization import config_refusal, may_config
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
 
-_NULL_MESSAGES_UNTIL: Final = (2, 6)
-"""Up to this release the message of a success is null; later it is empty."""
-
-_OWN_TEXT_UNTIL: Final = (2, 6)
-"""Up to this release the text of a request with an unknown resource type names the type."""
 _RESOURCE_TYPES: Final = (2, 4, 8)
 _CLIENT_METRICS: Final = 16
 _GROUP: Final = 32
@@ -38,7 +34,7 @@ def describe_configs(call: Call) -> DescribeConfigsResponse:
     unknown = next((each for each in request.resources if not _is_known(call, each)), None)
     if unknown is not None:
         text = message(ErrorCode.INVALID_REQUEST)
-        if call.profile.line <= _OWN_TEXT_UNTIL:
+        if call.release.has(facts.UNKNOWN_CONFIG_TYPE_NAMED):
             text = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
         return DescribeConfigsResponse(
             results=[_refuse(each, ErrorCode.INVALID_REQUEST, text) for each in request.resources]
@@ -79,7 +75,7 @@ def _describe(
     return DescribeConfigsResult(
         error_code=result.error_code,
         error_message=result.error_message
-        or (None if call.profile.line <= _NULL_MESSAGES_UNTIL else ""),
+        or (None if call.release.has(facts.NULL_TEXT_OF_CONFIGS) else ""),
         resource_type=kind,
         resource_name=name,
         configs=[_config(call, request, entry) for entry in result.configs],

@@ -18,6 +18,7 @@ from kproto.messages.find_coordinator_response import Coordinator, FindCoordinat
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_key
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.model import Broker
@@ -25,8 +26,6 @@ from mockbroker.simulation.state.model import Broker
 __all__ = ["find_coordinator"]
 
 _NOWHERE: Final = Broker(-1, host="", port=-1)
-_TEXTS_SINCE: Final = (2, 3)
-"""Earlier releases leave the text null; later ones send "NONE" even with success."""
 _SHARE_KEYS_SINCE_VERSION: Final = 6
 _KIND_OF: Final = {kind.value: kind for kind in CoordinatorKind}
 
@@ -63,7 +62,7 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
     (row,) = rows
     text: str | None
     text = row.error_message or message(row.error_code)
-    if call.version == 0 or call.profile.line < _TEXTS_SINCE:
+    if call.version == 0 or not call.release.has(facts.COORDINATOR_TEXTS):
         text = None
     return FindCoordinatorResponse(
         error_code=row.error_code,

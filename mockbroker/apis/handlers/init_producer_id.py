@@ -15,6 +15,7 @@ from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.transactions.events import InitRequest
 from mockbroker.simulation.transactions.model import ProducerResult
@@ -23,8 +24,6 @@ __all__ = ["init_producer_id"]
 
 _NONE: Final = -1
 _FENCED_SINCE_VERSION: Final = 4
-_ANY_TOPIC_SINCE: Final = (2, 8)
-"""Since this release a producer that may write to any topic may be idempotent (KIP-679)."""
 
 
 @register(22, "0-6")
@@ -71,7 +70,7 @@ def _error(call: Call, request: InitProducerIdRequest) -> ErrorCode:
 def _may_be_idempotent(call: Call) -> bool:
     if may(call, ResourceType.CLUSTER):
         return True
-    if call.profile.line < _ANY_TOPIC_SINCE:
+    if not call.release.has(facts.ANY_TOPIC_MAKES_IDEMPOTENT):
         return False
     named = {each.resource_name for each in call.cluster.acls}
     return any(

@@ -38,7 +38,8 @@ from mockbroker.simulation.fetching.list_offsets import (
     segment_starts,
 )
 from mockbroker.simulation.log.leadership import access_error
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["list_offsets"]

@@ -23,6 +23,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, may
 from mockbroker.apis.common.authorized_operations import cluster_operations, topic_operations
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, Topic
@@ -32,15 +33,6 @@ __all__ = ["metadata"]
 
 
 _UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-
-_ZERO_OPERATIONS_UNTIL: Final = (2, 4)
-"""Up to this release operations that were not requested are 0; later, the field's default."""
-
-_OWN_ID_LOOKED_FOR: Final = ((2, 4), (2, 6))
-"""Brokers of these releases treat an absent leader as a leader without a listener: by mistake they
-look for their own id among the live brokers."""
-_NO_EPOCH_UNTIL: Final = (2, 5)
-"""Up to this release such a partition has no leader epoch, as far as is known."""
 
 
 @register(3, "0-13", cacheable=True)
@@ -58,7 +50,7 @@ def metadata(call: Call) -> MetadataResponse:
         controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
         topics=_topics(call, request, view),
     )
-    if call.version >= 8 and call.profile.line <= _ZERO_OPERATIONS_UNTIL:
+    if call.version >= 8 and call.release.has(facts.UNREQUESTED_OPERATIONS_ZERO):
         response.cluster_authorized_operations = 0
         for topic in response.topics:
             topic.topic_authorized_operations = 0
@@ -164,11 +156,11 @@ def _partition(
         isr_nodes=list(partition.isr),
         offline_replicas=list(offline),
     )
-    first, last = _OWN_ID_LOOKED_FOR
-    if row.error_code and call.version >= 6 and first <= call.profile.line <= last:
-        row.error_code = ErrorCode.LISTENER_NOT_FOUND
-    if row.error_code and first <= call.profile.line <= _NO_EPOCH_UNTIL:
-        row.leader_epoch = -1
+    if row.error_code:
+        if call.version >= 6 and call.release.has(facts.MISSING_LEADER_HAS_NO_LISTENER):
+            row.error_code = ErrorCode.LISTENER_NOT_FOUND
+        if call.release.has(facts.MISSING_LEADER_HAS_NO_EPOCH):
+            row.leader_epoch = -1
     if call.version == 0 and offline:
         # Clients of version 0 fail on ids of brokers that are not listed.
         row.replica_nodes = [r for r in partition.replicas if r not in offline]

@@ -30,7 +30,8 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
 

@@ -18,7 +18,8 @@ from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
 from mockbroker.apis.registry import Call, Session, register
 from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.oauthbearer_tables import LIFETIME_ROWS, SessionLifetime
 from mockbroker.simulation.security.sasl import SaslRefusedError
 
@@ -62,7 +63,7 @@ def sasl_authenticate(call: Call) -> SaslAuthenticateResponse:
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused)
         )
     # The message is empty, not null, on success.
-    lifetime_ms = check_lifetime(call.cluster, call.session, call.profile.line)
+    lifetime_ms = check_lifetime(call.cluster, call.session, call.release)
     return SaslAuthenticateResponse(
         error_message="", auth_bytes=token, session_lifetime_ms=lifetime_ms
     )

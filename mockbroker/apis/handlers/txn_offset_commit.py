@@ -39,6 +39,7 @@ from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.log.logs import InternalProducer
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
 
@@ -48,7 +49,6 @@ _LOADING_SINCE_VERSION: Final = 2
 _ABORTABLE_SINCE_VERSION: Final = 4
 _ADDS_SINCE_VERSION: Final = 5
 _IDS_SINCE_VERSION: Final = 6
-_GROUP_NEEDED_SINCE: Final = (2, 0)
 _Codes = Sequence[ErrorCode]
 
 
@@ -80,7 +80,7 @@ def txn_offset_commit(call: Call) -> Answer:
 
 
 def _group_error(call: Call, group_id: str) -> ErrorCode:
-    if not group_id and call.profile.line >= _GROUP_NEEDED_SINCE:
+    if not group_id and call.release.has(facts.TRANSACTIONAL_OFFSETS_NEED_GROUP):
         return ErrorCode.INVALID_GROUP_ID
     return coordinator_error(call, group_id)
 

@@ -13,7 +13,8 @@ import msgspec
 from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
 from mockbroker.apis.common.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 
 __all__ = ["unregister_broker"]
 
@@ -42,5 +43,5 @@ def unregister_broker(call: Call) -> UnregisterBrokerResponse:
     code, text = cluster_refusal(call) or call.cluster.unregister_broker(call.body.broker_id)
     # Empty, not null, on success.
     answer = UnregisterBrokerResponse(error_code=code, error_message=text or "")
-    apply_first(_rows(call.profile.line), answer, answer)
+    apply_first(_rows(call.release), answer, answer)
     return answer

@@ -18,6 +18,7 @@ import msgspec
 from kproto.znodes.kafka_znodes import LOG_DIR_EVENT_PREFIX, encode_log_dir_event
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.steps import Steps
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import LogDirFailed, LogDirMended, LogDirReported
 from mockbroker.simulation.state.controller import Controller
@@ -105,7 +106,7 @@ def report(controller: Controller, steps: Steps, cause: str, broker_id: int) -> 
 class LogDirSteps:
     """The failures of log directories in one cluster, by the rules of its release."""
 
-    def __init__(self, controller: Controller, steps: Steps, release: tuple[int, int]) -> None:
+    def __init__(self, controller: Controller, steps: Steps, release: Release) -> None:
         self._controller = controller
         self._steps = steps
         self._rows = rows_of_release(ON_FAILURE, release)

@@ -47,7 +47,7 @@ class Turns:
         self._elections = elections
         self._steps = steps
         elections.on_due = self._settle
-        self._queues_elections = elections.era.queued
+        self._queues_elections = elections.answers.queued
         self._keeps_znodes = controller.keeps_znodes
 
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Changing configs: IncrementalAlterConfigs (44), AlterConfigs (33), and the configs of new topics.
 
 Checks that a broker makes before it forwards a request come first. The order and the texts of the
-controller's own checks depend on the release (``eras``); ``values`` checks single values.
+controller's own checks depend on the release (``answers``); ``values`` checks single values.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.configs.answers import ConfigAnswers
 from mockbroker.simulation.configs.client_metrics import CONFIG_ROWS, SubscriptionCheck
 from mockbroker.simulation.configs.definitions import ConfigDefinition
 from mockbroker.simulation.configs.effective import EffectiveConfigs, integer
-from mockbroker.simulation.configs.eras import ConfigEra
 from mockbroker.simulation.configs.group_limits import (
     ON_GROUP_CONFIGS,
     ON_GROUP_TEXTS,
     GroupConfigCheck,
 )
 from mockbroker.simulation.configs.values import check_value
-from mockbroker.simulation.releases.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import NEWEST, Release
+from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ConfigChanged
 from mockbroker.simulation.state.cluster_state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockbroker.simulation.state.controller import Controller
@@ -49,18 +50,18 @@ _Operations: TypeAlias = Sequence[tuple[str, int, str | None]]
 
 
 class ConfigChanges:
-    """Changes the configs of one cluster, as the controllers of one era do."""
+    """Changes the configs of one cluster, as controllers of one kind and release do."""
 
     def __init__(
         self,
         controller: Controller,
         configs: EffectiveConfigs,
-        era: ConfigEra,
-        release: Release = (4, 4),
+        answers: ConfigAnswers,
+        release: Release = NEWEST,
     ) -> None:
         self._controller = controller
         self._configs = configs
-        self._era = era
+        self._answers = answers
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
         self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
         self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
@@ -130,11 +131,11 @@ class ConfigChanges:
 
     def _altered(self, resource_type: int, name: str, operations: _Operations) -> dict[str, str]:
         """Return all values of the resource after the operations."""
-        era = self._era
+        answers = self._answers
         times = Counter(config for config, _, _ in operations)
         repeated = [config for config, count in times.items() if count > 1]
         if repeated:
-            raise _invalid(era.repeated.format(names=",".join(repeated)))
+            raise _invalid(answers.repeated.format(names=",".join(repeated)))
         nulls = [config for config, how, value in operations if how != DELETE and value is None]
         if nulls:
             raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
@@ -155,25 +156,25 @@ class ConfigChanges:
 
     def _altered_topic(self, name: str, operations: _Operations) -> dict[str, str]:
         """Operations are applied before the topic is looked up."""
-        era = self._era
-        after = self._edited(TOPIC, name, operations, era.not_a_list)
+        answers = self._answers
+        after = self._edited(TOPIC, name, operations, answers.not_a_list)
         if not name:
             raise _invalid("Default topic resources are not allowed.")
-        if era.names_checked:
+        if answers.names_checked:
             check_topic_name(name)
-        if not era.values_first:
+        if not answers.values_first:
             self._check_exists(name)
         try:
             self._check_values(TOPIC, _touched(after, operations))
         except _BadValue as bad:
             raise Refusal(
-                era.wrong, era.bad_value.format(topic=name, problem=bad.message)
+                answers.wrong, answers.bad_value.format(topic=name, problem=bad.message)
             ) from None
         self._check_exists(name)
         return after
 
     def _altered_broker(self, name: str, operations: _Operations) -> dict[str, str]:
-        """Brokers check broker configs themselves, so the era does not matter here."""
+        """Brokers check broker configs themselves, so the controller does not matter here."""
         after = self._edited(BROKER, name, operations, _NOT_A_LIST)
         static = [
             config for config, _, _ in operations
@@ -181,7 +182,7 @@ class ConfigChanges:
         ]  # fmt: skip
         if static:
             names = ", ".join(sorted(static))
-            raise _invalid(self._era.static.format(names=names))
+            raise _invalid(self._answers.static.format(names=names))
         try:
             self._check_values(BROKER, _touched(after, operations))
         except _BadValue as bad:
@@ -191,8 +192,8 @@ class ConfigChanges:
 
     def _altered_group(self, name: str, operations: _Operations) -> dict[str, str]:
         """A group has configs whether or not it exists."""
-        era = self._era
-        after = self._edited(GROUP, name, operations, era.not_a_list)
+        answers = self._answers
+        after = self._edited(GROUP, name, operations, answers.not_a_list)
         if not name:
             raise _invalid("Default group resources are not allowed.")
         for config in after:
@@ -209,7 +210,7 @@ class ConfigChanges:
     def _altered_subscription(self, name: str, operations: _Operations) -> dict[str, str]:
         """Kafka's controllers do not know which configs of a subscription are lists, and refuse to
         append to any."""
-        after = self._edited(CLIENT_METRICS, name, operations, self._era.not_a_list)
+        after = self._edited(CLIENT_METRICS, name, operations, self._answers.not_a_list)
         check = SubscriptionCheck(name, after, self._configs.definitions.client_metrics)
         apply_first(self._subscription_rows, check, check)
         if check.code:
@@ -235,7 +236,7 @@ class ConfigChanges:
 
     def _check_exists(self, name: str) -> None:
         if name not in self._controller.state.topics:
-            code, text = self._era.unknown_topic
+            code, text = self._answers.unknown_topic
             raise Refusal(code, text.format(name=name))
 
     def _check_broker(self, name: str) -> None:
@@ -255,7 +256,7 @@ class ConfigChanges:
         not_a_list: str,
     ) -> dict[str, str]:
         """Return all values after the operations, unchecked."""
-        era = self._era
+        answers = self._answers
         after = dict(self._controller.state.configs.get((resource_type, name), {}))
         for config, how, value in operations:
             if how == DELETE:
@@ -267,12 +268,12 @@ class ConfigChanges:
                 if definition.type != "LIST":
                     verb = _OPERATION_NAMES[how]
                     text = not_a_list.format(operation=verb, OPERATION=verb.upper(), name=config)
-                    raise Refusal(era.wrong, text)
+                    raise Refusal(answers.wrong, text)
                 present = after.get(config)
-                if present is None and era.null_lists:
+                if present is None and answers.null_lists:
                     raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _NULL_POINTER)
                 present = definition.default or "" if present is None else present
-                edited = _edited_text if era.lists == "texts" else _edited_set
+                edited = _edited_text if answers.lists == "texts" else _edited_set
                 after[config] = edited(present, how, value or "")
             else:
                 # Kafka fails with a NullPointerException.

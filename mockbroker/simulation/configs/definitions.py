@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
+from mockbroker.simulation.releases.release import EVER, NEWEST, Release, ReleaseNumber
 
 __all__ = [
     "NEWEST_CONFIGS",
@@ -30,15 +31,11 @@ ConfigType: TypeAlias = Literal[
     "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
 ]
 
-Line: TypeAlias = tuple[int, int]
-"""A line of releases: (3, 9). Before Kafka 1.0 the first number is 0."""
-
-_EVER: Final = (0, 0)
 _STILL: Final = (99, 0)
 
 
 class ConfigDefinition(msgspec.Struct, frozen=True):
-    """One config in the releases from ``since`` to ``until``, both included.
+    """One config in the lines of releases from ``since`` to ``until``, both included.
 
     ``default`` is the text in DescribeConfigs. ``synonym`` is the broker config that provides the
     default of a topic's or a group's config. ``dynamic``: a running broker accepts changes.
@@ -62,8 +59,8 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     called_read_only: bool = False
     of_replicas: bool = False
     is_read: bool = True
-    since: Line = _EVER
-    until: Line = _STILL
+    since: ReleaseNumber = EVER
+    until: ReleaseNumber = _STILL
 
 
 class ConfigDefinitions(NamedTuple):
@@ -89,8 +86,8 @@ def _topic(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
     *,
-    since: Line = _EVER,
-    until: Line = _STILL,
+    since: ReleaseNumber = EVER,
+    until: ReleaseNumber = _STILL,
 ) -> ConfigDefinition:
     return ConfigDefinition(
         name, type_, default, minimum, maximum, choices, synonym, since=since, until=until
@@ -107,13 +104,13 @@ def _static(
     default: str | None,
     *,
     minimum: float | None = None,
-    since: Line = _EVER,
-    until: Line = _STILL,
+    since: ReleaseNumber = EVER,
+    until: ReleaseNumber = _STILL,
 ) -> ConfigDefinition:
     return ConfigDefinition(name, type_, default, minimum, dynamic=False, since=since, until=until)
 
 
-def _message_format(since: Line, until: Line, default: str) -> ConfigDefinition:
+def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) -> ConfigDefinition:
     """Return the message format of these releases; since 3.0 it is fixed."""
     return _topic(
         "message.format.version", "STRING", default, "log.message.format.version",
@@ -170,7 +167,7 @@ _TOPIC = (
         "message.downconversion.enable", "BOOLEAN", "true", "log.message.downconversion.enable",
         since=(2, 0), until=(3, 9),
     ),
-    _message_format(_EVER, (0, 10), "0.10.2-IV0"),
+    _message_format(EVER, (0, 10), "0.10.2-IV0"),
     _message_format((0, 11), (0, 11), "0.11.0-IV2"),
     _message_format((1, 0), (1, 0), "1.0-IV0"),
     _message_format((1, 1), (1, 1), "1.1-IV0"),
@@ -239,7 +236,7 @@ def _group(
     choices: tuple[str, ...] = (),
     *,
     type_: ConfigType = "INT",
-    since: Line = (4, 0),
+    since: ReleaseNumber = (4, 0),
     dynamic: bool = False,
     only_set: bool = False,
 ) -> ConfigDefinition:
@@ -308,7 +305,7 @@ _GROUP = (
 def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
     """A replication throttle, in bytes a second; unlimited unless set."""
     rate = ConfigDefinition(name, "LONG", _MAX_LONG, minimum=0, only_set=True, since=(4, 3))
-    return rate, replace(rate, called_read_only=True, since=_EVER, until=(4, 2))
+    return rate, replace(rate, called_read_only=True, since=EVER, until=(4, 2))
 
 
 _TOKENS: Final = (1, 1)
@@ -507,16 +504,16 @@ def _behind(config: ConfigDefinition) -> ConfigDefinition:
 
 
 @cache
-def config_definitions(release: Line) -> ConfigDefinitions:
-    """Those of a release line."""
+def config_definitions(release: Release) -> ConfigDefinitions:
+    """Those of a release."""
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
     behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
     rows = _by_name((*_BROKER, *behind), release)
+    rows_decide = not release.is_within(_FIRST_FACTS, until=None)
+    unknown = _names_with_rows() - rows.keys() if rows_decide else frozenset[str]()
     broker = {
-        name: fact
-        for name, fact in _by_name(_facts(), release).items()
-        if release >= _FIRST_FACTS or name in rows or name not in _names_with_rows()
+        name: fact for name, fact in _by_name(_facts(), release).items() if name not in unknown
     }
     broker |= {name: _as_in_kafka(each, broker.get(name)) for name, each in rows.items()}
     broker = dict(sorted(broker.items()))
@@ -557,10 +554,10 @@ def _facts() -> tuple[ConfigDefinition, ...]:
     )  # fmt: skip
 
 
-def _by_name(rows: Iterable[ConfigDefinition], release: Line) -> dict[str, ConfigDefinition]:
-    held = [row for row in rows if row.since <= release <= row.until]
+def _by_name(rows: Iterable[ConfigDefinition], release: Release) -> dict[str, ConfigDefinition]:
+    held = [row for row in rows if release.is_in_lines(row.since, row.until)]
     return {row.name: row for row in sorted(held, key=lambda row: row.name)}
 
 
-NEWEST_CONFIGS: Final = config_definitions((4, 4))
+NEWEST_CONFIGS: Final = config_definitions(NEWEST)
 """Those of the newest release there is."""

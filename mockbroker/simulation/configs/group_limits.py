@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Release, Row
+from mockbroker.simulation.releases.rows import Row
 
 __all__ = ["ON_GROUP_CONFIGS", "ON_GROUP_TEXTS", "GroupConfigCheck"]
 
-_RANGES_SINCE: Final[Release] = (4, 4)
+_RANGES_SINCE: Final = (4, 4)
 
 
 class GroupConfigCheck(msgspec.Struct):

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import EVER, Fact, ReleaseNumber
 from mockbroker.simulation.state.java_maps import java_hash
 
 __all__ = [
@@ -48,7 +49,7 @@ class InternalTopic(msgspec.Struct, frozen=True):
     configs: Mapping[str, str]
     from_broker: Mapping[str, str]
     min_isr: str | None = None
-    since: Release = (0, 0)
+    since: ReleaseNumber | Fact = EVER
 
 
 INTERNAL_TOPIC_OF: Final[Mapping[CoordinatorKind, InternalTopic]] = {
@@ -78,7 +79,7 @@ INTERNAL_TOPIC_OF: Final[Mapping[CoordinatorKind, InternalTopic]] = {
         {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},
         {"segment.bytes": "share.coordinator.state.topic.segment.bytes"},
         min_isr="share.coordinator.state.topic.min.isr",
-        since=(4, 0),
+        since=facts.SHARE_COORDINATORS,
     ),
 }
 """The configs are those with which Kafka 4.4 creates the topics."""

@@ -29,24 +29,15 @@ from mockbroker.simulation.coordinators.offset_store import OffsetUpdates, Store
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.log.produce import Appender
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
 
 __all__ = ["GroupLog", "group_record", "offset_record"]
 
 _OFFSET_WITH_END: Final = 1
-_OFFSET_VERSIONS: Final[tuple[tuple[Release, int], ...]] = (((4, 1), 4), ((2, 1), 3), ((0, 0), 1))
-"""(first release, version of OffsetCommitValue), newest first. An end of its own needs version
-1, which later versions do not have."""
-_GROUP_VERSIONS: Final[tuple[tuple[Release, int], ...]] = (
-    ((2, 3), 3), ((2, 1), 2), ((0, 11), 1), ((0, 0), 0),
-)  # fmt: skip
-"""(first release, version of GroupMetadataValue), newest first."""
-
-
-def _version(versions: tuple[tuple[Release, int], ...], release: Release) -> int:
-    return next(version for since, version in versions if since <= release)
+"""The version of OffsetCommitValue for an offset with an end of its own."""
 
 
 def _key(message: Message) -> bytes:
@@ -70,7 +61,7 @@ def offset_record(
     if offset is None:
         return Record(key=key, value=None)
     ends = offset.expires_ms is not None
-    version = _OFFSET_WITH_END if ends else _version(_OFFSET_VERSIONS, release)
+    version = _OFFSET_WITH_END if ends else release.value_of(facts.OFFSET_COMMIT_VERSION)
     value = OffsetCommitValue(
         offset=offset.offset,
         leader_epoch=offset.leader_epoch,
@@ -87,7 +78,7 @@ def group_record(release: Release, group_id: str, value: GroupMetadataValue | No
     key = _key(GroupMetadataKey(group=group_id))
     if value is None:
         return Record(key=key, value=None)
-    return Record(key=key, value=_value(value, _version(_GROUP_VERSIONS, release)))
+    return Record(key=key, value=_value(value, release.value_of(facts.GROUP_METADATA_VERSION)))
 
 
 class GroupLog:

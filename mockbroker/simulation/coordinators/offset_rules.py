@@ -10,7 +10,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.group_facts import EMPTY, STABLE, GroupStanding
-from mockbroker.simulation.releases.rows import Effect, Release, Row, always
+from mockbroker.simulation.releases.rows import Effect, Row, always
 
 __all__ = [
     "APPEND_ERRORS",
@@ -28,12 +28,12 @@ __all__ = [
 UNKNOWN: Final = -1
 """An offset, leader epoch or time that is not there."""
 
-_KIP_211: Final[Release] = (2, 1)
+_KIP_211: Final = (2, 1)
 """Offsets of a group last as long as the group has members."""
-_SUBSCRIPTIONS_KNOWN: Final[Release] = (2, 4)
-_STABLE_ONLY: Final[Release] = (2, 8)
+_SUBSCRIPTIONS_KNOWN: Final = (2, 4)
+_STABLE_ONLY: Final = (2, 8)
 """Members that rebalance keep the offsets of their group."""
-_JAVA_COORDINATOR: Final[Release] = (4, 0)
+_JAVA_COORDINATOR: Final = (4, 0)
 
 
 class OffsetToCommit(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import (
     CoordinatorKind,
     partition_for,
 )
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import Change, PartitionChanged, TopicDeleted
 from mockbroker.simulation.state.controller import ChangePartition, Controller
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -68,7 +68,7 @@ class Coordinators:
 
     def exists(self, kind: CoordinatorKind) -> bool:
         """Whether the release has coordinators of this kind."""
-        return self._release >= INTERNAL_TOPIC_OF[kind].since
+        return self._release.is_within(INTERNAL_TOPIC_OF[kind].since, until=None)
 
     def partition_of(self, kind: CoordinatorKind, key: str) -> TopicPartition:
         """The partition of the internal topic whose leader is the coordinator of ``key``."""

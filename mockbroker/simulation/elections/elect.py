@@ -1,4 +1,4 @@
-"""ElectLeaders (43; KIP-183, KIP-460): which leaders are elected, and how each era answers.
+"""ElectLeaders (43; KIP-183, KIP-460): which leaders are elected, and how each design answers.
 
 Elections are decided at once, from the current state; ``queue`` decides when they are held and
 answered. Without eligible leader replicas an unclean election takes the first live replica in
@@ -14,7 +14,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import Refusal
-from mockbroker.simulation.elections.eras import ElectionEra
+from mockbroker.simulation.elections.answers import ElectionAnswers
 from mockbroker.simulation.elections.partition_change import (
     CompletionRows,
     Election,
@@ -40,7 +40,7 @@ class ElectionOutcome(msgspec.Struct):
 
 
 class LeaderElections:
-    """Elects leaders in one cluster, as the controllers of one era do.
+    """Elects leaders in one cluster, as controllers of one design and release do.
 
     ``completion`` has the rows by which a change of a partition may complete its reassignment.
     ``change_partition`` changes elected partitions; after all of a request, ``after_election``
@@ -50,13 +50,13 @@ class LeaderElections:
     def __init__(
         self,
         controller: Controller,
-        era: ElectionEra,
+        answers: ElectionAnswers,
         completion: CompletionRows,
         change_partition: ChangePartition,
         after_election: Callable[[str, TopicPartition], None],
     ) -> None:
         self._controller = controller
-        self.era = era
+        self.answers = answers
         self._completion = completion
         self._change_partition = change_partition
         self._after_election = after_election
@@ -67,7 +67,7 @@ class LeaderElections:
         A broker whose controller queues elections names those it knows itself; others forward the
         request to the controller.
         """
-        if self.era.queued:
+        if self.answers.queued:
             known = self._controller.state.view(broker_id, self._controller.now_ms).topics
         else:
             known = self._controller.state.topics
@@ -96,7 +96,7 @@ class LeaderElections:
             ]
             if everything:
                 found = [row for row in found if row.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-            if found or not self.era.each_once:
+            if found or not self.answers.each_once:
                 rows.append(TopicResult(name, tuple(found)))
         outcome.result = ElectLeadersResult(0, tuple(rows))
         for tp in outcome.leaders:
@@ -112,11 +112,11 @@ class LeaderElections:
         """
         if election_type in (PREFERRED, UNCLEAN):
             return None
-        code, text = self.era.unknown_type, self.era.unknown_type_text
+        code, text = self.answers.unknown_type, self.answers.unknown_type_text
         if text is not None:
             text = text.format(election_type=election_type)
         # ZooKeeper brokers fail before they fold repeated partitions, and echo them.
-        named = (topics or ()) if self.era.each_once else _distinct(topics or ())
+        named = (topics or ()) if self.answers.each_once else _distinct(topics or ())
         rows = (
             TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
             for name, indexes in named
@@ -128,12 +128,12 @@ class LeaderElections:
         rows = (
             TopicResult(name, tuple(PartitionResult(index, code) for index in indexes))
             for name, indexes in self._requested(topics)
-            if indexes or not self.era.each_once
+            if indexes or not self.answers.each_once
         )
         return ElectLeadersResult(0, tuple(rows))
 
     def _requested(self, topics: PartitionsByTopic) -> PartitionsByTopic:
-        return _distinct(topics) if self.era.each_once else topics
+        return _distinct(topics) if self.answers.each_once else topics
 
     def _elect_one(
         self,
@@ -163,13 +163,13 @@ class LeaderElections:
         topic = known.get(name)
         if topic is None:
             deleted = self._controller.state.deleting.get(name)
-            if self.era.being_deleted is not None and deleted and deleted.partition(index):
-                raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, self.era.being_deleted)
-            text = self.era.unknown_topic.format(name=name)
+            if self.answers.being_deleted is not None and deleted and deleted.partition(index):
+                raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, self.answers.being_deleted)
+            text = self.answers.unknown_topic.format(name=name)
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         partition = topic.partition(index)
         if partition is None:
-            text = self.era.unknown_partition.format(name=name, index=index)
+            text = self.answers.unknown_partition.format(name=name, index=index)
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         if election_type == PREFERRED:
             satisfied = partition.leader == partition.preferred_leader
@@ -178,9 +178,9 @@ class LeaderElections:
             satisfied = partition.leader != NO_LEADER
             election, failure = Election.UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         if satisfied:
-            if self.era.not_needed is ErrorCode.NONE:
+            if self.answers.needless[0] is ErrorCode.NONE:
                 return None
-            raise Refusal(self.era.not_needed, self.era.not_needed_text)
+            raise Refusal(*self.answers.needless)
         after = next_partition(
             partition,
             partial(self._controller.is_online, tp),
@@ -188,9 +188,9 @@ class LeaderElections:
             completion=self._completion,
         )
         other = election_type == PREFERRED and after.leader != partition.preferred_leader
-        if after == partition or (other and self.era.preferred_only):
-            strategy = self.era.strategies[election_type]
-            text = self.era.not_elected or message(failure)
+        if after == partition or (other and self.answers.preferred_only):
+            strategy = self.answers.strategies[election_type]
+            text = self.answers.not_elected or message(failure)
             raise Refusal(failure, text.format(name=name, index=index, strategy=strategy))
         current = self._controller.partition(tp)
         self._change_partition(cause, name, with_difference(current, partition, after))

@@ -128,7 +128,7 @@ class ElectionQueue:
     ) -> None:
         self._controller = controller
         self._elections = elections
-        self.era = elections.era
+        self.answers = elections.answers
         self._busy_is_error = busy_is_error
         self._ids = itertools.count(1)
         self._for_flag: list[_Election] = []
@@ -151,7 +151,7 @@ class ElectionQueue:
         deadline = controller.now_ms + timeout_ms
         epoch = controller.state.controller_epoch
         started = StartedElection(election_type, topics, everything, broker_id, deadline, epoch)
-        if not self.era.queued:
+        if not self.answers.queued:
             outcome = self._elections.elect(election_type, topics, everything=everything)
             started.finish(outcome.result)
         elif self._flag_is_set and self._busy_is_error:
@@ -178,7 +178,7 @@ class ElectionQueue:
 
     @property
     def _flag_is_set(self) -> bool:
-        return self.era.one_at_a_time and bool(self._controller.state.elections)
+        return self.answers.one_at_a_time and bool(self._controller.state.elections)
 
     def _submit(self, election: _Election) -> None:
         if self._flag_is_set:

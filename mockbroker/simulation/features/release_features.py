@@ -8,9 +8,10 @@ production metadata version. ZooKeeper clusters have no features by default.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber, Varying
 
 __all__ = ["Feature", "features_of", "with_levels"]
 
@@ -23,48 +24,38 @@ class Feature(NamedTuple):
     finalized: int
 
 
-# release -> (lowest, highest production) level of metadata.version
-_METADATA_VERSION: Final[dict[tuple[int, int], tuple[int, int]]] = {
-    (3, 3): (1, 7),
-    (3, 4): (1, 8),
-    (3, 5): (1, 11),
-    (3, 6): (1, 14),
-    (3, 7): (1, 19),
-    (3, 8): (1, 20),
-    (3, 9): (1, 21),
-    (4, 0): (7, 25),
-    (4, 1): (7, 27),
-    (4, 2): (7, 29),
-    (4, 3): (7, 30),
-    (4, 4): (7, 33),
-}
+_Levels: TypeAlias = tuple[int, int, int] | None
+"""(lowest, highest supported, default level); None where a release lacks the feature."""
 
-# name -> (release, highest supported, default level) from that release on; the lowest is 0
-_OTHERS: Final[dict[str, tuple[tuple[tuple[int, int], int, int], ...]]] = {
-    "kraft.version": (((3, 9), 1, 0), ((4, 0), 1, 1)),
-    "transaction.version": (((4, 0), 2, 2),),
-    "group.version": (((4, 0), 1, 1),),
+
+def _levels(*values: tuple[ReleaseNumber, _Levels]) -> Varying[_Levels]:
+    return Varying("REL-15", ((EVER, None), *values))
+
+
+_FEATURES: Final[Mapping[str, Varying[_Levels]]] = {
+    "metadata.version": _levels(
+        ((3, 3), (1, 7, 7)), ((3, 4), (1, 8, 8)), ((3, 5), (1, 11, 11)), ((3, 6), (1, 14, 14)),
+        ((3, 7), (1, 19, 19)), ((3, 8), (1, 20, 20)), ((3, 9), (1, 21, 21)),
+        ((4, 0), (7, 25, 25)), ((4, 1), (7, 27, 27)), ((4, 2), (7, 29, 29)),
+        ((4, 3), (7, 30, 30)), ((4, 4), (7, 33, 33)),
+    ),
+    "kraft.version": _levels(((3, 9), (0, 1, 0)), ((4, 0), (0, 1, 1))),
+    "transaction.version": _levels(((4, 0), (0, 2, 2))),
+    "group.version": _levels(((4, 0), (0, 1, 1))),
     # On by default since 4.1, but the simulated partitions behave as with it off.
-    "eligible.leader.replicas.version": (((4, 0), 1, 0),),
-    "share.version": (((4, 1), 1, 0), ((4, 2), 1, 1), ((4, 4), 2, 2)),
-    "streams.version": (((4, 2), 1, 1),),
-}
+    "eligible.leader.replicas.version": _levels(((4, 0), (0, 1, 0))),
+    "share.version": _levels(((4, 1), (0, 1, 0)), ((4, 2), (0, 1, 1)), ((4, 4), (0, 2, 2))),
+    "streams.version": _levels(((4, 2), (0, 1, 1))),
+}  # fmt: skip
 
 
-def features_of(release: tuple[int, int]) -> tuple[Feature, ...]:
-    """The features of a KRaft broker of this (major, minor) release. An unknown newer release has
-    those of the newest known one; releases before 3.3 had no metadata.version, and have none."""
-    known = [at for at in _METADATA_VERSION if at <= release]
-    if not known:
-        return ()
-    lowest, highest = _METADATA_VERSION[max(known)]
-    features = [Feature("metadata.version", (lowest, highest), highest)]
-    for name, steps in _OTHERS.items():
-        reached = [step for step in steps if step[0] <= release]
-        if reached:
-            _, supported, finalized = reached[-1]
-            features.append(Feature(name, (0, supported), finalized))
-    return tuple(features)
+def features_of(release: Release) -> tuple[Feature, ...]:
+    """The features of a KRaft broker of this release. An unknown newer release has those of the
+    newest known one; releases before 3.3 had no metadata.version, and have none."""
+    levels = {name: release.value_of(each) for name, each in _FEATURES.items()}
+    return tuple(
+        Feature(name, found[:2], found[2]) for name, found in levels.items() if found is not None
+    )
 
 
 def with_levels(features: Sequence[Feature], levels: Mapping[str, int]) -> tuple[Feature, ...]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.features.release_features import Feature
 from mockbroker.simulation.features.tables import KRAFT_ROWS, ZOOKEEPER_ROWS, Change
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import FeatureChanged
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
 
 __all__ = ["FeatureResult", "FeatureUpdate", "Features"]
-
-_ONE_ERROR_SINCE: Final[Release] = (4, 0)
-"""The release since which the first error refuses all changes (KIP-1022)."""
 
 
 class FeatureUpdate(NamedTuple):
@@ -44,7 +43,9 @@ class Features:
         self._known = {each.name: each for each in known}
         table = ZOOKEEPER_ROWS if controller.keeps_znodes else KRAFT_ROWS
         self._rows = rows_of_release(table, release)
-        self.refuses_all = release >= _ONE_ERROR_SINCE and not controller.keeps_znodes
+        self.refuses_all = not controller.keeps_znodes and release.has(
+            facts.FIRST_FEATURE_ERROR_REFUSES_ALL
+        )
         """Whether one error refuses all changes of a request."""
 
     @property

@@ -11,12 +11,13 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.leadership import access_error
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = ["ROWS", "EpochQuery", "end_of_epoch"]
 
-_CONSUMERS_MAY_ASK: Final[Release] = (2, 1)
+_CONSUMERS_MAY_ASK: Final = (2, 1)
 
 
 class EpochQuery(msgspec.Struct, frozen=True):

@@ -28,7 +28,8 @@ from mockbroker.simulation.fetching.replica_selection import SELECTORS
 from mockbroker.simulation.fetching.sessions import FetchSession, FetchSessions, SessionContext
 from mockbroker.simulation.fetching.waiting import FetchWait
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import TopicPartition

@@ -18,7 +18,8 @@ from mockbroker.simulation.log.leadership import ANY_EPOCH, access_error
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = [
@@ -46,13 +47,13 @@ CONSUMER: Final = -1
 DEBUGGER: Final = -2
 """The replica id with which any replica answers, up to the end of its log."""
 
-_KIP_207: Final[Release] = (2, 2)
-_KIP_734: Final[Release] = (3, 0)
-_BATCH_IS_READ: Final[Release] = (3, 8)
-_KIP_405: Final[Release] = (3, 5)
-_TIMESTAMPS_CHECKED: Final[Release] = (3, 9)
-_KIP_1005: Final[Release] = (3, 9)
-_KIP_1023: Final[Release] = (4, 2)
+_KIP_207: Final = (2, 2)
+_KIP_734: Final = (3, 0)
+_BATCH_IS_READ: Final = (3, 8)
+_KIP_405: Final = (3, 5)
+_TIMESTAMPS_CHECKED: Final = (3, 9)
+_KIP_1005: Final = (3, 9)
+_KIP_1023: Final = (4, 2)
 
 _LEAST_VERSIONS: Final = {
     LATEST: 1,

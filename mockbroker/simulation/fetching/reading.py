@@ -24,7 +24,8 @@ from mockbroker.simulation.fetching.replica_selection import ReplicaSelector, Re
 from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition, Topic, TopicPartition
 

@@ -26,7 +26,8 @@ from mockbroker.simulation.fetching.query import (
     PartitionKey,
     PartitionPosition,
 )
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["SESSION_RULES", "STALE_MS", "FetchSession", "FetchSessions", "SessionContext"]

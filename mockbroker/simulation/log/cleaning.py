@@ -4,8 +4,6 @@ decides when they run.
 
 from __future__ import annotations
 
-from typing import Final
-
 from kproto.errors import DecodeError, MissingExtraError
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.log.compaction import compact_log, compaction_end
@@ -13,12 +11,10 @@ from mockbroker.simulation.log.corruption import damaged
 from mockbroker.simulation.log.events import BatchCorrupted, Compacted
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.retention import retained_from
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["apply_retention", "compact", "corrupt_batch"]
-
-_END_IS_KEPT: Final[Release] = (3, 9)
 
 
 def apply_retention(
@@ -53,7 +49,9 @@ def _compact(logs: Logs, tp: TopicPartition, now_ms: int) -> None:
     log, settings = logs.log(tp), logs.settings(tp[0])
     end_offset = compaction_end(log, settings, now_ms)
     try:
-        found = compact_log(log, settings, now_ms, keeps_end=logs.release >= _END_IS_KEPT)
+        found = compact_log(
+            log, settings, now_ms, keeps_end=logs.release.has(facts.COMPACTION_KEEPS_LOG_END)
+        )
     except (DecodeError, MissingExtraError) as error:
         raise ClusterError(f"{_name(tp)} cannot be compacted: {error}") from None
     size = logs.replace(tp, found.batches, found.aborted, found.segments)

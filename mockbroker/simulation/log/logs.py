@@ -24,7 +24,9 @@ from mockbroker.simulation.log.producers import START_ROWS, Guard
 from mockbroker.simulation.log.repeated_batch import RepeatedBatch
 from mockbroker.simulation.log.replication import Replication
 from mockbroker.simulation.log.settings import LogSettings, log_settings
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import (
     Change,
     ConfigChanged,
@@ -45,7 +47,6 @@ DEFAULT_LOG_BYTES: Final = 1 << 30
 
 _PRODUCER_EXPIRATION: Final = "producer.id.expiration.ms"
 _PRODUCER_CHECK_MS: Final = 10 * 60 * 1000
-_WATERMARK_NEEDS_MIN_ISR: Final[Release] = (3, 7)
 
 
 class InternalProducer(msgspec.Struct, frozen=True):
@@ -95,7 +96,7 @@ class Logs:
         self._controller = controller
         self._configs = configs
         self.release = release
-        self._needs_min_isr = release >= _WATERMARK_NEEDS_MIN_ISR
+        self._needs_min_isr = release.has(facts.WATERMARK_NEEDS_MIN_ISR)
         self.most_bytes = most_bytes
         self.events = DataEvents(
             most_events,

@@ -18,7 +18,8 @@ from kproto.records.model import CODEC_MASK, CONTROL, Compression
 from mockbroker.simulation.log.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.producers import Guard
 from mockbroker.simulation.log.settings import LogSettings
-from mockbroker.simulation.releases.rows import Release, Row, always
+from mockbroker.simulation.releases.release import EVER, ReleaseNumber
+from mockbroker.simulation.releases.rows import Row, always
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, TopicPartition
 
 __all__ = [
@@ -527,7 +528,7 @@ def _is_for_other_format(batch: ArrivedBatch) -> bool:
 
 
 def _is_invalid(
-    requirement: str, when: Callable[[ArrivedBatch], bool], since: Release = (0, 0)
+    requirement: str, when: Callable[[ArrivedBatch], bool], since: ReleaseNumber = EVER
 ) -> tuple[Row[ArrivedBatch, Refusal], Row[ArrivedBatch, Refusal]]:
     """INVALID_RECORD(87) came with 2.4; until then the error was CORRUPT_MESSAGE(2)."""
     return (

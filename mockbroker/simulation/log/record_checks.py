@@ -15,7 +15,8 @@ from kproto.records.model import NO_TIMESTAMP, Record
 from kproto.records.record import RecordSurvey
 from mockbroker.simulation.log.batch_header import BatchHeader
 from mockbroker.simulation.log.settings import LogSettings
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = [

@@ -7,14 +7,13 @@ from typing import Final
 import msgspec
 
 from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import EVER, Release
 
 __all__ = ["LogSettings", "log_settings"]
 
 _UNLIMITED: Final = 2**63 - 1
 _FORMAT: Final = "message.format.version"
-_FORMAT_IGNORED_SINCE: Final = (3, 0)
-_MAGIC_SINCE: Final = ((0, 10), (0, 11))
-"""The versions that brought magic 1 and 2."""
 _BOTH_SIDES: Final = "message.timestamp.difference.max.ms"
 
 
@@ -87,13 +86,12 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
 
 def _magic(configs: EffectiveConfigs, topic: str) -> int:
     definition = configs.definitions.topic.get(_FORMAT)
-    if definition is None or _line(definition.default) >= _FORMAT_IGNORED_SINCE:
+    if definition is None or _release(definition.default).has(facts.MESSAGE_FORMAT_FIXED):
         return 2
-    line = _line(configs.topic(topic, _FORMAT).value)
-    return sum(line >= since for since in _MAGIC_SINCE)
+    return _release(configs.topic(topic, _FORMAT).value).value_of(facts.MESSAGE_FORMAT_MAGIC)
 
 
-def _line(version: str | None) -> tuple[int, ...]:
-    """Return (0, 10) for "0.10.2-IV0"."""
+def _release(version: str | None) -> Release:
+    """The release whose format this is: 0.10 for "0.10.2-IV0"."""
     numbers = (version or "").partition("-")[0].split(".")[:2]
-    return tuple(int(each) for each in numbers if each.isdigit())
+    return Release(tuple(int(each) for each in numbers if each.isdigit()) or EVER)

@@ -4,7 +4,8 @@ Each folder holds one design: ``tables.py`` has its rules as rows, ``controller.
 
 ======================  ===========================================================================
 ``kraft``               Kafka's KRaft controllers.
-``zookeeper``           Kafka's ZooKeeper controllers, 0.10 to 3.9; ``zookeeper.eras`` names them.
+``zookeeper``           Kafka's ZooKeeper controllers, 0.10 to 3.9, named after the first
+                        release that has them (``ZOOKEEPER_CONTROLLER``).
 ``kip_455``             The two revisions of KIP-455 that preceded its implementation:
                         ``kip-455-old`` and ``kip-455-new``.
 ``kip_236_old``         The older revision of KIP-236: ``kip-236-old``, and ``kip-236-old-literal``,
@@ -25,7 +26,8 @@ from typing import Final
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.reassignment.controller import Dependencies, ReassignmentController
 from mockbroker.simulation.reassignment.kraft.controller import KRaftController
-from mockbroker.simulation.reassignment.zookeeper.eras import ERAS, Era
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release, ReleaseNumber
 
 __all__ = ["CONTROLLERS", "ReassignmentController", "keeps_znodes", "reassignment_controller"]
 
@@ -54,10 +56,12 @@ def _kip_236_new(dependencies: Dependencies) -> ReassignmentController:
     return Kip236NewController(dependencies)
 
 
-def _zookeeper(era: Era, dependencies: Dependencies) -> ReassignmentController:
+def _zookeeper(
+    name: str, since: ReleaseNumber, dependencies: Dependencies
+) -> ReassignmentController:
     from mockbroker.simulation.reassignment.zookeeper.controller import KafkaZooKeeperController
 
-    return KafkaZooKeeperController(era, dependencies)
+    return KafkaZooKeeperController(name, Release(since), dependencies)
 
 
 CONTROLLERS: Final[Mapping[str, Callable[[Dependencies], ReassignmentController]]] = {
@@ -67,7 +71,7 @@ CONTROLLERS: Final[Mapping[str, Callable[[Dependencies], ReassignmentController]
     "kip-236-old": partial(_kip_236_old, "kip-236-old"),
     "kip-236-old-literal": partial(_kip_236_old, "kip-236-old-literal", literal=True),
     "kip-236-new": _kip_236_new,
-    **{era.name: partial(_zookeeper, era) for era in ERAS},
+    **{name: partial(_zookeeper, name, since) for since, name in facts.ZOOKEEPER_CONTROLLER.values},
 }
 """How to make each kind of reassignment controller, by name."""
 

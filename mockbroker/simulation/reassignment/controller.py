@@ -13,7 +13,7 @@ from mockbroker.simulation.elections.partition_change import CompletionRows
 from mockbroker.simulation.elections.queue import ElectionQueue
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity
 from mockbroker.simulation.reassignment.requests import RequestedTargets
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import (
     BrokerChanged,
     BrokerRegistered,

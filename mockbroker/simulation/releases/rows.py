@@ -19,10 +19,10 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, Ty
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases.release import EVER, Fact, Release, ReleaseNumber
 
 __all__ = [
     "Effect",
-    "Release",
     "Row",
     "always",
     "apply_first",
@@ -34,9 +34,6 @@ __all__ = [
 ContextT = TypeVar("ContextT")
 SubjectT = TypeVar("SubjectT")
 ArgumentsT = ParamSpec("ArgumentsT")
-
-Release: TypeAlias = tuple[int, int]
-"""A line of Kafka releases: (2, 4)."""
 
 
 Effect: TypeAlias = Callable[[SubjectT], None]
@@ -85,17 +82,18 @@ def refuse(subject: _Refusable, code: ErrorCode) -> None:
 
 class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
     """``requirement`` names ids of ``docs/reference/requirements.json``. Releases before ``since``,
-    and from ``until`` on, lack the row."""
+    and from ``until`` on, lack the row; a fact in their place stands for the releases that have it.
+    """
 
     requirement: str
     when: Callable[[ContextT], bool]
     then: tuple[Effect[SubjectT], ...]
-    since: Release = (0, 0)
-    until: Release | None = None
+    since: ReleaseNumber | Fact = EVER
+    until: ReleaseNumber | Fact | None = None
 
     def belongs_to(self, release: Release) -> bool:
         """Whether this release has the row."""
-        return self.since <= release and (self.until is None or release < self.until)
+        return release.is_within(self.since, self.until)
 
 
 def always(_: Any) -> bool:

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from mockbroker.simulation.configs.effective import EffectiveConfigs
-from mockbroker.simulation.releases.rows import Release, Row, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 from mockbroker.simulation.security.token_tables import (
     CREATE_ROWS,
     DESCRIBE_ROWS,

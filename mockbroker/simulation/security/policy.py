@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.sasl import SaslUsers
 
@@ -32,7 +32,7 @@ class Security(msgspec.Struct, frozen=True):
         scram_iterations: int | None = None,
         scram_final: str | None = None,
         oauth_clients: Iterable[str] = (),
-        release: Release = (4, 4),
+        release: Release = NEWEST,
     ) -> Security:
         """``users`` and ``oauth_clients`` are the texts that ``SaslUsers`` takes; without any, no
         authentication is needed."""

@@ -17,7 +17,7 @@ from hmac import compare_digest
 from typing import Final, TypeAlias
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.security.delegation_tokens import TokenLogin
 from mockbroker.simulation.security.oauthbearer import (
     OAUTHBEARER,
@@ -87,7 +87,7 @@ class SaslUsers:
         iterations: int | None = None,
         final: str | None = None,
         oauth_clients: Iterable[str] = (),
-        release: Release = (4, 4),
+        release: Release = NEWEST,
     ) -> None:
         self._iterations = iterations
         self._final = final

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.scram_tables import SCRAM_ROWS, ScramChange
 from mockbroker.simulation.state.actions import ScramCredentialChanged
 from mockbroker.simulation.state.controller import Controller

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from kproto.errors import MissingExtraError
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import NEWEST, Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.signed_token_tables import (
     GRANT_ROWS,
     SIGNED_ROWS,
@@ -44,7 +45,7 @@ class TokenIssuer:
     PyJWT."""
 
     def __init__(
-        self, clients: Iterable[str], options: str = "", release: Release = (4, 4)
+        self, clients: Iterable[str], options: str = "", release: Release = NEWEST
     ) -> None:
         _jwt()
         self._rows = rows_of_release(SIGNED_ROWS, release)

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Release, Row, always, refuse
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "CREATE_ROWS",
@@ -29,9 +29,9 @@ NO_TIME: Final = -1
 """The time in the response of a broker that refuses a request."""
 _FIRST_LEVEL: Final = 14
 """The level of 3.6-IV2, the first metadata.version with records of tokens."""
-_REMOVED_WHEN_EXPIRED: Final[Release] = (3, 5)
+_REMOVED_WHEN_EXPIRED: Final = (3, 5)
 """Since this release an expired token can be removed."""
-_OWNERS_SINCE: Final[Release] = (3, 3)
+_OWNERS_SINCE: Final = (3, 3)
 """The release of KIP-373."""
 
 

@@ -1,1 +1,1 @@
-"""Creating, extending and deleting topics, and choosing replicas, in each era of Kafka."""
+"""Creating, extending and deleting topics, and choosing replicas, as each release of Kafka does."""

@@ -1,6 +1,6 @@
 """Creating topics (19), deleting topics (20) and adding partitions (37).
 
-``eras`` says which checks a release makes, in which order and with which texts. Nothing is
+``answers`` says which checks a release makes, in which order and with which texts. Nothing is
 deferred: a topic and its reassignments are gone when DeleteTopics answers.
 """
 
@@ -28,6 +28,7 @@ from mockbroker.simulation.state.results import (
     DeleteTopicResult,
     NewTopic,
 )
+from mockbroker.simulation.topics.answers import AdministrationAnswers
 from mockbroker.simulation.topics.assignments import (
     check_assignment,
     check_listed,
@@ -43,7 +44,6 @@ from mockbroker.simulation.topics.checks import (
     partitions_of,
     requested_partitions,
 )
-from mockbroker.simulation.topics.eras import AdministrationEra
 from mockbroker.simulation.topics.timeline_order import first_iterated
 
 __all__ = ["TakeQuota", "TopicAdministration", "fresh_cluster_id", "fresh_id", "no_quota"]
@@ -75,7 +75,8 @@ def no_quota(_: int) -> None:
 
 
 class TopicAdministration:
-    """Creates, extends and deletes the topics of one cluster, as the controllers of one era do.
+    """Creates, extends and deletes the topics of one cluster, as controllers of one kind and
+    release do.
 
     ``new_topic_id`` makes topic ids.
     """
@@ -83,18 +84,21 @@ class TopicAdministration:
     def __init__(
         self,
         controller: Controller,
-        era: AdministrationEra,
+        answers: AdministrationAnswers,
         configs: EffectiveConfigs,
+        config_changes: ConfigChanges,
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._controller = controller
-        self._era = era
+        self._answers = answers
         self._configs = configs
-        self._config_changes = ConfigChanges(controller, configs, era.configs)
+        self._config_changes = config_changes
         self._new_topic_id = new_topic_id
 
     def _draft(self, topic: NewTopic) -> TopicDraft:
-        return TopicDraft(self._controller, self._era, self._configs, self._config_changes, topic)
+        return TopicDraft(
+            self._controller, self._answers, self._configs, self._config_changes, topic
+        )
 
     def create(
         self,
@@ -106,20 +110,20 @@ class TopicAdministration:
     ) -> tuple[CreateTopicResult, ...]:
         """Create topics, each on its own: one result for each distinct name, in request order.
 
-        In eras that repeat results there is one for each requested topic. ``wait_ms`` is the
+        In releases that repeat results there is one for each requested topic. ``wait_ms`` is the
         time-out of the request; ``validate_only`` creates nothing.
         """
-        era = self._era.creation
+        answers = self._answers.creation
         times = Counter(topic.name for topic in topics)
         requested = sum(requested_partitions(self._configs, topic) for topic in topics)
         results: dict[str, CreateTopicResult] = {}
         for topic in topics:
             try:
                 if topic.name == _RESERVED:
-                    raise Refusal(*era.reserved)
+                    raise Refusal(*answers.reserved)
                 if times[topic.name] > 1:
-                    raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
-                if era.most_partitions is not None and requested > era.most_partitions:
+                    raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
+                if answers.most_partitions is not None and requested > answers.most_partitions:
                     raise Refusal(
                         ErrorCode.POLICY_VIOLATION,
                         "Excessively large number of partitions per request.",
@@ -132,7 +136,7 @@ class TopicAdministration:
                     )
             except Refusal as refusal:
                 results[topic.name] = CreateTopicResult(topic.name, refusal.code, refusal.message)
-        if era.repeats_results:
+        if answers.repeats_results:
             return tuple(results[topic.name] for topic in topics)
         return tuple(results.values())
 
@@ -165,7 +169,7 @@ class TopicAdministration:
 
     def _gives_up(self, wait_ms: int) -> bool:
         """Return whether a request times out at once because it must wait but has no time."""
-        return self._era.waits and wait_ms <= 0
+        return self._answers.waits and wait_ms <= 0
 
     def _create_one(
         self,
@@ -175,11 +179,11 @@ class TopicAdministration:
         validate_only: bool,
     ) -> CreateTopicResult:
         new = self._draft(topic)
-        for check in new.era.checks:
+        for check in new.answers.checks:
             CHECKS[check](new)
         take_quota(len(new.partitions))
         partitions, configs = new.partitions, new.configs
-        drawn = new.era.ids_drawn or not validate_only
+        drawn = new.answers.ids_drawn or not validate_only
         topic_id = fresh_id(self._new_topic_id) if drawn else ZERO_UUID
         result = CreateTopicResult(
             topic.name,
@@ -205,15 +209,15 @@ class TopicAdministration:
         """Add partitions. Each row is (name, new total count, None or the broker ids of each new
         partition).
         """
-        era = self._era.growth
+        answers = self._answers.growth
         times = Counter(name for name, _, _ in topics)
         added_in_total = self._requested_additions(topics)
         results: dict[str, CreatePartitionsResult] = {}
         for name, count, assignments in topics:
             try:
                 if times[name] > 1:
-                    raise Refusal(ErrorCode.INVALID_REQUEST, era.repeated)
-                if era.most_partitions is not None and added_in_total > era.most_partitions:
+                    raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
+                if answers.most_partitions is not None and added_in_total > answers.most_partitions:
                     raise Refusal(
                         ErrorCode.POLICY_VIOLATION,
                         "Excessively large number of additional partitions per request.",
@@ -226,7 +230,7 @@ class TopicAdministration:
             if not validate_only:
                 self._controller.record("create_partitions", PartitionsAdded(name, added))
                 leaders = [each.leader for each in self._controller.state.topics[name].partitions]
-                leaderless = era.awaits_leaders and NO_LEADER in leaders
+                leaderless = answers.awaits_leaders and NO_LEADER in leaders
                 if leaderless or self._gives_up(wait_ms):
                     results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
         return tuple(results.values())
@@ -248,38 +252,38 @@ class TopicAdministration:
         assignments: Sequence[Sequence[int]] | None,
         take_quota: TakeQuota,
     ) -> tuple[Partition, ...]:
-        era = self._era.growth
+        answers = self._answers.growth
         topic = self._controller.state.topics.get(name)
         if topic is None:
-            text = era.unknown_topic
+            text = answers.unknown_topic
             raise Refusal(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 None if text is None else text.format(name=name),
             )
-        if era.in_flight is not None and any(each.reassigning for each in topic.partitions):
-            raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, era.in_flight.format(name=name))
+        if answers.in_flight is not None and any(each.reassigning for each in topic.partitions):
+            raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, answers.in_flight.format(name=name))
         present = len(topic.partitions)
         if count <= present:
-            text = era.as_many if count == present else era.fewer
+            text = answers.as_many if count == present else answers.fewer
             raise Refusal(
                 ErrorCode.INVALID_PARTITIONS, text.format(name=name, present=present, wanted=count)
             )
         additional = count - present
-        if era.quota_first and (assignments is None or len(assignments) == additional):
+        if answers.quota_first and (assignments is None or len(assignments) == additional):
             take_quota(additional)
         first = topic.partitions[0].replicas
-        model = first_iterated(present) if era.model == "hashed" else 0
+        model = first_iterated(present) if answers.model == "hashed" else 0
         factor = len(topic.partitions[model].replicas)
         if assignments is not None:
             lists = {present + place: broker_ids for place, broker_ids in enumerate(assignments)}
-            check_listed(self._controller, era.listed, lists, expected=factor, added=additional)
-        elif era.continued:
+            check_listed(self._controller, answers.listed, lists, expected=factor, added=additional)
+        elif answers.continued:
             assignments = continued(
-                self._controller, self._era, first[0], present, additional, factor
+                self._controller, self._answers, first[0], present, additional, factor
             )
         else:
-            assignments = spread(self._controller, self._era, present, additional, factor)
-        if not era.quota_first:
+            assignments = spread(self._controller, self._answers, present, additional, factor)
+        if not answers.quota_first:
             take_quota(additional)
         return partitions_of(self._controller, present, assignments)
 
@@ -294,7 +298,7 @@ class TopicAdministration:
 
         Results keep the order of the request.
         """
-        era = self._era.deletion
+        answers = self._answers.deletion
         times = Counter(self._identity(*topic) for topic in topics)
         results: dict[tuple[str | None, uuid.UUID], DeleteTopicResult] = {}
         for name, topic_id in topics:
@@ -306,10 +310,10 @@ class TopicAdministration:
                 if self._gives_up(wait_ms):
                     results[key] = replace(results[key], error_code=ErrorCode.REQUEST_TIMED_OUT)
             except Refusal as refusal:
-                text = refusal.message if era.explains else None
+                text = refusal.message if answers.explains else None
                 results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
         # Where repeating a topic is no error, its result is repeated, too.
-        return tuple(results[topic] for topic in (results if era.repeated_refused else topics))
+        return tuple(results[topic] for topic in (results if answers.repeated_refused else topics))
 
     def _identity(self, name: str | None, topic_id: uuid.UUID) -> str | uuid.UUID:
         """Return the topic's name, or an unknown id, so that repeated topics compare equal."""
@@ -324,17 +328,17 @@ class TopicAdministration:
         times: Counter[str | uuid.UUID],
         take_quota: TakeQuota,
     ) -> DeleteTopicResult:
-        era = self._era.deletion
+        answers = self._answers.deletion
         by_id = topic_id != ZERO_UUID
         if name is not None and by_id:
             raise _invalid("You may not specify both topic name and topic id.")
         if name is None and not by_id:
-            raise Refusal(era.neither, "Neither topic name nor id were specified.")
+            raise Refusal(answers.neither, "Neither topic name nor id were specified.")
         if self._configs.controller_value("delete.topic.enable") != "true":
             raise Refusal(
                 ErrorCode.TOPIC_DELETION_DISABLED, message(ErrorCode.TOPIC_DELETION_DISABLED)
             )
-        if era.repeated_refused and times[self._identity(name, topic_id)] > 1:
+        if answers.repeated_refused and times[self._identity(name, topic_id)] > 1:
             raise _invalid("Duplicate topic id." if by_id else "Duplicate topic name.")
         if by_id and topic_id not in self._controller.state.topic_names:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, message(ErrorCode.UNKNOWN_TOPIC_ID))
@@ -347,7 +351,7 @@ class TopicAdministration:
             )
         take_quota(len(found.partitions))
         self._controller.record("delete_topics", TopicDeleted(found.name, found.topic_id))
-        return DeleteTopicResult(found.name, found.topic_id if era.ids_found else topic_id)
+        return DeleteTopicResult(found.name, found.topic_id if answers.ids_found else topic_id)
 
 
 def _invalid(message: str) -> Refusal:

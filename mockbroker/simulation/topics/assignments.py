@@ -1,6 +1,6 @@
 """Replica assignments: lists of brokers that a client chose are checked, others are chosen here.
 
-Used when topics are created, partitions are added and partitions are reassigned. ``eras`` says
+Used when topics are created, partitions are added and partitions are reassigned. ``answers`` says
 which checks of lists a release makes, in which order and with which texts; this module implements
 them. They do not check whether replicas are live.
 """
@@ -18,7 +18,12 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition
-from mockbroker.simulation.topics.eras import KRAFT, AdministrationEra, ListCheck, ListedReplicas
+from mockbroker.simulation.topics.answers import (
+    KRAFT_LISTED,
+    AdministrationAnswers,
+    ListCheck,
+    ListedReplicas,
+)
 
 __all__ = ["check_assignment", "check_listed", "continued", "new_partition", "spread"]
 
@@ -37,7 +42,7 @@ def check_assignment(
     Raises Refusal (39) for an empty list, an unknown broker, a repeated broker, or a length other
     than ``replication_factor``. Brokers are checked in ascending order of id.
     """
-    check_listed(controller, KRAFT.creation.listed, {0: broker_ids}, expected=replication_factor)
+    check_listed(controller, KRAFT_LISTED, {0: broker_ids}, expected=replication_factor)
 
 
 def check_listed(
@@ -153,7 +158,7 @@ def _as_scala(lists: Lists) -> str:
 
 def spread(
     controller: Controller,
-    era: AdministrationEra,
+    answers: AdministrationAnswers,
     first_partition: int,
     count: int,
     replication_factor: int,
@@ -166,11 +171,11 @@ def spread(
     """
     live = _interleaved(controller, controller.live_ids())
     registered = filter(controller.state.is_registered, sorted(controller.state.brokers))
-    known = live if era.knows_only_live else tuple(registered)
+    known = live if answers.knows_only_live else tuple(registered)
     if not live:
-        raise _few(era.creation.no_broker_is_live, replication_factor, known)
+        raise _few(answers.creation.no_broker_is_live, replication_factor, known)
     if replication_factor > len(known):
-        raise _few(era.creation.few_brokers, replication_factor, known)
+        raise _few(answers.creation.few_brokers, replication_factor, known)
     fenced = tuple(broker_id for broker_id in known if broker_id not in live)
     return [
         (
@@ -183,7 +188,7 @@ def spread(
 
 def continued(
     controller: Controller,
-    era: AdministrationEra,
+    answers: AdministrationAnswers,
     first_replica: int,
     first_partition: int,
     count: int,
@@ -196,7 +201,7 @@ def continued(
     """
     live = controller.live_ids()
     if factor > len(live):
-        raise _few(era.creation.few_brokers, factor, live)
+        raise _few(answers.creation.few_brokers, factor, live)
     start = next((place for place, each in enumerate(live) if each >= first_replica), 0)
     shift = start
     lists = []

@@ -1,7 +1,7 @@
 """The checks of CreateTopics (19), one function each.
 
-``eras`` says which of them a release makes and in which order; ``administration`` runs them. Each
-check either raises Refusal or fills in a part of the new topic.
+``answers`` says which of them a release makes and in which order; ``administration`` runs them.
+Each check either raises Refusal or fills in a part of the new topic.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.state.topic_names import check_topic_name, collide
+from mockbroker.simulation.topics.answers import AdministrationAnswers, CreationAnswers, TopicCheck
 from mockbroker.simulation.topics.assignments import check_listed, new_partition, spread
-from mockbroker.simulation.topics.eras import AdministrationEra, CreationEra, TopicCheck
 
 __all__ = [
     "CHECKS",
@@ -46,7 +46,7 @@ class TopicDraft(msgspec.Struct):
     """A topic to be created. Checks fill in ``configs`` and ``partitions``."""
 
     controller: Controller
-    administration: AdministrationEra
+    administration: AdministrationAnswers
     effective_configs: EffectiveConfigs
     config_changes: ConfigChanges
     requested: NewTopic
@@ -54,7 +54,7 @@ class TopicDraft(msgspec.Struct):
     partitions: tuple[Partition, ...] = ()
 
     @property
-    def era(self) -> CreationEra:
+    def answers(self) -> CreationAnswers:
         """How this release answers CreateTopics."""
         return self.administration.creation
 
@@ -63,7 +63,7 @@ def check_absent(new: TopicDraft) -> None:
     name, controller = new.requested.name, new.controller
     if name in controller.state.topics:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    marked = new.era.marked
+    marked = new.answers.marked
     if marked is not None and name in controller.state.deleting:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, marked.format(name=name))
 
@@ -80,7 +80,7 @@ def check_collisions(new: TopicDraft) -> None:
     if others:
         raise Refusal(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            new.era.collides.format(name=name, others=", ".join(others)),
+            new.answers.collides.format(name=name, others=", ".join(others)),
         )
 
 
@@ -99,7 +99,7 @@ def _check_counts(new: TopicDraft) -> None:
     for count, name in ((new.requested.replication_factor, "replication factor"),
                         (new.requested.num_partitions, "numPartitions")):  # fmt: skip
         if count != -1:
-            raise Refusal(ErrorCode.INVALID_REQUEST, new.era.both_given.format(field=name))
+            raise Refusal(ErrorCode.INVALID_REQUEST, new.answers.both_given.format(field=name))
 
 
 def _check_listed(new: TopicDraft) -> None:
@@ -107,12 +107,12 @@ def _check_listed(new: TopicDraft) -> None:
         return
     lists: dict[int, tuple[int, ...]] = {}
     for index, broker_ids in new.requested.assignments:
-        if index in lists and new.era.numbered_twice is not None:
+        if index in lists and new.answers.numbered_twice is not None:
             raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, new.era.numbered_twice.format(index=index)
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, new.answers.numbered_twice.format(index=index)
             )
         lists[index] = broker_ids
-    check_listed(new.controller, new.era.listed, lists)
+    check_listed(new.controller, new.answers.listed, lists)
     if sorted(lists) != list(range(len(lists))):
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -127,9 +127,9 @@ def _check_spread(new: TopicDraft) -> None:
     if requested.assignments:
         return
     if requested.replication_factor < -1 or requested.replication_factor == 0:
-        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, new.era.bad_factor)
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, new.answers.bad_factor)
     if requested.num_partitions < -1 or requested.num_partitions == 0:
-        raise Refusal(ErrorCode.INVALID_PARTITIONS, new.era.bad_count)
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, new.answers.bad_count)
     factor = requested.replication_factor
     if factor == -1:
         factor = int(new.effective_configs.controller_value("default.replication.factor"))

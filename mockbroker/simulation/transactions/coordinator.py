@@ -16,7 +16,8 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
 from mockbroker.simulation.transactions.descriptions import TransactionView, view_transaction

@@ -13,7 +13,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.log.producers import Producer
-from mockbroker.simulation.releases.rows import Release, Row, always
+from mockbroker.simulation.releases.rows import Row, always
 
 __all__ = [
     "ON_FIRST_BATCH",
@@ -25,9 +25,9 @@ __all__ = [
     "Reply",
 ]
 
-_VERIFIED: Final[Release] = (3, 6)
-_TRANSACTION_VERSIONS: Final[Release] = (4, 0)
-_MARKERS_HAVE_VERSIONS: Final[Release] = (4, 2)
+_VERIFIED: Final = (3, 6)
+_TRANSACTION_VERSIONS: Final = (4, 0)
+_MARKERS_HAVE_VERSIONS: Final = (4, 2)
 _VERSION_2: Final = 2
 
 # ---- the first batch of a transaction ------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Release, Row, always, refuse
+from mockbroker.simulation.releases.rows import Row, always, refuse
 from mockbroker.simulation.transactions.events import (
     AddEvent,
     AgeEvent,
@@ -51,9 +51,9 @@ __all__ = [
     "ON_VERIFY",
 ]
 
-_TRANSACTION_VERSIONS: Final[Release] = (4, 0)
+_TRANSACTION_VERSIONS: Final = (4, 0)
 """The first release with the feature ``transaction.version`` (KIP-890)."""
-_ABORTABLE: Final[Release] = (3, 8)
+_ABORTABLE: Final = (3, 8)
 """The first release with TRANSACTION_ABORTABLE(120)."""
 
 _CONCURRENT: Final = refuse(ErrorCode.CONCURRENT_TRANSACTIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,7 +12,9 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.producers import Guard
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
 from mockbroker.simulation.transactions.coordinator import TransactionCoordinator
@@ -28,7 +30,6 @@ from mockbroker.simulation.transactions.settings import TransactionSettings
 __all__ = ["Verification", "VerificationRequest", "Verified", "Verifier"]
 
 Verified: TypeAlias = Callable[["Verification"], None]
-_GUARDED_SINCE: Final[Release] = (3, 6)
 
 
 class VerificationRequest(msgspec.Struct, frozen=True):
@@ -68,7 +69,7 @@ class Verifier:
         self._coordinators = coordinators
         self._transactions = transactions
         self._settings = settings
-        self._guards = release >= _GUARDED_SINCE
+        self._guards = release.has(facts.TRANSACTION_VERIFIED)
         self._on_first_batch = rows_of_release(ON_FIRST_BATCH, release)
         self._on_reply = rows_of_release(ON_REPLY, release)
         self._on_produce_reply = rows_of_release(ON_PRODUCE_REPLY, release)

@@ -8,6 +8,7 @@ from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.features.release_features import features_of
+from mockbroker.simulation.releases.release import NEWEST, Release
 from tests.mockbroker.broker import DirectBroker
 
 
@@ -108,11 +109,11 @@ def test_features_only_grow() -> None:
     releases = [(3, 2), (3, 3), *((3, minor) for minor in range(4, 10)), (4, 0), (4, 1), (4, 4)]
     known: dict[str, int] = {}
     for release in releases:
-        features = {each.name: each.supported[1] for each in features_of(release)}
+        features = {each.name: each.supported[1] for each in features_of(Release(release))}
         assert all(features.get(name, -1) >= highest for name, highest in known.items())
         known = features
-    assert features_of((9, 9)) == features_of((4, 4))
-    assert features_of((3, 2)) == ()
+    assert features_of(Release((9, 9))) == features_of(NEWEST)
+    assert features_of(Release((3, 2))) == ()
 
 
 def test_the_summary_names_what_differs() -> None:

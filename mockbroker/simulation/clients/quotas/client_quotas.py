@@ -23,7 +23,8 @@ from mockbroker.simulation.clients.quotas.tables import (
     FilterCheck,
     ValueCheck,
 )
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ClientQuotaChanged
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order

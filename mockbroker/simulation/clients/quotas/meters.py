@@ -19,7 +19,8 @@ from mockbroker.simulation.clients.quotas.mutations import (
     MutationRequest,
     TokenBucket,
 )
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 
 __all__ = ["REQUEST_MS", "QuotaMeters", "SampledRate"]
 

@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 
 __all__ = ["THROTTLE_ROWS", "Throttle", "Throttles"]
 

@@ -28,7 +28,8 @@ from mockbroker.simulation.clients.telemetry.tables import (
     GetAttempt,
     PushAttempt,
 )
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 
 __all__ = ["ClientInstance", "ClientInstances", "PushedMetrics"]
 

@@ -41,7 +41,8 @@ from mockbroker.simulation.clients.telemetry.tables import (
     IdAttempt,
 )
 from mockbroker.simulation.configs.effective import EffectiveConfigs
-from mockbroker.simulation.releases.rows import Release, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import Change, ConfigChanged
 from mockbroker.simulation.state.cluster_state import CLIENT_METRICS
 from mockbroker.simulation.state.controller import Controller

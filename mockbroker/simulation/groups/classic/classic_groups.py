@@ -40,7 +40,8 @@ from mockbroker.simulation.groups.classic.classic_requests import (
 from mockbroker.simulation.groups.classic.classic_rules import request_rules, rules
 from mockbroker.simulation.groups.classic.classic_settings import MOST_GROUPS, GroupSettings
 from mockbroker.simulation.groups.classic.rebalancing import GroupEvent, Rebalancing
-from mockbroker.simulation.releases.rows import Release, Row, apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, apply_first
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ClassicGroups"]

@@ -66,7 +66,8 @@ from mockbroker.simulation.groups.classic.rebalance_rules import (
 from mockbroker.simulation.groups.classic.rebalancing import (
     Rules,
 )
-from mockbroker.simulation.releases.rows import Release, Row, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, rows_of_release
 
 __all__ = [
     "RequestRules",

@@ -16,7 +16,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.simulation.releases.rows import Release, Row, refuse
+from mockbroker.simulation.releases.rows import Row, refuse
 
 __all__ = [
     "IN_REBALANCE",
@@ -35,7 +35,7 @@ __all__ = [
 GroupRow: TypeAlias = Row[GroupEvent, GroupEvent]
 MemberRow: TypeAlias = Row[MemberEvent, MemberEvent]
 
-NEW_COORDINATOR: Final[Release] = (4, 0)
+NEW_COORDINATOR: Final = (4, 0)
 """The first release with the coordinator that is written in Java."""
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kproto.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from mockbroker.simulation.coordinators.group_log import GroupLog
 from mockbroker.simulation.groups.classic.classic_group import StoredGroup, StoredMember
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["StoredGroups"]
-
-_DELETES_EVERY_GROUP: Final[Release] = (4, 0)
-"""Earlier releases delete only groups that they have written."""
 
 
 class StoredGroups:
@@ -22,7 +18,7 @@ class StoredGroups:
     def __init__(self, groups: ClassicGroups, log: GroupLog, release: Release) -> None:
         self._groups = groups
         self._log = log
-        self._deletes_every_group = release >= _DELETES_EVERY_GROUP
+        self._deletes_every_group = release.has(facts.UNWRITTEN_GROUPS_DELETED)
         self._written: dict[str, StoredGroup] = {}
         groups.on_changed.append(self._changed)
         groups.on_classic_deleted.append(self._deleted)

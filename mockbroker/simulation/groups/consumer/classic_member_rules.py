@@ -22,7 +22,8 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     MemberState,
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
-from mockbroker.simulation.releases.rows import Release, Row, refuse, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, refuse, rows_of_release
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 

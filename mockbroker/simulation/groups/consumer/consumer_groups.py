@@ -33,7 +33,8 @@ from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING, HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
-from mockbroker.simulation.releases.rows import Release, apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.model import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 

@@ -13,8 +13,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kproto.codec.message import Message
 from kproto.messages import consumer_group_current_member_assignment_value as current
 from kproto.messages import consumer_group_target_assignment_member_value as target
@@ -63,21 +61,18 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 )
 from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
 from mockbroker.simulation.groups.modern.partitions import Assignment, by_topic
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["GroupRecords"]
-
-_EPOCHS_SINCE: Final[Release] = (4, 3)
-"""The epochs at which a member got its partitions (KIP-1251)."""
-_HASH_SINCE: Final[Release] = (4, 1)
 
 
 class GroupRecords:
     """The records of one release."""
 
     def __init__(self, release: Release) -> None:
-        self._has_epochs = release >= _EPOCHS_SINCE
-        self._has_hash = release >= _HASH_SINCE
+        self._has_epochs = release.has(facts.MEMBER_EPOCHS_STORED)
+        self._has_hash = release.has(facts.METADATA_HASH_STORED)
 
     # ---- groups ------------------------------------------------------------------------------
 

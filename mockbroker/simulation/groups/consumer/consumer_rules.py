@@ -33,7 +33,8 @@ from mockbroker.simulation.groups.modern.heartbeats import (
     Reject,
     is_blank,
 )
-from mockbroker.simulation.releases.rows import Release, Row, always, refuse, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, refuse, rows_of_release
 
 __all__ = ["ConsumerRules", "HeartbeatRow", "consumer_rules"]
 
@@ -202,7 +203,7 @@ def _convert(event: HeartbeatEvent) -> None:
     event.group = event.convert()
 
 
-_EPOCH_1: Final[Release] = (4, 3)
+_EPOCH_1: Final = (4, 3)
 """Epoch 0 means that a member joins: from here on no group is at it."""
 _CANNOT: Final = "Cannot upgrade classic group {group} to consumer group because "
 

@@ -44,7 +44,8 @@ from mockbroker.simulation.groups.consumer_protocol import (
     write_assignment,
 )
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
-from mockbroker.simulation.releases.rows import Release, apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first
 
 __all__ = ["Migration", "UpgradeRefusedError"]
 

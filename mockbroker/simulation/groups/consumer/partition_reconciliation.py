@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from mockbroker.simulation.groups.consumer.consumer_group import Member, MemberState
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first
+from mockbroker.simulation.releases.rows import Row, always, apply_first
 
 __all__ = ["ON_RECONCILE", "ON_TARGET_READ", "Reconciliation", "ReconciliationRow", "reconcile"]
 
-_SUBSCRIPTIONS_COUNT: Final[Release] = (4, 2)
+_SUBSCRIPTIONS_COUNT: Final = (4, 2)
 """Partitions of topics that the member no longer subscribes to are taken away at once."""
 
 

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [

@@ -22,7 +22,8 @@ from mockbroker.simulation.groups.share.share_partition import SharePartition
 from mockbroker.simulation.groups.share.share_records import ShareRecords
 from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatRow, share_rules
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
-from mockbroker.simulation.releases.rows import Release, apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ShareGroups"]

@@ -41,18 +41,17 @@ from kproto.messages.share_group_target_assignment_metadata_value import (
 from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, by_topic
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["ShareRecords"]
-
-_TIMESTAMP_SINCE: Release = (4, 3)
 
 
 class ShareRecords:
     """The records of one release. ``name_of`` returns the name of a topic id."""
 
     def __init__(self, release: Release, name_of: Callable[[uuid.UUID], str | None]) -> None:
-        self._has_timestamp = release >= _TIMESTAMP_SINCE
+        self._has_timestamp = release.has(facts.SHARE_TARGET_TIMES_STORED)
         self._name_of = name_of
 
     def epoch(self, group: ShareGroup) -> StoredRecord:

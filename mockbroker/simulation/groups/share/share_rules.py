@@ -16,7 +16,8 @@ from mockbroker.simulation.groups.modern.heartbeats import (
 )
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.groups.share.share_heartbeats import ShareGroupEvent, ShareHeartbeatEvent
-from mockbroker.simulation.releases.rows import Release, Row, always, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 
 __all__ = ["ShareHeartbeatRow", "ShareRules", "share_rules"]
 
@@ -86,7 +87,7 @@ class MakeGroup(msgspec.Struct, frozen=True):
         )
 
 
-_EPOCH_1: Final[Release] = (4, 3)
+_EPOCH_1: Final = (4, 3)
 """Epoch 0 means that a member joins: from here on no group is at it."""
 
 ON_SHARE_GROUP: Final[tuple[ShareHeartbeatRow, ...]] = (

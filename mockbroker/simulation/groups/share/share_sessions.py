@@ -11,7 +11,8 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.releases.rows import Release, Row, refuse, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, refuse, rows_of_release
 
 __all__ = [
     "FINAL_EPOCH",

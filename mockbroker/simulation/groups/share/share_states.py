@@ -23,7 +23,8 @@ from mockbroker.simulation.groups.share.share_partition import (
     SharePartition,
     StateBatch,
 )
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = [

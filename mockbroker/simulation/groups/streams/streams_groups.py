@@ -40,7 +40,8 @@ from mockbroker.simulation.groups.streams.streams_rules import (
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
-from mockbroker.simulation.releases.rows import Release, apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.model import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from kproto.messages import streams_group_current_member_assignment_value as current
 from kproto.messages import streams_group_target_assignment_member_value as target
@@ -46,12 +45,10 @@ from kproto.messages.streams_group_topology_key import StreamsGroupTopologyKey
 from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
 from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup, Task, Tasks
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Topology
-from mockbroker.simulation.releases.rows import Release
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["StreamsRecords", "by_subtopology"]
-
-_TIMES_SINCE: Final[Release] = (4, 3)
-"""The time at which a target was made."""
 
 
 def by_subtopology(tasks: Iterable[Task]) -> Iterator[tuple[str, list[int]]]:
@@ -66,7 +63,7 @@ class StreamsRecords:
     """The records of one release."""
 
     def __init__(self, release: Release) -> None:
-        self._has_times = release >= _TIMES_SINCE
+        self._has_times = release.has(facts.STREAMS_TARGET_TIMES_STORED)
 
     # ---- groups ------------------------------------------------------------------------------
 

@@ -34,7 +34,8 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     ReconciliationRow,
 )
 from mockbroker.simulation.groups.streams.topology import BrokenTopologyError, InvalidTopologyError
-from mockbroker.simulation.releases.rows import Release, Row, always, refuse, rows_of_release
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, refuse, rows_of_release
 
 __all__ = ["HeartbeatRow", "StreamsRules", "streams_rules"]
 
@@ -43,8 +44,8 @@ HeartbeatRow: TypeAlias = Row[HeartbeatEvent, HeartbeatEvent]
 _INVALID: Final = ErrorCode.INVALID_REQUEST
 _NO_GROUP: Final = ErrorCode.GROUP_ID_NOT_FOUND
 _STALE: Final = ErrorCode.FENCED_MEMBER_EPOCH
-_EPOCH_1: Final[Release] = (4, 3)
-_STATIC: Final[Release] = (4, 4)
+_EPOCH_1: Final = (4, 3)
+_STATIC: Final = (4, 4)
 """Static members, offsets of tasks and roles that change."""
 
 # ---- the request itself --------------------------------------------------------------------------

@@ -20,12 +20,12 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Task,
     Tasks,
 )
-from mockbroker.simulation.releases.rows import Release, Row, always, apply_first
+from mockbroker.simulation.releases.rows import Row, always, apply_first
 
 __all__ = ["ON_DIFFERENCE", "ON_RECONCILE", "Holders", "Reconciliation", "ReconciliationRow",
            "reconcile"]  # fmt: skip
 
-_ROLES_CHANGE: Final[Release] = (4, 4)
+_ROLES_CHANGE: Final = (4, 4)
 
 
 class Holders(msgspec.Struct, frozen=True):

@@ -36,8 +36,9 @@ from mockbroker.simulation.reassignment.unclean_elections import ON_UNCLEAN_ALLO
 from mockbroker.simulation.reassignment.znode_watches import COMMON_WATCHES
 from mockbroker.simulation.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.simulation.reassignment.zookeeper import tables
-from mockbroker.simulation.reassignment.zookeeper.eras import Era
 from mockbroker.simulation.reassignment.zookeeper_controller import ZooKeeperController
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.state.actions import PartitionChanged
 from mockbroker.simulation.state.controller import Controller
@@ -62,26 +63,26 @@ class KafkaZooKeeperController(ZooKeeperController):
     watches = (*COMMON_WATCHES, PLAN_WATCH)
     deprecates_plans = False
 
-    def __init__(self, era: Era, dependencies: Dependencies) -> None:
+    def __init__(self, name: str, release: Release, dependencies: Dependencies) -> None:
         super().__init__(dependencies)
-        self.name = era.name
-        self.topic_version = era.topic_version
-        self.broker_version = era.broker_version
-        self.controller_version = era.controller_version
-        self.leaders_write_isr = era.leaders_write_isr
-        self.recovery_recorded = era.recovery_recorded
-        self.on_unclean_allowed = rows_of_release(ON_UNCLEAN_ALLOWED, era.since)
-        self._refusals = rows_of_release(tables.REFUSALS, era.since)
-        self._on_submit = rows_of_release(tables.ON_SUBMIT, era.since)
-        self._on_update = rows_of_release(tables.ON_UPDATE, era.since)
-        self._on_plan = rows_of_release(tables.ON_PLAN, era.since)
-        self._on_phase = rows_of_release(tables.ON_PHASE, era.since)
-        self._on_step = rows_of_release(tables.ON_STEP, era.since)
-        self._on_election = rows_of_release(tables.ON_ELECTION, era.since)
-        self._on_replica_start = rows_of_release(tables.ON_REPLICA_START, era.since)
-        self._on_partition_start = rows_of_release(tables.ON_PARTITION_START, era.since)
-        self._on_leader = rows_of_release(tables.ON_LEADER, era.since)
-        self._on_change = rows_of_release(tables.ON_CHANGE, era.since)
+        self.name = name
+        self.topic_version = release.value_of(facts.TOPIC_ZNODE_VERSION)
+        self.broker_version = release.value_of(facts.BROKER_ZNODE_VERSION)
+        self.controller_version = release.value_of(facts.CONTROLLER_ZNODE_VERSION)
+        self.leaders_write_isr = release.has(facts.LEADERS_WRITE_ISR)
+        self.recovery_recorded = release.has(facts.UNCLEAN_ELECTION_RECORDED)
+        self.on_unclean_allowed = rows_of_release(ON_UNCLEAN_ALLOWED, release)
+        self._refusals = rows_of_release(tables.REFUSALS, release)
+        self._on_submit = rows_of_release(tables.ON_SUBMIT, release)
+        self._on_update = rows_of_release(tables.ON_UPDATE, release)
+        self._on_plan = rows_of_release(tables.ON_PLAN, release)
+        self._on_phase = rows_of_release(tables.ON_PHASE, release)
+        self._on_step = rows_of_release(tables.ON_STEP, release)
+        self._on_election = rows_of_release(tables.ON_ELECTION, release)
+        self._on_replica_start = rows_of_release(tables.ON_REPLICA_START, release)
+        self._on_partition_start = rows_of_release(tables.ON_PARTITION_START, release)
+        self._on_leader = rows_of_release(tables.ON_LEADER, release)
+        self._on_change = rows_of_release(tables.ON_CHANGE, release)
 
     # ---- requests ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.log.settings import log_settings
 from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.releases.release import Release
 from tests.mockbroker.wire import Wire, connect
 
 SEGMENT = "internal.segment.bytes"
@@ -138,7 +139,7 @@ async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
 
 @pytest.mark.parametrize("line", [(2, 8), (3, 9), (4, 1), (4, 3), (4, 4)])
 def test_each_release_has_hundreds_of_broker_configs_and_some_internal_ones(line):
-    broker = config_definitions(line).broker
+    broker = config_definitions(Release(line)).broker
     assert len(broker) > 220
     internal = {name for name, each in broker.items() if each.internal}
     assert len(internal) > 10

@@ -20,6 +20,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncRequest,
     SyncResult,
 )
+from mockbroker.simulation.releases.release import NEWEST, Release
 from tests.mockbroker.simulation.coordinators.offset_requests import coordinated
 
 FOO_0, FOO_1, BAR_0 = ("foo", 0), ("foo", 1), ("bar", 0)
@@ -49,13 +50,13 @@ def test_records_are_kafkas_bytes() -> None:
     topic_id = uuid.UUID(int=(1 << 64) + 2)
     for expires_ms, value in ((None, OFFSET_4), (9000, OFFSET_1)):
         offset = CommittedOffset(5, 7, "m", 1000, expires_ms, 1)
-        record = offset_record((4, 4), "g", ("foo", 2), offset, topic_id)
+        record = offset_record(NEWEST, "g", ("foo", 2), offset, topic_id)
         assert record == Record(key=bytes.fromhex(OFFSET_KEY), value=bytes.fromhex(value))
-    gone = offset_record((4, 4), "g", ("foo", 2), None, topic_id)
+    gone = offset_record(NEWEST, "g", ("foo", 2), None, topic_id)
     assert gone == Record(key=bytes.fromhex(OFFSET_KEY), value=None)
-    group = group_record((4, 4), "g", GENERATION)
+    group = group_record(NEWEST, "g", GENERATION)
     assert group == Record(key=bytes.fromhex(GROUP_KEY), value=bytes.fromhex(GROUP_3))
-    gone = group_record((4, 4), "g", None)
+    gone = group_record(NEWEST, "g", None)
     assert gone == Record(key=bytes.fromhex(GROUP_KEY), value=None)
 
 
@@ -68,11 +69,11 @@ def test_each_release_writes_its_versions(
     release: tuple[int, int], offset_version: int, group_version: int
 ) -> None:
     ends = 9000 if offset_version == 1 else None
-    record = offset_record(release, "g", FOO_0, CommittedOffset(5, -1, "", 0, ends, 1))
+    record = offset_record(Release(release), "g", FOO_0, CommittedOffset(5, -1, "", 0, ends, 1))
     assert record.value is not None
     assert record.value[:2] == offset_version.to_bytes(2, "big")
     assert OffsetCommitValue.decode(record.value[2:], offset_version).offset == 5
-    record = group_record(release, "g", GENERATION)
+    record = group_record(Release(release), "g", GENERATION)
     assert record.value is not None
     assert record.value[:2] == group_version.to_bytes(2, "big")
     assert GroupMetadataValue.decode(record.value[2:], group_version).generation == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.elections.queue import StartedElection
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed
@@ -21,18 +22,19 @@ __all__ = [
 
 PREFERRED = 0
 FLAGGED = "kip-183"
-QUEUED = ("kip-183", "zookeeper-2.2", "zookeeper-2.6")
+QUEUED = ("kip-183", "kafka-2.2", "kafka-2.6")
 MACHINES = ("kip-455-new", "zookeeper-0.10", "zookeeper")
 
 
 def electable(
-    era: str = FLAGGED, *, reassignment: str = "kraft", busy_fails: bool = False
+    profile_name: str = FLAGGED, *, reassignment: str = "kraft", busy_fails: bool = False
 ) -> Cluster:
     """foo-0 and bar-0 on [1, 2, 3]; broker 1 is back and in sync, and does not lead. Broker 3 is
     the controller."""
+    found = profile(profile_name)
     cluster = Cluster(
-        3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment, elections=era,
-        busy_elections_fail=busy_fails,
+        3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment,
+        elections=found.elections, config_release=found.software, busy_elections_fail=busy_fails,
     )  # fmt: skip
     cluster.stop_broker(1)
     cluster.start_broker(1)

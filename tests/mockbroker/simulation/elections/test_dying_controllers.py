@@ -26,17 +26,17 @@ from tests.mockbroker.simulation.elections.clusters import (
 
 
 @pytest.mark.requirement("K183-05")
-@pytest.mark.parametrize("era", QUEUED)
-def test_wherever_it_dies_the_next_holds_elections(era: str) -> None:
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_wherever_it_dies_the_next_holds_elections(profile_name: str) -> None:
     """After each number of changes in turn, up to one that is too many for it to die of."""
     changes = 0
-    while _dies_of_an_election(era, changes):
+    while _dies_of_an_election(profile_name, changes):
         changes += 1
     assert changes > 2
 
 
-def _dies_of_an_election(era: str, changes: int) -> bool:
-    cluster = electable(era)
+def _dies_of_an_election(profile_name: str, changes: int) -> bool:
+    cluster = electable(profile_name)
     cluster.kill_controller_after(changes)
     try:
         start(cluster, "foo")

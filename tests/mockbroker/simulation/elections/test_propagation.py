@@ -12,9 +12,9 @@ from tests.mockbroker.simulation.elections.clusters import QUEUED, electable, pe
 
 
 @pytest.mark.requirement("K183-14")
-@pytest.mark.parametrize("era", QUEUED)
-def test_an_election_is_told_when_the_broker_shows_it(era: str) -> None:
-    cluster = electable(era)
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_an_election_is_told_when_the_broker_shows_it(profile_name: str) -> None:
+    cluster = electable(profile_name)
     cluster.set_propagation(200)
     started = start(cluster, "foo", timeout_ms=1000)
     assert cluster.partition("foo", 0).leader == 1, "the controller knows at once"
@@ -30,10 +30,10 @@ def test_an_election_is_told_when_the_broker_shows_it(era: str) -> None:
 
 @pytest.mark.requirement("K183-12")
 @pytest.mark.requirement("K183-14")
-@pytest.mark.parametrize("era", QUEUED)
-def test_too_late_is_too_late_even_in_one_stride(era: str) -> None:
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_too_late_is_too_late_even_in_one_stride(profile_name: str) -> None:
     """Time-out at 150, news at 200: whoever moves the clock to 1000 at once changes nothing."""
-    cluster = electable(era)
+    cluster = electable(profile_name)
     cluster.set_propagation(200)
     started = start(cluster, "foo", timeout_ms=150)
     cluster.advance(1000)
@@ -43,9 +43,9 @@ def test_too_late_is_too_late_even_in_one_stride(era: str) -> None:
 
 
 @pytest.mark.requirement("K183-14")
-@pytest.mark.parametrize("era", QUEUED)
-def test_it_is_the_broker_that_was_asked_who_has_to_show_it(era: str) -> None:
-    cluster = electable(era)
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_it_is_the_broker_that_was_asked_who_has_to_show_it(profile_name: str) -> None:
+    cluster = electable(profile_name)
     cluster.hold_metadata(3)
     started = start(cluster, "foo", timeout_ms=1000)
     assert start(cluster, "bar", broker_id=2).result is not None
@@ -55,7 +55,7 @@ def test_it_is_the_broker_that_was_asked_who_has_to_show_it(era: str) -> None:
 
 
 def test_kraft_answers_at_once() -> None:
-    cluster = electable("kraft")
+    cluster = electable("kafka-4.4")
     cluster.set_propagation(200)
     cluster.hold_metadata(3)
     assert start(cluster, "foo").result is not None

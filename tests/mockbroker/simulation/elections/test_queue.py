@@ -50,7 +50,7 @@ def test_a_second_election_waits_for_the_flag() -> None:
 @pytest.mark.requirement("K183-11")
 def test_without_a_flag_both_are_enqueued() -> None:
     """As in Kafka 2.2, whose queue is the controller's one thread."""
-    cluster = electable("zookeeper-2.2")
+    cluster = electable("kafka-2.2")
     cluster.hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     assert queue_log(cluster) == ["+1", "+2"]
@@ -62,9 +62,9 @@ def test_without_a_flag_both_are_enqueued() -> None:
 @pytest.mark.requirement("K183-12")
 @pytest.mark.requirement("K183-13")
 @pytest.mark.requirement("A-31")
-@pytest.mark.parametrize("era", QUEUED)
-def test_a_time_out_is_told_and_the_election_is_held_all_the_same(era: str) -> None:
-    cluster = electable(era)
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_a_time_out_is_told_and_the_election_is_held_all_the_same(profile_name: str) -> None:
+    cluster = electable(profile_name)
     cluster.hold_elections()
     started = start(cluster, "foo", "bar", timeout_ms=500)
     cluster.advance(499)
@@ -121,10 +121,10 @@ def test_busy_is_an_error_if_asked_for() -> None:
 
 @pytest.mark.requirement("K183-12")
 @pytest.mark.requirement("K183-14")
-@pytest.mark.parametrize("era", QUEUED)
-def test_what_is_finished_keeps_its_result(era: str) -> None:
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
     """Broker 3 was told of foo and not of bar, which has come to be led otherwise meanwhile."""
-    cluster = electable(era)
+    cluster = electable(profile_name)
     cluster.hold_elections()
     asked = [("foo", [0, 9]), ("bar", [0])]
     started = cluster.start_election(0, asked, timeout_ms=1000)
@@ -153,15 +153,15 @@ def test_what_is_finished_keeps_its_result(era: str) -> None:
 
 
 @pytest.mark.requirement("K183-05")
-@pytest.mark.parametrize("era", QUEUED)
-def test_a_controller_that_goes_tells_callers_to_ask_the_next(era: str) -> None:
-    cluster = electable(era)
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_a_controller_that_goes_tells_callers_to_ask_the_next(profile_name: str) -> None:
+    cluster = electable(profile_name)
     cluster.hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     cluster.failover(2)
     assert (first.result, second.result) == (answer(41, "foo"), answer(41, "bar"))
     cluster.release_elections()
-    marks = ["+1", "x1"] if era == FLAGGED else ["+1", "+2", "x1", "x2"]
+    marks = ["+1", "x1"] if profile_name == FLAGGED else ["+1", "+2", "x1", "x2"]
     assert queue_log(cluster) == marks, "who waits for the flag never gets it from the next"
     assert cluster.partition("foo", 0).leader == 2
     assert start(cluster, "foo").result == answer(0, "foo")
@@ -198,7 +198,7 @@ def test_who_goes_away_is_not_waited_for() -> None:
 
 
 def test_kraft_has_no_queue() -> None:
-    cluster = electable("kraft")
+    cluster = electable("kafka-4.4")
     with pytest.raises(ClusterError, match="no queue of elections"):
         cluster.hold_elections()
     assert start(cluster, "foo").result == answer(0, "foo")
@@ -239,10 +239,12 @@ STEPS = st.one_of(
 @pytest.mark.requirement("K183-11")
 @pytest.mark.requirement("K183-12")
 @given(st.sampled_from(QUEUED), st.booleans(), st.lists(STEPS, max_size=25))
-def test_whatever_happens(era: str, busy_fails: bool, steps: list[tuple[object, ...]]) -> None:
+def test_whatever_happens(
+    profile_name: str, busy_fails: bool, steps: list[tuple[object, ...]]
+) -> None:
     """Elections never interleave, every caller is answered within its time, nobody is left, and
     the log gives the state again."""
-    cluster = electable(era, busy_fails=busy_fails)
+    cluster = electable(profile_name, busy_fails=busy_fails)
     callers: list[tuple[StartedElection, int]] = []
     for name, *arguments in steps:
         before = {id(each): each.result for each, _ in callers}
@@ -278,7 +280,7 @@ def test_whatever_happens(era: str, busy_fails: bool, steps: list[tuple[object, 
     due = cluster.next_due_ms
     assert (due is None) == (not waiting)
     assert due is None or cluster.now_ms < due <= min(waiting)
-    if era == FLAGGED:
+    if profile_name == FLAGGED:
         marks = queue_log(cluster)
         pairs = [marks[i : i + 2] for i in range(0, len(marks), 2)]
         assert all(len(p) == 1 or p[0][1:] == p[1][1:] for p in pairs), marks

@@ -93,9 +93,9 @@ def test_a_call_waits_for_the_znodes_election() -> None:
     assert cluster.partition("foo", 0).leader == 2, "it never got the flag"
 
 
-@pytest.mark.parametrize("era", QUEUED)
-def test_it_is_read_when_its_turn_comes(era: str) -> None:
-    cluster = electable(era, reassignment="zookeeper")
+@pytest.mark.parametrize("profile_name", QUEUED)
+def test_it_is_read_when_its_turn_comes(profile_name: str) -> None:
+    cluster = electable(profile_name, reassignment="zookeeper")
     cluster.hold_elections()
     ask(cluster, ("bar", 0))
     ask(cluster, ("foo", 0))
@@ -129,7 +129,7 @@ def test_the_next_controller_finds_it(reassignment: str) -> None:
 
 @pytest.mark.requirement("K183-16")
 def test_a_kraft_controller_has_no_such_znode() -> None:
-    cluster = electable("kraft")
+    cluster = electable("kafka-4.4")
     with pytest.raises(ClusterError, match="does not use ZooKeeper"):
         ask(cluster, ("foo", 0))
 

@@ -40,8 +40,7 @@ def broker(name: str = "kafka-4.4") -> DirectBroker:
         2,
         reassignment=found.reassignment,
         elections=found.elections,
-        administration=found.administration,
-        config_release=found.line,
+        config_release=found.software,
     )
     return DirectBroker(cluster, profile_name=name)
 

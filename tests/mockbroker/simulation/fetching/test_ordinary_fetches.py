@@ -23,6 +23,7 @@ from mockbroker.simulation.fetching.reading import (
     is_ordinary_admission,
 )
 from mockbroker.simulation.fetching.replica_selection import SELECTORS
+from mockbroker.simulation.releases.release import NEWEST
 from tests.mockbroker.simulation.fetching.fetching import append
 
 SELECTOR = SELECTORS["org.apache.kafka.common.replica.RackAwareReplicaSelector"]
@@ -96,7 +97,7 @@ def test_an_ordinary_admission_passes_all_rows() -> None:
 def test_an_ordinary_access_passes_all_rows() -> None:
     cluster = a_cluster()
     for selector in (None, SELECTOR):
-        reader = PartitionReader(cluster._controller, cluster.logs, (4, 4), selector)
+        reader = PartitionReader(cluster._controller, cluster.logs, NEWEST, selector)
         ordinary = []
         for query, position in cases(cluster):
             at = _Access(reader, query, position)

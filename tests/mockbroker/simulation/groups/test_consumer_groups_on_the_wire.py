@@ -45,7 +45,7 @@ def broker(
 ) -> DirectBroker:
     cluster = Cluster(
         1,
-        config_release=profile(profile_name).line,
+        config_release=profile(profile_name).software,
         topics=["foo:2:1", "bar:1:1"],
         broker_configs={name.replace("_", "."): each for name, each in configs.items()},
     )

@@ -42,7 +42,7 @@ NOT_ASKED = -(2**31)
 def broker(
     profile_name: str = "kafka-4.4", *, brokers: int = 1, security: Security = OPEN
 ) -> DirectBroker:
-    cluster = Cluster(brokers, config_release=profile(profile_name).line)
+    cluster = Cluster(brokers, config_release=profile(profile_name).software)
     cluster.find_coordinator(CoordinatorKind.GROUP, "g", 1)
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal="User:ann")
 

@@ -27,6 +27,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
 )
 from mockbroker.simulation.groups.streams.streams_group import Member, Tasks
 from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
+from mockbroker.simulation.releases.release import NEWEST
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.model import TopicPartition
@@ -92,7 +93,7 @@ def broker(
         given.setdefault("group.streams.assignment.interval.ms", "0")
     cluster = Cluster(
         1,
-        config_release=profile(profile_name).line,
+        config_release=profile(profile_name).software,
         topics=["foo:2:1"],
         broker_configs=given,
     )
@@ -383,7 +384,7 @@ def test_an_empty_group_goes_with_its_offsets() -> None:
 def test_only_active_tasks_have_epochs_in_the_log() -> None:
     tasks_of = Tasks(frozenset({("0", 0)}), frozenset({("1", 0)}), frozenset({("1", 1)}))
     member = Member("m", epoch=3, assigned=tasks_of, epochs={("0", 0): 2})
-    _, value = StreamsRecords((4, 4)).current("g", member)
+    _, value = StreamsRecords(NEWEST).current("g", member)
     assert value is not None
     read: Any = type(value).decode(value.encode(0), 0)
     assert [each.assignment_epochs for each in read.active_tasks] == [[2]]

@@ -27,6 +27,7 @@ from mockbroker.simulation.groups.streams.topology import (
     Topology,
     configure,
 )
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.simulation.groups.streams import COUNTING, PLAIN, Streams, tasks
@@ -326,7 +327,7 @@ def step(
     event = Reconciliation(
         member, 9, target, owned, holders or Holders({}, frozenset())
     )  # fmt: skip
-    return reconcile(ON_RECONCILE, rows_of_release(ON_DIFFERENCE, release), event)
+    return reconcile(ON_RECONCILE, rows_of_release(ON_DIFFERENCE, Release(release)), event)
 
 
 @pytest.mark.requirement("DP-STREAMS-14", "DP-STREAMS-15")

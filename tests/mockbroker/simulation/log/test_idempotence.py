@@ -9,6 +9,7 @@ import pytest
 from kproto.records import end_transaction_marker
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.producers import ROWS, ProducerBatch, Producers, SequenceCheck
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, batch, new_cluster, produce
 from tests.mockbroker.simulation.log.records import append_batch
@@ -88,7 +89,7 @@ def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) 
 def test_a_transaction_of_version_2_begins_at_sequence_0(
     release: tuple[int, int], code: int
 ) -> None:
-    rows = rows_of_release(ROWS, release)
+    rows = rows_of_release(ROWS, Release(release))
     for implicit, expected in ((True, code), (False, 0)):
         unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)
         check = SequenceCheck()

@@ -12,7 +12,7 @@ from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.reassignment.zookeeper.eras import ERAS, Era
+from mockbroker.simulation.releases.facts import ZOOKEEPER_CONTROLLER
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.topics.administration import NewTopic
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
@@ -71,11 +71,11 @@ def _create(cluster: Cluster) -> int:
 
 @pytest.mark.requirement("A-54")
 @pytest.mark.parametrize("by_znode", [True, False], ids=["by znode", "by request"])
-@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
-def test_a_topic_does_not_wait_for_its_reassignments(era: Era, by_znode: bool) -> None:
+@pytest.mark.parametrize("name", [name for _, name in ZOOKEEPER_CONTROLLER.values])
+def test_a_topic_does_not_wait_for_its_reassignments(name: str, by_znode: bool) -> None:
     """Seen so on 1.1.1, 2.3.1, 2.4.1, 2.8.2 and 3.9.2: its replicas, old and new, are stopped at
     once. What the plan says of it stays there."""
-    cluster = cluster_of(reassignment=era.name)
+    cluster = cluster_of(reassignment=name)
     submit(cluster, {FOO: [4, 5, 6]})
     cluster.join_isr(FOO, 4)
     replicas = cluster.partition(*FOO).replicas

@@ -8,7 +8,7 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ControllerDiedError
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.reassignment import CONTROLLERS
-from mockbroker.simulation.reassignment.zookeeper.eras import ERAS
+from mockbroker.simulation.releases.facts import ZOOKEEPER_CONTROLLER
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
     PLAN,
@@ -25,8 +25,8 @@ ADDED = "4,5,6,1,2,3+4,5,6-1,2,3 isr 1,2,3 1@1"
 
 
 @pytest.mark.requirement("K455-60")
-def test_every_release_with_zookeeper_has_this_machine_in_its_era() -> None:
-    names = {each.name for each in ERAS}
+def test_every_release_with_zookeeper_has_this_controller() -> None:
+    names = {name for _, name in ZOOKEEPER_CONTROLLER.values}
     for each in all_profiles():
         if each.name.startswith("kafka"):
             assert (each.reassignment in names) == (each.mode == "zk"), each.name

@@ -71,8 +71,8 @@ class Tokens:
             old = found.line < (2, 8)
             configs = {"delegation.token.master.key" if old else KEY: SECRET}
         self.cluster = Cluster(
-            1, broker_configs=configs, config_release=found.line, reassignment=found.reassignment,
-            features=features or {}, now_ms=START,
+            1, broker_configs=configs, config_release=found.software,
+            reassignment=found.reassignment, features=features or {}, now_ms=START,
         )  # fmt: skip
         self.broker = DirectBroker(self.cluster, profile_name=name, security=security)
         self.versions = found.versions

@@ -23,6 +23,7 @@ from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.control.oauth_routes import credentials
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.token_issuer import TokenIssuer
 from tests.mockbroker.simulation.security.bearer_tokens import first_message, part, token
 from tests.mockbroker.wire import connect
@@ -185,7 +186,7 @@ def test_the_audience_and_the_issuer() -> None:
     for release, found in (
         ((4, 3), "it has an audience, and none is expected"), ((4, 4), None),
     ):  # fmt: skip
-        issuer = TokenIssuer(CLIENTS, release=release)
+        issuer = TokenIssuer(CLIENTS, release=Release(release))
         assert reason(issuer, granted(issuer)) is None
         assert reason(issuer, granted(issuer, audience="kafka")) == found
     # A token without any audience is not for a broker that expects one.

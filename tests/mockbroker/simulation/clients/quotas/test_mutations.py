@@ -47,7 +47,7 @@ class ThrottlingBroker(DirectBroker):
 def broker(name: str = "kafka-4.4", rate: float | None = 1.0) -> ThrottlingBroker:
     """A broker on which the client has this rate, so that its bucket holds 11 tokens."""
     found = profile(name)
-    cluster = Cluster(3, config_release=found.line, reassignment=found.reassignment)
+    cluster = Cluster(3, config_release=found.software, reassignment=found.reassignment)
     limit(cluster, rate)
     return ThrottlingBroker(cluster, profile_name=name)
 

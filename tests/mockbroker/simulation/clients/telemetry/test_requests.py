@@ -24,6 +24,7 @@ from mockbroker.simulation.clients.telemetry.subscriptions import (
     subscription_id,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.release import NEWEST
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.clients.telemetry.test_configs import alter
 from tests.telemetry.protobuf import gauge, metrics_data
@@ -243,7 +244,7 @@ def test_an_instance_that_stays_away(interval_ms: int, stay_ms: int) -> None:
 
 
 def test_a_broker_forgets_the_instance_that_was_away_for_longest() -> None:
-    instances = ClientInstances((4, 4), lambda: (0, ()), most=2)
+    instances = ClientInstances(NEWEST, lambda: (0, ()), most=2)
     ids = [uuid.UUID(int=number) for number in (2, 3, 4)]
     pushed = PushedMetrics(0, False, 0, 0, 10)
     for place in (0, 1, 0, 2):

@@ -1,4 +1,4 @@
-"""What each era answers, one partition after another: codes, texts, and which rows there are.
+"""What each release answers, one partition after another: codes, texts, and which rows there are.
 
 The rows of Kafka 2.4, 3.9 (ZooKeeper) and KRaft are what real brokers (2.4.1, 3.9.2, 4.4.0) gave.
 """
@@ -13,7 +13,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.elections.eras import ERAS
+from mockbroker.simulation.elections.answers import DESIGNS
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 PREFERRED, UNCLEAN = 0, 1
@@ -22,18 +22,20 @@ Row = tuple[int, int, str | None]
 NEEDLESS = "Leader election not needed for topic partition."
 NEEDLESS_2_4 = "Leader election not needed for topic partition"
 NO_PARTITION = "The partition does not exist."
-ZOOKEEPER = ("kip-183", "zookeeper-2.2", "zookeeper-2.4", "zookeeper-2.6")
+ZOOKEEPER = ("kip-183", "kafka-2.2", "kafka-2.4", "kafka-2.6")
+ALL = (*ZOOKEEPER, "kafka-4.4")
 NOT_NEEDED: dict[str, tuple[int, str | None]] = {
     "kip-183": (0, None),
-    "zookeeper-2.2": (0, None),
-    "zookeeper-2.4": (84, NEEDLESS_2_4),
-    "zookeeper-2.6": (84, NEEDLESS),
-    "kraft": (84, NEEDLESS),
+    "kafka-2.2": (0, None),
+    "kafka-2.4": (84, NEEDLESS_2_4),
+    "kafka-2.6": (84, NEEDLESS),
+    "kafka-4.4": (84, NEEDLESS),
 }
 
 
-def of(era: str, *topics: str) -> Cluster:
-    return Cluster(4, topics=topics, elections=era)
+def of(profile_name: str, *topics: str) -> Cluster:
+    found = profile(profile_name)
+    return Cluster(4, topics=topics, elections=found.elections, config_release=found.software)
 
 
 def rows(result: ElectLeadersResult) -> dict[str, list[Row]]:
@@ -53,27 +55,27 @@ UNCLEAN_STRATEGY = "OfflinePartitionLeaderElectionStrategy(true)"
 
 @pytest.mark.requirement("A-29")
 @pytest.mark.requirement("K183-10")
-@pytest.mark.parametrize("era", ERAS)
-def test_a_partition_that_is_led_by_its_preferred_replica(era: str) -> None:
-    cluster = of(era, "foo=1,2/2,3")
+@pytest.mark.parametrize("profile_name", ALL)
+def test_a_partition_that_is_led_by_its_preferred_replica(profile_name: str) -> None:
+    cluster = of(profile_name, "foo=1,2/2,3")
     before = cluster.topics
     answer = cluster.elect_leaders(PREFERRED, [("foo", [1, 0])])
-    assert rows(answer) == {"foo": [(1, *NOT_NEEDED[era]), (0, *NOT_NEEDED[era])]}
+    assert rows(answer) == {"foo": [(1, *NOT_NEEDED[profile_name]), (0, *NOT_NEEDED[profile_name])]}
     assert dict(cluster.topics) == dict(before)
 
 
 @pytest.mark.requirement("A-29")
-@pytest.mark.parametrize("era", ERAS)
-def test_everything_is_named_unless_that_would_be_an_error(era: str) -> None:
-    cluster = of(era, "bar=3,1", "foo=1,2/2,3")
+@pytest.mark.parametrize("profile_name", ALL)
+def test_everything_is_named_unless_that_would_be_an_error(profile_name: str) -> None:
+    cluster = of(profile_name, "bar=3,1", "foo=1,2/2,3")
     cluster.stop_broker(1)
     cluster.start_broker(1)
     cluster.join_isr(("foo", 0), 1)
     answer = rows(cluster.elect_leaders(PREFERRED, None))
     assert cluster.partition("foo", 0).leader == 1
-    if NOT_NEEDED[era][0] == 0:
+    if NOT_NEEDED[profile_name][0] == 0:
         assert answer == {"bar": [(0, 0, None)], "foo": [(0, 0, None), (1, 0, None)]}
-    elif era == "kraft":
+    elif profile_name == "kafka-4.4":
         assert answer == {"bar": [], "foo": [(0, 0, None)]}
     else:
         assert answer == {"foo": [(0, 0, None)]}
@@ -81,11 +83,11 @@ def test_everything_is_named_unless_that_would_be_an_error(era: str) -> None:
 
 @pytest.mark.requirement("K183-08")
 @pytest.mark.requirement("K183-10")
-@pytest.mark.parametrize("era", ZOOKEEPER)
-def test_each_pair_once_and_no_topic_without_partitions(era: str) -> None:
-    cluster = of(era, "foo=1,2/2,3")
+@pytest.mark.parametrize("profile_name", ZOOKEEPER)
+def test_each_pair_once_and_no_topic_without_partitions(profile_name: str) -> None:
+    cluster = of(profile_name, "foo=1,2/2,3")
     asked = [("foo", [0, 0, 9]), ("none", []), ("bar", [1]), ("foo", [1, 9, 0])]
-    needless = NOT_NEEDED[era]
+    needless = NOT_NEEDED[profile_name]
     assert rows(cluster.elect_leaders(PREFERRED, asked)) == {
         "foo": [(0, *needless), (9, 3, NO_PARTITION), (1, *needless)],
         "bar": [(1, 3, NO_PARTITION)],
@@ -94,9 +96,9 @@ def test_each_pair_once_and_no_topic_without_partitions(era: str) -> None:
 
 
 @pytest.mark.requirement("K183-25")
-@pytest.mark.parametrize("era", ZOOKEEPER)
-def test_who_cannot_be_elected(era: str) -> None:
-    cluster = of(era, "foo=4,1", "solo=4")
+@pytest.mark.parametrize("profile_name", ZOOKEEPER)
+def test_who_cannot_be_elected(profile_name: str) -> None:
+    cluster = of(profile_name, "foo=4,1", "solo=4")
     cluster.stop_broker(4)
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0]), ("solo", [0])]
     preferred = rows(cluster.elect_leaders(PREFERRED, asked))
@@ -106,21 +108,21 @@ def test_who_cannot_be_elected(era: str) -> None:
     }
     assert rows(cluster.elect_leaders(PREFERRED, None)) == preferred
     assert rows(cluster.elect_leaders(UNCLEAN, asked)) == {
-        "foo": [(0, *NOT_NEEDED[era])],
+        "foo": [(0, *NOT_NEEDED[profile_name])],
         "solo": [(0, 83, refusal(UNCLEAN_STRATEGY, "solo-0"))],
     }
 
 
 @pytest.mark.parametrize(
-    ("era", "text"),
+    ("profile_name", "text"),
     [
-        ("zookeeper-2.4", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
-        ("zookeeper-2.6", None),
+        ("kafka-2.4", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
+        ("kafka-2.6", None),
     ],
 )
-def test_an_unknown_type_is_an_unknown_error(era: str, text: str | None) -> None:
+def test_an_unknown_type_is_an_unknown_error(profile_name: str, text: str | None) -> None:
     """All that was named comes back as it was, repetitions and empty topics too."""
-    cluster = of(era, "foo=1,2")
+    cluster = of(profile_name, "foo=1,2")
     answer = cluster.elect_leaders(7, [("foo", [0, 0]), ("nope", [1]), ("e", [])])
     row = PartitionResult(0, -1, text)
     assert answer == ElectLeadersResult(
@@ -134,30 +136,27 @@ def test_an_unknown_type_is_an_unknown_error(era: str, text: str | None) -> None
     assert cluster.elect_leaders(7, None) == ElectLeadersResult(-1, ())
 
 
-def test_every_profile_has_an_era() -> None:
-    eras = {each.name: each.elections for each in all_profiles()}
-    assert set(eras.values()) <= set(ERAS)
-    assert eras["kafka-2.2"] == eras["kafka-2.3"] == eras["kip-455-new"] == "zookeeper-2.2"
-    assert eras["kafka-2.4"] == "zookeeper-2.4"
-    assert eras["kafka-3.9-zk"] == "zookeeper-2.6"
-    assert eras["kafka-3.9"] == eras["kafka-4.4"] == "kraft"
-    assert profile("kafka-1.0").elections == "zookeeper-2.2"
+def test_every_profile_has_a_design() -> None:
+    designs = {each.name: each.elections for each in all_profiles()}
+    assert set(designs.values()) == set(DESIGNS)
+    assert designs["kafka-1.0"] == designs["kafka-3.9-zk"] == designs["kip-455-new"] == "zookeeper"
+    assert designs["kafka-3.9"] == designs["kafka-4.4"] == "kraft"
 
 
-def test_an_unknown_era() -> None:
-    with pytest.raises(ClusterError, match="elections 'zookeeper'; choose from kip-183, "):
-        of("zookeeper", "foo=1")
+def test_an_unknown_design() -> None:
+    with pytest.raises(ClusterError, match="elections 'x'; choose from kraft, zookeeper, kip-183"):
+        Cluster(4, elections="x")
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_a_topic_that_a_stopped_broker_still_has(era: str) -> None:
+@pytest.mark.parametrize("profile_name", ALL)
+def test_a_topic_that_a_stopped_broker_still_has(profile_name: str) -> None:
     """It is being deleted until that broker is back; nobody names it, and nobody sees it."""
-    cluster = of(era, "foo=4,1/1,2", "bar=1,2")
+    cluster = of(profile_name, "foo=4,1/1,2", "bar=1,2")
     cluster.stop_broker(4)
     cluster.delete_topics([("foo", ZERO_UUID)])
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0, 1, 9])]
     gone = [(0, 3, NO_PARTITION), (1, 3, NO_PARTITION), (9, 3, NO_PARTITION)]
-    if era == "kraft":
+    if profile_name == "kafka-4.4":
         gone = [(index, 3, "No such topic as foo") for index in (0, 1, 9)]
         deleting = gone
     else:

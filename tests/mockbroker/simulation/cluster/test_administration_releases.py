@@ -7,30 +7,18 @@ from __future__ import annotations
 import pytest
 
 from kproto.schema.model import ZERO_UUID
-from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.configs import definitions
 from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.results import NewTopic
-from mockbroker.simulation.topics.eras import ERAS, administration_era
 
 
 def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
     return Cluster(
-        brokers, topics=topics, reassignment="zookeeper", administration="zookeeper",
-        config_release=release,
+        brokers, topics=topics, reassignment="zookeeper", config_release=release
     )  # fmt: skip
-
-
-def test_every_profile_has_an_era_and_an_unknown_one_is_told_of() -> None:
-    used = {each.administration for each in all_profiles()}
-    assert used == set(ERAS)
-    assert profile("kafka-3.3-zk").administration == "zookeeper"
-    assert profile("kafka-3.0-zk").administration == "zookeeper-2.7"
-    assert profile("kafka-1.1").administration == "zookeeper-0.10"
-    with pytest.raises(ClusterError, match="unknown era of administration 'x'"):
-        administration_era("x")
 
 
 def test_the_same_broker_once_is_no_error_unknown_or_not() -> None:
@@ -174,8 +162,7 @@ def test_configs_are_refused_as_by_their_release(
 def _of(name: str) -> Cluster:
     chosen = profile(name)
     return Cluster(
-        4, topics=["t=1,2"], reassignment="zookeeper", administration=chosen.administration,
-        config_release=chosen.line,
+        4, topics=["t=1,2"], reassignment="zookeeper", config_release=chosen.software
     )  # fmt: skip
 
 
@@ -216,13 +203,13 @@ def test_checks_come_in_the_eras_order() -> None:
 )
 def test_a_config_is_there_in_its_releases_alone(name: str, releases: set[tuple[int, int]]) -> None:
     some = [(0, 10), (2, 4), (3, 9), (4, 0), (4, 2), (4, 3), (4, 4)]
-    assert {each for each in some if name in config_definitions(each).topic} == releases
+    assert {each for each in some if name in config_definitions(Release(each)).topic} == releases
 
 
-@pytest.mark.parametrize("release", [each.line for each in all_profiles()])
-def test_no_config_has_two_rows_in_a_release(release: tuple[int, int]) -> None:
+@pytest.mark.parametrize("release", [each.software for each in all_profiles()])
+def test_no_config_has_two_rows_in_a_release(release: Release) -> None:
     for rows in (definitions._TOPIC, definitions._BROKER):
-        held = [row.name for row in rows if row.since <= release <= row.until]
+        held = [row.name for row in rows if release.is_in_lines(row.since, row.until)]
         assert len(held) == len(set(held))
     defined = config_definitions(release)
     assert all(each.synonym in defined.broker for each in defined.topic.values() if each.synonym)
@@ -236,15 +223,14 @@ def test_a_config_of_another_release_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("era", "text"),
-    [("zookeeper-0.10", "already exists"), ("zookeeper", "is marked for deletion")],
+    ("release", "text"), [((2, 4), "already exists"), ((3, 9), "is marked for deletion")]
 )
 def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
-    era: str, text: str
+    release: tuple[int, int], text: str
 ) -> None:
     """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
     does not say so."""
-    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper", administration=era)
+    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper", config_release=release)
     cluster.stop_broker(2)
     cluster.delete_topics([("foo", ZERO_UUID)])
     (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])

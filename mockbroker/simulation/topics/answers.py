@@ -1,8 +1,8 @@
-"""How releases differ in administering topics and configs: which checks they make, in which order,
-and their texts. Data only.
+"""How controllers of each kind and release administer topics: which checks they make, in which
+order, and their texts.
 
-``administration``, ``checks`` and ``assignments`` read the columns on topics, ``configs`` those
-on configs. Codes and texts are those that Kafka 3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send.
+``administration``, ``checks`` and ``assignments`` apply it. Codes and texts are those that Kafka
+3.9.2 (ZooKeeper) and 4.4.0 (KRaft) send.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.errors import ClusterError
-from mockbroker.simulation.configs.eras import ConfigEra
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = [
-    "ERAS",
-    "KRAFT",
-    "AdministrationEra",
-    "CreationEra",
-    "DeletionEra",
-    "GrowthEra",
+    "KRAFT_LISTED",
+    "AdministrationAnswers",
+    "CreationAnswers",
+    "DeletionAnswers",
+    "GrowthAnswers",
     "ListedReplicas",
     "TopicCheck",
-    "administration_era",
+    "administration_answers",
 ]
 
 TopicCheck: TypeAlias = Literal[
@@ -56,7 +55,7 @@ class ListedReplicas(msgspec.Struct, frozen=True):
     together: bool = False
 
 
-class CreationEra(msgspec.Struct, frozen=True):
+class CreationAnswers(msgspec.Struct, frozen=True):
     """How a release answers CreateTopics (19).
 
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
@@ -86,7 +85,7 @@ class CreationEra(msgspec.Struct, frozen=True):
     listed: ListedReplicas
 
 
-class GrowthEra(msgspec.Struct, frozen=True):
+class GrowthAnswers(msgspec.Struct, frozen=True):
     """How a release answers CreatePartitions (37).
 
     ``repeated`` is the text for a topic that is requested twice. ``continued``: chosen replicas
@@ -113,7 +112,7 @@ class GrowthEra(msgspec.Struct, frozen=True):
     listed: ListedReplicas
 
 
-class DeletionEra(msgspec.Struct, frozen=True):
+class DeletionAnswers(msgspec.Struct, frozen=True):
     """How a release answers DeleteTopics (20).
 
     ``explains``: errors have texts. ``repeated_refused``: a topic that is requested twice is an
@@ -128,19 +127,17 @@ class DeletionEra(msgspec.Struct, frozen=True):
     neither: ErrorCode
 
 
-class AdministrationEra(msgspec.Struct, frozen=True):
-    """How the controllers of some releases administer topics and configs.
+class AdministrationAnswers(msgspec.Struct, frozen=True):
+    """How controllers administer topics.
 
     ``knows_only_live``: a broker that is not live is unknown, since its znode is gone. ``waits``:
     CreateTopics, CreatePartitions and DeleteTopics are answered once they are done, so a request
     without a time-out fails with REQUEST_TIMED_OUT (7).
     """
 
-    name: str
-    creation: CreationEra
-    growth: GrowthEra
-    deletion: DeletionEra
-    configs: ConfigEra
+    creation: CreationAnswers
+    growth: GrowthAnswers
+    deletion: DeletionAnswers
     knows_only_live: bool
     waits: bool
 
@@ -153,7 +150,7 @@ _RESERVED: Final = (
 
 # ---- KRaft ---------------------------------------------------------------------------------------
 
-_KRAFT_LISTED: Final = ListedReplicas(
+KRAFT_LISTED: Final = ListedReplicas(
     checks=("empty", "brokers", "length"),
     texts={
         "empty": "The manual partition assignment includes an empty replica list.",
@@ -168,9 +165,8 @@ _KRAFT_LISTED: Final = ListedReplicas(
     },
 )
 
-_KRAFT_4_3: Final = AdministrationEra(
-    name="kraft-4.3",
-    creation=CreationEra(
+_KRAFT: Final = AdministrationAnswers(
+    creation=CreationAnswers(
         checks=("absent", "name", "collisions", "nulls", "values", "counts", "listed", "spread"),
         repeated="Duplicate topic name.",
         repeats_results=False,
@@ -188,9 +184,9 @@ _KRAFT_4_3: Final = AdministrationEra(
         collides="Topic '{name}' collides with existing topic: {others}",
         marked=None,
         numbered_twice="Found multiple manual partition assignments for partition {index}",
-        listed=_KRAFT_LISTED,
+        listed=KRAFT_LISTED,
     ),
-    growth=GrowthEra(
+    growth=GrowthAnswers(
         repeated="Duplicate topic name.",
         most_partitions=10_000,
         in_flight=None,
@@ -202,44 +198,20 @@ _KRAFT_4_3: Final = AdministrationEra(
         model="hashed",
         awaits_leaders=False,
         quota_first=True,
-        listed=replace(_KRAFT_LISTED, checks=("miscounted", *_KRAFT_LISTED.checks)),
+        listed=replace(KRAFT_LISTED, checks=("miscounted", *KRAFT_LISTED.checks)),
     ),
-    deletion=DeletionEra(
+    deletion=DeletionAnswers(
         explains=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
-    ),
-    configs=ConfigEra(
-        names_checked=True,
-        values_first=True,
-        bad_value="{problem}",
-        not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
-        static="Cannot update these configs dynamically: [{names}]",
     ),
     knows_only_live=False,
     waits=False,
 )
-KRAFT: Final = replace(
-    _KRAFT_4_3,
-    name="kraft-3.3",
-    creation=replace(
-        _KRAFT_4_3.creation,
-        few_brokers="Unable to replicate the partition {factor} time(s): The target replication "
-        "factor of {factor} cannot be reached because only {brokers} broker(s) are registered.",
-        no_broker_is_live="Unable to replicate the partition {factor} time(s): "
-        "All brokers are currently fenced.",
-    ),
-    configs=replace(
-        _KRAFT_4_3.configs, static="Cannot update these configs dynamically: Set({names})"
-    ),
-)
-"""Before 4.3: log directories were never cordoned, names of configs were a set of Scala's."""
-
 # ---- ZooKeeper -----------------------------------------------------------------------------------
 
 _MOST_REPLICAS: Final = "Replication factor: {factor} larger than available brokers: {brokers}."
 
-_ZOOKEEPER: Final = AdministrationEra(
-    name="zookeeper",
-    creation=CreationEra(
+_ZOOKEEPER: Final = AdministrationAnswers(
+    creation=CreationAnswers(
         checks=("absent", "nulls", "counts", "spread", "name", "collisions", "listed", "values"),
         repeated="Found multiple entries for this topic.",
         repeats_results=True,
@@ -264,7 +236,7 @@ _ZOOKEEPER: Final = AdministrationEra(
             together=True,
         ),
     ),
-    growth=GrowthEra(
+    growth=GrowthAnswers(
         repeated="Duplicate topic in request.",
         most_partitions=None,
         in_flight="A partition reassignment is in progress for the topic '{name}'.",
@@ -292,71 +264,34 @@ _ZOOKEEPER: Final = AdministrationEra(
             together=True,
         ),
     ),
-    deletion=DeletionEra(
+    deletion=DeletionAnswers(
         explains=False,
         repeated_refused=False,
         ids_found=False,
         neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ),
-    configs=ConfigEra(
-        names_checked=False,
-        values_first=False,
-        bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
-        "{problem}",
-        not_a_list="Config value {operation} is not allowed for config key: {name}",
-        static=KRAFT.configs.static,
-    ),
     knows_only_live=True,
     waits=True,
 )
 
-_ZOOKEEPER_3_2: Final = replace(
-    _ZOOKEEPER,
-    name="zookeeper-3.2",
-    configs=replace(_ZOOKEEPER.configs, wrong=ErrorCode.INVALID_REQUEST, lists="texts"),
-)
-_ZOOKEEPER_3_1: Final = replace(
-    _ZOOKEEPER_3_2,
-    name="zookeeper-3.1",
-    configs=replace(
-        _ZOOKEEPER_3_2.configs, repeated="Error due to duplicate config keys : {names}"
-    ),
-)
-_ZOOKEEPER_2_7: Final = replace(
-    _ZOOKEEPER_3_1,
-    name="zookeeper-2.7",
-    creation=replace(_ZOOKEEPER.creation, marked="Topic '{name}' already exists."),
-)
-"""Before 3.1, ``AdminZkClient.createTopic`` did not look for the mark."""
-_ZOOKEEPER_2_6: Final = replace(
-    _ZOOKEEPER_2_7,
-    name="zookeeper-2.6",
-    configs=replace(
-        _ZOOKEEPER_2_7.configs,
-        unknown_topic=(ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not exist.'),
-    ),
-)
-_ZOOKEEPER_0_10: Final = replace(
-    _ZOOKEEPER_2_6,
-    name="zookeeper-0.10",
-    configs=replace(_ZOOKEEPER_2_6.configs, null_lists=True),
-)
 
-ERAS: Final[Mapping[str, AdministrationEra]] = {
-    each.name: each
-    for each in (
-        _ZOOKEEPER_0_10, _ZOOKEEPER_2_6, _ZOOKEEPER_2_7, _ZOOKEEPER_3_1, _ZOOKEEPER_3_2, _ZOOKEEPER,
-        KRAFT, _KRAFT_4_3,
-    )
-}  # fmt: skip
-"""By name. What else controllers in ZooKeeper's time said is taken to be what the last one said.
-Configs were compared with ``AdminManager``, ``ZkAdminManager`` and ``ConfigAdminManager`` of 2.4.1,
-2.5.1, 2.6.3, 2.7.2, 2.8.2 and the last releases of 3.0 to 3.9."""
+# ---- by release ----------------------------------------------------------------------------------
 
 
-def administration_era(name: str) -> AdministrationEra:
-    """Raises ClusterError."""
-    found = ERAS.get(name)
-    if found is None:
-        raise ClusterError(f"unknown era of administration {name!r}; choose from {', '.join(ERAS)}")
-    return found
+def administration_answers(release: Release, *, kraft: bool) -> AdministrationAnswers:
+    """How the controllers of a release answer. Those in ZooKeeper's time are taken to answer like
+    the last one where nothing else is known."""
+    found = _KRAFT if kraft else _ZOOKEEPER
+    creation = found.creation
+    if kraft and not release.has(facts.LOG_DIRS_CORDONED):
+        creation = replace(
+            creation,
+            few_brokers="Unable to replicate the partition {factor} time(s): The target "
+            "replication factor of {factor} cannot be reached because only {brokers} broker(s) are "
+            "registered.",
+            no_broker_is_live="Unable to replicate the partition {factor} time(s): "
+            "All brokers are currently fenced.",
+        )
+    if not kraft and not release.has(facts.DELETION_MARK_NAMED):
+        creation = replace(creation, marked="Topic '{name}' already exists.")
+    return replace(found, creation=creation)

@@ -1,0 +1,82 @@
+"""How controllers answer IncrementalAlterConfigs (44): which checks they make, in which order, and
+their texts. ``changes`` applies it.
+
+The answers of controllers in ZooKeeper's time were compared with ``AdminManager``,
+``ZkAdminManager`` and ``ConfigAdminManager`` of 2.4.1, 2.5.1, 2.6.3, 2.7.2, 2.8.2 and the last
+releases of 3.0 to 3.9.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
+
+__all__ = ["ConfigAnswers", "config_answers"]
+
+
+_UNKNOWN_TOPIC: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "The topic '{name}' does not exist.",
+)
+_UNKNOWN_PATH: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not exist.')
+
+
+class ConfigAnswers(msgspec.Struct, frozen=True):
+    """How a controller answers IncrementalAlterConfigs for topics, and for brokers in ``static``.
+
+    ``names_checked``: an invalid topic name has an error of its own; otherwise the topic does not
+    exist. ``values_first``: values are checked before the topic has to exist. ``lists`` says
+    whether APPEND and SUBTRACT treat a list as a set or concatenate and cut text. ``null_lists``:
+    for a list without a value of its own both fail with a null pointer; otherwise they start from
+    its default.
+
+    Texts are formatted with ``bad_value``: {topic} and {problem}; ``not_a_list``: {operation} or
+    {OPERATION}, and {name}; ``unknown_topic``: {name}; ``repeated`` and ``static``: {names}.
+    ``wrong`` is the error code of ``bad_value`` and ``not_a_list``.
+    """
+
+    names_checked: bool
+    values_first: bool
+    bad_value: str
+    not_a_list: str
+    static: str
+    wrong: ErrorCode = ErrorCode.INVALID_CONFIG
+    unknown_topic: tuple[ErrorCode, str] = _UNKNOWN_TOPIC
+    repeated: str = "Error due to duplicate config keys"
+    lists: Literal["sets", "texts"] = "sets"
+    null_lists: bool = False
+
+
+def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
+    """How the controllers of a release answer."""
+    static = release.value_of(facts.STATIC_CONFIGS_TEXT)
+    if kraft:
+        return ConfigAnswers(
+            names_checked=True,
+            values_first=True,
+            bad_value="{problem}",
+            not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
+            static=static,
+        )
+    names = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
+    edits_sets = release.has(facts.LIST_CONFIGS_ARE_SETS)
+    return ConfigAnswers(
+        names_checked=False,
+        values_first=False,
+        bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
+        "{problem}",
+        not_a_list="Config value {operation} is not allowed for config key: {name}",
+        static=static,
+        wrong=release.value_of(facts.BAD_CONFIG_ERROR),
+        unknown_topic=_UNKNOWN_TOPIC
+        if release.has(facts.CONFIGS_OF_UNKNOWN_TOPICS_CHECKED)
+        else _UNKNOWN_PATH,
+        repeated=f"Error due to duplicate config keys{names}",
+        lists="sets" if edits_sets else "texts",
+        null_lists=not release.has(facts.LIST_CONFIGS_START_FROM_DEFAULT),
+    )

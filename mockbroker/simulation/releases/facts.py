@@ -1,0 +1,238 @@
+"""What releases do differently, by name, where no row says it. Data only.
+
+Rows of rules have a ``since`` and an ``until`` of their own (``rows``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kproto.error_codes import ErrorCode, message
+from mockbroker.simulation.releases.release import Fact, Varying
+
+__all__ = [
+    "ANY_TOPIC_MAKES_IDEMPOTENT",
+    "BAD_CONFIG_ERROR",
+    "BROKER_ZNODE_VERSION",
+    "CLIENT_TELEMETRY",
+    "COMPACTION_KEEPS_LOG_END",
+    "CONFIGS_OF_UNKNOWN_TOPICS_CHECKED",
+    "CONSUMER_HEARTBEAT_TEXTS",
+    "CONTROLLER_ZNODE_VERSION",
+    "COORDINATOR_TEXTS",
+    "DEFAULTS_MARKED",
+    "DELETION_MARK_NAMED",
+    "ELECTION_TYPES_NAMED",
+    "FEATURES_ZNODE",
+    "FIRST_FEATURE_ERROR_REFUSES_ALL",
+    "GROUP_CONFIG_OPERATIONS",
+    "GROUP_METADATA_VERSION",
+    "GROUP_VERSION_NEEDED",
+    "LEADERS_WRITE_ISR",
+    "LIST_CONFIGS_ARE_SETS",
+    "LIST_CONFIGS_START_FROM_DEFAULT",
+    "LOG_DIRS_CORDONED",
+    "MEMBER_EPOCHS_STORED",
+    "MESSAGE_FORMAT_FIXED",
+    "MESSAGE_FORMAT_MAGIC",
+    "METADATA_HASH_STORED",
+    "MISSING_LEADER_HAS_NO_EPOCH",
+    "MISSING_LEADER_HAS_NO_LISTENER",
+    "NEEDLESS_ELECTION",
+    "NULL_TEXT_OF_CONFIGS",
+    "OFFSET_COMMIT_VERSION",
+    "REPEATED_CONFIGS_NAMED",
+    "SHARE_COORDINATORS",
+    "SHARE_TARGET_TIMES_STORED",
+    "STATIC_CONFIGS_TEXT",
+    "STREAMS_TARGET_TIMES_STORED",
+    "TOPIC_ZNODE_VERSION",
+    "TRANSACTIONAL_OFFSETS_NEED_GROUP",
+    "TRANSACTION_START_KEPT",
+    "TRANSACTION_VERIFIED",
+    "UNCLEAN_ELECTION_RECORDED",
+    "UNKNOWN_CONFIG_TYPE_NAMED",
+    "UNREQUESTED_OPERATIONS_ZERO",
+    "UNSUPPORTED_VERSION_ROW",
+    "UNWRITTEN_GROUPS_DELETED",
+    "WATERMARK_NEEDS_MIN_ISR",
+    "ZOOKEEPER_CONTROLLER",
+]
+
+# ---- answers -------------------------------------------------------------------------------------
+
+UNSUPPORTED_VERSION_ROW: Final = Fact("REL-01", since=(2, 4))
+"""Error 35 to ApiVersions comes with a row for key 18 (KIP-511)."""
+
+UNREQUESTED_OPERATIONS_ZERO: Final = Fact("REL-02", until=(2, 5))
+"""In Metadata, operations that were not requested are 0 instead of the field's default."""
+
+MISSING_LEADER_HAS_NO_LISTENER: Final = Fact("REL-03", since=(2, 4), until=(2, 7))
+"""Brokers treat an absent leader as a leader without a listener: by mistake they look for their own
+id among the live brokers."""
+
+MISSING_LEADER_HAS_NO_EPOCH: Final = Fact("REL-03", since=(2, 4), until=(2, 6))
+"""Such a partition has no leader epoch, as far as is known."""
+
+COORDINATOR_TEXTS: Final = Fact("REL-04", since=(2, 3))
+"""FindCoordinator has a text, "NONE" even with success."""
+
+NULL_TEXT_OF_CONFIGS: Final = Fact("REL-05", until=(2, 7))
+"""The text of a success in DescribeConfigs is null; later it is empty."""
+
+UNKNOWN_CONFIG_TYPE_NAMED: Final = Fact("REL-06", until=(2, 7))
+"""The text for an unknown resource type in DescribeConfigs names the type."""
+
+DEFAULTS_MARKED: Final = Fact("REL-07", until=(2, 7))
+"""DescribeConfigs version 0 marks defaults."""
+
+GROUP_CONFIG_OPERATIONS: Final = Fact("REL-08", since=(4, 0))
+"""The operations on a group include those on its configs."""
+
+GROUP_VERSION_NEEDED: Final = Fact("REL-09", since=(4, 0))
+"""Consumer groups need the feature ``group.version``; 3.7 to 3.9 have a preview of them, which a
+config switches on."""
+
+CONSUMER_HEARTBEAT_TEXTS: Final = Fact("REL-10", since=(4, 0))
+"""ConsumerGroupHeartbeat is refused with a text; the preview refuses it without one."""
+
+TRANSACTIONAL_OFFSETS_NEED_GROUP: Final = Fact("DP-TXNOFF-01", since=(2, 0))
+"""TxnOffsetCommit without a group id fails with INVALID_GROUP_ID."""
+
+ANY_TOPIC_MAKES_IDEMPOTENT: Final = Fact("DP-INIT-01", since=(2, 8))
+"""A producer that may write to any topic may be idempotent (KIP-679)."""
+
+CLIENT_TELEMETRY: Final = Fact("TELEM-20", since=(3, 7))
+"""KRaft brokers with a receiver of clients' metrics advertise its two API keys (KIP-714)."""
+
+# ---- data ----------------------------------------------------------------------------------------
+
+MESSAGE_FORMAT_FIXED: Final = Fact("DP-FORMAT-01", since=(3, 0))
+"""``message.format.version`` has no effect."""
+
+MESSAGE_FORMAT_MAGIC: Final = Varying("DP-FORMAT-01", (((0, 0), 0), ((0, 10), 1), ((0, 11), 2)))
+"""The magic of batches in the format of a release."""
+
+WATERMARK_NEEDS_MIN_ISR: Final = Fact("DP-LOG-07, DP-LOG-08", since=(3, 7))
+"""The high watermark needs an ISR of the min ISR, which is at most the number of replicas
+(KAFKA-15583)."""
+
+COMPACTION_KEEPS_LOG_END: Final = Fact("DP-RETAIN-02", since=(3, 9))
+"""Compaction keeps the last batch before its end as a header."""
+
+# ---- groups and transactions ---------------------------------------------------------------------
+
+OFFSET_COMMIT_VERSION: Final = Varying("DP-COORD-09", (((0, 0), 1), ((2, 1), 3), ((4, 1), 4)))
+"""Of OffsetCommitValue. An end of its own needs version 1, which later versions do not have."""
+
+GROUP_METADATA_VERSION: Final = Varying(
+    "DP-COORD-09", (((0, 0), 0), ((0, 11), 1), ((2, 1), 2), ((2, 3), 3))
+)
+"""Of GroupMetadataValue."""
+
+UNWRITTEN_GROUPS_DELETED: Final = Fact("DP-COORD-09", since=(4, 0))
+"""The coordinator writes the deletion even of a group that it has never written."""
+
+METADATA_HASH_STORED: Final = Fact("DP-CGH-28", since=(4, 1))
+"""The record of a consumer group has a hash of what the group knows of its topics."""
+
+MEMBER_EPOCHS_STORED: Final = Fact("DP-CGH-28", since=(4, 3))
+"""The record of a member's assignment has the epochs of its partitions (KIP-1251)."""
+
+SHARE_COORDINATORS: Final = Fact("DP-COORD-04", since=(4, 0))
+"""Brokers have share coordinators."""
+
+SHARE_TARGET_TIMES_STORED: Final = Fact("DP-SHARE-29", since=(4, 3))
+"""The record of a share group's target has the time at which it was made."""
+
+STREAMS_TARGET_TIMES_STORED: Final = Fact("DP-STREAMS-19", since=(4, 3))
+"""The record of a streams group's target has the time at which it was made."""
+
+TRANSACTION_VERIFIED: Final = Fact("DP-TXN-40", since=(3, 6))
+"""The leader of a partition refuses a transaction's first batch that was not verified."""
+
+TRANSACTION_START_KEPT: Final = Fact("DP-TXN-03", until=(4, 1))
+"""In memory, a new producer epoch keeps the start of the transaction before."""
+
+# ---- features and metadata -----------------------------------------------------------------------
+
+FIRST_FEATURE_ERROR_REFUSES_ALL: Final = Fact("FEAT-12", since=(4, 0))
+"""The first error of UpdateFeatures refuses all its changes (KIP-1022)."""
+
+FEATURES_ZNODE: Final = Fact("REL-11", since=(2, 7))
+"""A ZooKeeper cluster has finalized features, but none."""
+
+ZOOKEEPER_CONTROLLER: Final = Varying(
+    "K455-60",
+    (
+        ((0, 0), "zookeeper-0.10"), ((2, 1), "zookeeper-2.1"), ((2, 3), "zookeeper-2.3"),
+        ((2, 4), "zookeeper-2.4"), ((2, 5), "zookeeper-2.5"), ((2, 7), "zookeeper-2.7"),
+        ((2, 8), "zookeeper-2.8"), ((3, 0), "zookeeper-3.0"), ((3, 2), "zookeeper-3.2"),
+        ((3, 4), "zookeeper"),
+    ),
+)  # fmt: skip
+"""The controllers of Kafka's ZooKeeper mode, by the first release that has them; the page
+zookeeper-eras of the documentation describes them. Before 2.4 the topic's text does not say what is
+added and removed: there a new controller knows no more than what ``/admin/reassign_partitions``
+still holds."""
+
+TOPIC_ZNODE_VERSION: Final = Varying("K455-41", (((0, 0), 1), ((2, 4), 2), ((2, 8), 3)))
+BROKER_ZNODE_VERSION: Final = Varying("K455-41", (((0, 0), 4), ((2, 7), 5)))
+CONTROLLER_ZNODE_VERSION: Final = Varying("K455-41", (((0, 0), 1), ((3, 4), 2)))
+LEADERS_WRITE_ISR: Final = Fact("REL-21", until=(2, 7))
+"""Leaders write their ISR to ZooKeeper themselves, not the controller (KIP-497)."""
+
+UNCLEAN_ELECTION_RECORDED: Final = Fact("REL-22", since=(3, 2))
+"""The state znode says that an unclean election chose the leader (KIP-704)."""
+
+# ---- topics, configs and elections ---------------------------------------------------------------
+
+LOG_DIRS_CORDONED: Final = Fact("REL-12", since=(4, 3))
+"""Log directories can be cordoned, and texts about too few brokers name that cause."""
+
+DELETION_MARK_NAMED: Final = Fact("REL-13", since=(3, 1))
+"""In ZooKeeper mode CreateTopics says of a topic that it is marked for deletion, instead of that it
+exists."""
+
+STATIC_CONFIGS_TEXT: Final = Varying(
+    "REL-14",
+    (
+        ((0, 0), "Cannot update these configs dynamically: Set({names})"),
+        ((4, 3), "Cannot update these configs dynamically: [{names}]"),
+    ),
+)
+"""The refusal of broker configs that a running broker cannot change; up to 4.2 the names are a set
+of Scala's."""
+
+BAD_CONFIG_ERROR: Final = Varying(
+    "REL-16", (((0, 0), ErrorCode.INVALID_REQUEST), ((3, 3), ErrorCode.INVALID_CONFIG))
+)
+"""ZooKeeper mode: IncrementalAlterConfigs with a value that is wrong."""
+
+LIST_CONFIGS_ARE_SETS: Final = Fact("REL-17", since=(3, 3))
+"""ZooKeeper mode: APPEND and SUBTRACT treat a list as a set, instead of concatenating and cutting
+text."""
+
+LIST_CONFIGS_START_FROM_DEFAULT: Final = Fact("REL-17", since=(2, 6))
+"""ZooKeeper mode: APPEND and SUBTRACT start from the default of a list that has no value of its
+own; before, they fail with a null pointer."""
+
+REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
+"""ZooKeeper mode: the text for a config that is given twice names it."""
+
+CONFIGS_OF_UNKNOWN_TOPICS_CHECKED: Final = Fact("REL-19", since=(2, 7))
+"""ZooKeeper mode: IncrementalAlterConfigs of an unknown topic fails with
+UNKNOWN_TOPIC_OR_PARTITION; before, with UNKNOWN_SERVER_ERROR."""
+
+NEEDLESS_ELECTION: Final[Varying[tuple[ErrorCode, str | None]]] = Varying(
+    "A-29",
+    (
+        ((0, 0), (ErrorCode.NONE, None)),
+        ((2, 4), (ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition")),
+        ((2, 6), (ErrorCode.ELECTION_NOT_NEEDED, message(ErrorCode.ELECTION_NOT_NEEDED))),
+    ),
+)
+"""ZooKeeper mode: the answer for a partition that already has the right leader."""
+
+ELECTION_TYPES_NAMED: Final = Fact("REL-20", until=(2, 6))
+"""ZooKeeper mode: the refusal of an unknown election type names the known ones."""
