@@ -13,6 +13,8 @@ import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from scripts.reference_pages import filled
+
 __all__ = ["PACKAGES", "ROOT", "BadDistributionError", "build", "check_files", "unpack"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,7 +52,16 @@ def _sources(place: str) -> str:
             target = Path(place, name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target)
+    _fill_pages(Path(place, "docs"))
     return place
+
+
+def _fill_pages(docs: Path) -> None:
+    """Put the generated tables into the pages, which the command ``help`` prints."""
+    for page in docs.rglob("*.md"):
+        text = page.read_text("utf-8")
+        # The tests of requirements are for readers of the sources.
+        page.write_text(filled(text, without=("requirements",)), "utf-8")
 
 
 def unpack(archive: Path, place: Path) -> Path:

@@ -1,8 +1,9 @@
 """The generated parts of the documentation: tables that come from the code.
 
 A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``, between
-which it has a sentence for readers of the source. The site replaces that sentence when it is built
-(``scripts.site_hooks``); the tables are not committed. ``PARTS`` maps the names to functions.
+which it has a sentence for readers of the source. The site (``scripts.site_hooks``) and the
+distributions (``scripts.distributions``) replace that sentence when they are built; the tables are
+not committed. ``PARTS`` maps the names to functions.
 
     .venv/bin/python -m scripts.reference_pages           # list the names
     .venv/bin/python -m scripts.reference_pages commands  # print a part
@@ -16,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -409,9 +410,14 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 }
 
 
-def filled(text: str) -> str:
-    """Return the page with its generated parts in place of the sentences between the marks."""
-    return _PART.sub(lambda found: PARTS[found["name"]](), text)
+def filled(text: str, *, without: Collection[str] = ()) -> str:
+    """Return the page with its generated parts in place of the sentences between the marks, which
+    the parts ``without`` keep."""
+
+    def part(found: re.Match[str]) -> str:
+        return found[0] if found["name"] in without else PARTS[found["name"]]()
+
+    return _PART.sub(part, text)
 
 
 def main(arguments: Sequence[str]) -> int:
