@@ -24,9 +24,8 @@ from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
 from mockbroker.simulation.clients.telemetry.pushes import telemetry_json
 from mockbroker.simulation.groups.classic.classic_group import GroupState
-from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroupState
 from mockbroker.simulation.groups.group_views import GroupView, group_json
-from mockbroker.simulation.groups.streams.streams_group import StreamsGroupState
+from mockbroker.simulation.groups.modern.modern_group import EpochGroupState
 from mockbroker.simulation.log.descriptions import describe_log, summarize_log
 from mockbroker.simulation.log.events import event_json
 from mockbroker.simulation.log.logs import PartitionData
@@ -269,9 +268,7 @@ def _members(groups: dict[str, GroupView], waits: str) -> dict[str, list[str]]:
 
 _NO_PARTITION: Final = {404: "There is no cluster of this id, or no such partition."}
 _VALUES: Final = choice("text", "hex")
-_GROUP_STATES: Final = choice(
-    *dict.fromkeys(str(each) for each in (*GroupState, *ConsumerGroupState, *StreamsGroupState))
-)
+_GROUP_STATES: Final = choice(*dict.fromkeys(str(each) for each in (*GroupState, *EpochGroupState)))
 
 
 async def _telemetry(request: ControlRequest) -> dict[str, Any]:

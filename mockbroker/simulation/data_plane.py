@@ -108,6 +108,7 @@ class DataPlane:
             release,
             group_topics,
             classic_groups,
+            lambda group_id: self.groups.group(group_id) is not None,
             lambda: consumer_settings(configs, first_broker()),
             lambda group_id: group_times(configs, "consumer", group_id, first_broker()),
         )

@@ -31,9 +31,9 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
     HeartbeatRequest,
-    HeartbeatResult,
     Status,
     StatusCode,
+    StreamsResult,
     Task,
     TaskOffsets,
 )
@@ -186,7 +186,7 @@ def _offsets(offsets: list[requested.TaskOffset] | None) -> TaskOffsets | None:
 # ---- internal topics -----------------------------------------------------------------------------
 
 
-def _create(call: Call, group_id: str, result: HeartbeatResult) -> HeartbeatResult:
+def _create(call: Call, group_id: str, result: StreamsResult) -> StreamsResult:
     """Create internal topics. The status of this answer says that they are missing, and why the
     attempt before failed."""
     group = call.cluster.groups.streams.group(group_id)
@@ -217,7 +217,7 @@ def _errors(call: Call, topics: Sequence[NewTopic]) -> dict[str, str]:
     }
 
 
-def _detailed(result: HeartbeatResult, detail: str) -> HeartbeatResult:
+def _detailed(result: StreamsResult, detail: str) -> StreamsResult:
     statuses = tuple(
         Status(each.code, each.detail + detail)
         if each.code == StatusCode.MISSING_INTERNAL_TOPICS
@@ -230,7 +230,7 @@ def _detailed(result: HeartbeatResult, detail: str) -> HeartbeatResult:
 # ---- answers -------------------------------------------------------------------------------------
 
 
-def _response(result: HeartbeatResult) -> StreamsGroupHeartbeatResponse:
+def _response(result: StreamsResult) -> StreamsGroupHeartbeatResponse:
     response = StreamsGroupHeartbeatResponse(
         error_code=result.error_code,
         error_message=result.error_message,

@@ -66,9 +66,6 @@ class Groups:
         self.consumer = consumer
         self.streams = streams
         self.share = share
-        consumer.is_taken = lambda group_id: (
-            streams.group(group_id) is not None or share.group(group_id) is not None
-        )
         self.on_changed: list[Callable[[str], None]] = classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
 

@@ -28,12 +28,14 @@ __all__ = [
     "apply_first",
     "refuse",
     "rows_of_release",
+    "rules_of_release",
     "with_arguments",
 ]
 
 ContextT = TypeVar("ContextT")
 SubjectT = TypeVar("SubjectT")
 ArgumentsT = ParamSpec("ArgumentsT")
+RulesT = TypeVar("RulesT", bound=msgspec.Struct)
 
 
 Effect: TypeAlias = Callable[[SubjectT], None]
@@ -106,6 +108,19 @@ def rows_of_release(
 ) -> tuple[Row[ContextT, SubjectT], ...]:
     """The rows that this release has, in their order."""
     return tuple(row for row in rows if row.belongs_to(release))
+
+
+def rules_of_release(rules: type[RulesT], release: Release) -> RulesT:
+    """The rules of one release. ``rules`` is a struct of tables, whose defaults have the rows of
+    all releases; a field may hold several tables."""
+
+    def narrowed(table: Any) -> Any:
+        if table and isinstance(table[0], tuple):
+            return tuple(map(narrowed, table))
+        return rows_of_release(table, release)
+
+    every = rules()
+    return rules(*(narrowed(getattr(every, name)) for name in rules.__struct_fields__))
 
 
 def apply_first(

@@ -24,7 +24,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncRequest,
     SyncResult,
 )
-from mockbroker.simulation.groups.classic.classic_operations import TesterSteps
+from mockbroker.simulation.groups.classic.classic_operations import ClassicOperations
 from mockbroker.simulation.groups.classic.classic_requests import (
     Admission,
     CommitEvent,
@@ -47,7 +47,7 @@ from mockbroker.simulation.state.timers import Timers
 __all__ = ["ClassicGroups"]
 
 
-class ClassicGroups(TesterSteps):
+class ClassicGroups(ClassicOperations):
     """The classic groups of a cluster.
 
     ``settings`` returns the broker configs that groups follow, ``has_offsets`` whether offsets are

@@ -1,6 +1,6 @@
 """What a tester can do to a classic group, which no client could.
 
-Every step raises ClusterError for a group or a member that does not exist.
+Every operation raises ClusterError for a group or a member that does not exist.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.classic.classic_group import Group, GroupState
 from mockbroker.simulation.groups.classic.rebalancing import Rebalancing
 
-__all__ = ["TesterSteps"]
+__all__ = ["ClassicOperations"]
 
 _SEED: Final = 394
 """Member ids are the same in each run, so that a journal is."""
 _MOST_GENERATIONS: Final = 2**31 - 1
 
 
-class TesterSteps:
-    """The steps that ``ClassicGroups`` inherits. ``member`` is a member id, or the instance id of a
-    static member."""
+class ClassicOperations:
+    """The operations that ``ClassicGroups`` inherits. ``member`` is a member id, or the instance id
+    of a static member."""
 
     def __init__(self, machine: Rebalancing) -> None:
         self.machine = machine

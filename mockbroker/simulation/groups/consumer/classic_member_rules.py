@@ -19,9 +19,9 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     CONSUMER_TYPE,
     ConsumerGroup,
     Member,
-    MemberState,
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
+from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, refuse, rows_of_release
 

@@ -7,96 +7,53 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from mockbroker.simulation.groups.classic.classic_group import Protocols
-from mockbroker.simulation.groups.modern.heartbeats import JOINING, LEAVING
-from mockbroker.simulation.groups.modern.modern_group import StaticGroup
+from mockbroker.simulation.groups.modern.heartbeats import StaticHeartbeat
+from mockbroker.simulation.groups.modern.modern_group import (
+    MemberClocks,
+    StaticGroup,
+    StaticMember,
+)
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
-from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [
     "CONSUMER_TYPE",
-    "LEAVING_FOR_A_WHILE",
-    "NO_EPOCH",
     "Assigned",
     "ClassicPart",
+    "ConsumerClocks",
     "ConsumerGroup",
-    "ConsumerGroupState",
     "HeartbeatRequest",
     "Member",
-    "MemberClocks",
-    "MemberState",
     "ResolvedRegex",
 ]
 
 CONSUMER_TYPE: Final = "consumer"
 """The type of these groups in ListGroups, and the protocol type of their members."""
-LEAVING_FOR_A_WHILE: Final = -2
-NO_EPOCH: Final = -1
-"""Member epochs of a heartbeat that mean something else: -2 is a static member that will be back. A
-commit without a member has -1."""
 
 Assigned: TypeAlias = Mapping[TopicIdPartition, int]
 """Partition -> the member epoch at which the member got it."""
 
 
-class ConsumerGroupState(StrEnum):
-    """The names that ConsumerGroupDescribe and ListGroups show."""
-
-    EMPTY = "Empty"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class MemberState(IntEnum):
-    """Where a member is on its way to its target; the numbers are those of Kafka's records."""
-
-    STABLE = 0
-    UNREVOKED = 1
-    """It still has to give up partitions."""
-    UNRELEASED = 2
-    """It waits for partitions that others have to give up."""
-
-
 # ---- requests and answers ------------------------------------------------------------------------
 
 
-class HeartbeatRequest(msgspec.Struct, frozen=True):
-    """``owned``, names, regex, assignor and rack are None where the request leaves them out.
+class HeartbeatRequest(StaticHeartbeat, frozen=True):
+    """``owned``, names, regex and assignor are None where the request leaves them out.
 
     ``needs_member_id``: version 1 and later, in which clients make their own. ``visible`` returns
     the topics among some names that the caller may describe."""
 
-    group_id: str
-    member_id: str
-    member_epoch: int
-    instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
     topic_names: tuple[str, ...] | None = None
     topic_regex: str | None = None
     assignor: str | None = None
     owned: Assignment | None = None
-    client_id: str = ""
-    client_host: str = ""
     needs_member_id: bool = True
     visible: Callable[[Iterable[str]], frozenset[str]] = frozenset
-
-    @property
-    def joins(self) -> bool:
-        return self.member_epoch == JOINING
-
-    @property
-    def leaves(self) -> bool:
-        return self.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE)
 
     @property
     def is_full(self) -> bool:
@@ -115,29 +72,23 @@ class ClassicPart(msgspec.Struct, frozen=True):
     protocols: Protocols
 
 
-class Member(msgspec.Struct, frozen=True):
-    """A member. ``previous_epoch`` is -1 until it has had two. ``classic`` is None for members that
-    speak the consumer protocol. ``revoking`` are partitions that it has to give up."""
+class Member(StaticMember, frozen=True):
+    """A member. ``classic`` is None for members that speak the consumer protocol. ``revoking`` are
+    partitions that it has to give up."""
 
-    member_id: str
-    instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
     topic_names: frozenset[str] = frozenset()
     topic_regex: str = ""
     assignor: str | None = None
-    client_id: str = ""
-    client_host: str = ""
     classic: ClassicPart | None = None
-    epoch: int = 0
-    previous_epoch: int = -1
-    state: MemberState = MemberState.STABLE
     assigned: Assigned = msgspec.field(default_factory=dict)
     revoking: Assigned = msgspec.field(default_factory=dict)
 
     @property
+    def is_classic(self) -> bool:
+        return self.classic is not None
+
+    @property
     def metadata(self) -> tuple[object, ...]:
-        """Everything but the assignment: the fields of the record of its metadata."""
         return (
             self.instance_id, self.rack_id, self.rebalance_timeout_ms, self.topic_names,
             self.topic_regex, self.assignor, self.client_id, self.client_host, self.classic,
@@ -145,7 +96,6 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """The fields of the record of its current assignment."""
         return self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking
 
     @property
@@ -153,26 +103,17 @@ class Member(msgspec.Struct, frozen=True):
         """The partitions that nobody else can have yet."""
         return frozenset(self.assigned) | frozenset(self.revoking)
 
-    def is_reconciled_to(self, epoch: int) -> bool:
-        return self.state is MemberState.STABLE and self.epoch == epoch
 
-    def at_epoch(self, epoch: int) -> Member:
-        return replace(self, epoch=epoch, previous_epoch=self.epoch)
+class ConsumerClocks(MemberClocks, eq=False):
+    """``join`` and ``sync`` run until a member of the classic protocol has sent these requests."""
 
-
-class MemberClocks(msgspec.Struct, eq=False):
-    """The timers of one member: ``revocation`` runs while it has to give up partitions, ``join``
-    and ``sync`` until a member of the classic protocol has sent these requests."""
-
-    session: Session
-    revocation: Timer
     join: Timer
     sync: Timer
 
     def stop(self) -> None:
-        self.session.stop()
-        for timer in (self.revocation, self.join, self.sync):
-            timer.set(None)
+        MemberClocks.stop(self)
+        self.join.set(None)
+        self.sync.set(None)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -187,25 +128,13 @@ class ResolvedRegex(msgspec.Struct, frozen=True):
     resolved_ms: int
 
 
-class ConsumerGroup(StaticGroup[Member, Assignment, MemberClocks], eq=False):
+class ConsumerGroup(StaticGroup[Member, Assignment, ConsumerClocks], eq=False):
     """Its members subscribe to topics, by name or by regular expression."""
 
     resolved: dict[str, ResolvedRegex] = msgspec.field(default_factory=dict)
     holders: Counter[TopicIdPartition] = msgspec.field(default_factory=Counter)
     regexes: Counter[str] = msgspec.field(default_factory=Counter)
     """How many members have each regular expression."""
-
-    @property
-    def state(self) -> ConsumerGroupState:
-        if self.dead:
-            return ConsumerGroupState.DEAD
-        if not self.members:
-            return ConsumerGroupState.EMPTY
-        if self.epoch > self.target_epoch:
-            return ConsumerGroupState.ASSIGNING
-        if all(each.is_reconciled_to(self.target_epoch) for each in self.members.values()):
-            return ConsumerGroupState.STABLE
-        return ConsumerGroupState.RECONCILING
 
     def is_free(self, partition: TopicIdPartition) -> bool:
         return not self.holders[partition]

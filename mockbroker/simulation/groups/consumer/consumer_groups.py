@@ -8,6 +8,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
@@ -16,18 +17,13 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     HeartbeatRequest,
     Member,
 )
-from mockbroker.simulation.groups.consumer.consumer_heartbeats import (
-    CommitEvent,
-    DescribeEvent,
-    HeartbeatEvent,
-)
-from mockbroker.simulation.groups.consumer.consumer_membership import Membership
-from mockbroker.simulation.groups.consumer.consumer_operations import TesterSteps
-from mockbroker.simulation.groups.consumer.consumer_records import GroupRecords
-from mockbroker.simulation.groups.consumer.consumer_rules import HeartbeatRow, consumer_rules
+from mockbroker.simulation.groups.consumer.consumer_heartbeats import ConsumerHeartbeat
+from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
+from mockbroker.simulation.groups.consumer.consumer_operations import ConsumerOperations
+from mockbroker.simulation.groups.consumer.consumer_records import ConsumerRecords
+from mockbroker.simulation.groups.consumer.consumer_rules import DescribeEvent, consumer_rules
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
-from mockbroker.simulation.groups.consumer.migration import Migration, UpgradeRefusedError
-from mockbroker.simulation.groups.consumer.regexes import regex_problem
+from mockbroker.simulation.groups.consumer.migration import Migration
 from mockbroker.simulation.groups.modern.group_records import StoredRecord
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
@@ -41,12 +37,13 @@ from mockbroker.simulation.state.timers import Timers
 __all__ = ["ConsumerGroups"]
 
 
-class ConsumerGroups(TesterSteps):
+class ConsumerGroups(ConsumerOperations):
     """The consumer groups of a cluster.
 
-    ``classic`` has the classic groups, which share the group ids. ``settings`` and ``times`` return
-    the configs that groups follow. ``write`` appends records for a group. ``on_changed`` are called
-    with the id of a group that changed, ``on_deleted`` with the id of one that is gone.
+    ``classic`` has the classic groups, and ``is_taken`` says whether a group of any kind has an id.
+    ``settings`` and ``times`` return the configs that groups follow. ``write`` appends records for
+    a group. ``on_changed`` are called with the id of a group that changed, ``on_deleted`` with the
+    id of one that is gone.
     """
 
     def __init__(
@@ -55,18 +52,16 @@ class ConsumerGroups(TesterSteps):
         release: Release,
         topics: GroupTopics,
         classic: ClassicGroups,
+        is_taken: Callable[[str], bool],
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
     ) -> None:
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
-        self.is_taken: Callable[[str], bool] = lambda group_id: False
-        """Whether an id is that of a group of a newer kind than classic, but not of this one."""
-        rules = consumer_rules(release)
         super().__init__(
-            Membership(
+            ConsumerMembership(
                 timers,
-                rules,
-                GroupRecords(release),
+                consumer_rules(release),
+                ConsumerRecords(release),
                 topics,
                 settings,
                 times,
@@ -81,7 +76,7 @@ class ConsumerGroups(TesterSteps):
             self.membership, classic, self._groups, release, self.new_member_id
         )
         self._classic = classic
-        self._rules = rules
+        self._is_taken = is_taken
         self._topics = topics
         self._settings = settings
 
@@ -103,48 +98,22 @@ class ConsumerGroups(TesterSteps):
 
     # ---- ConsumerGroupHeartbeat --------------------------------------------------------------
 
-    def heartbeat(
-        self, request: HeartbeatRequest, coordinator_error: ErrorCode = ErrorCode.NONE
-    ) -> HeartbeatResult:
-        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
-        coordinates the group."""
-        rules, event = self._rules, self._event(request, coordinator_error)
-        if self._refuses(event, rules.read) or self._refuses(event, rules.group):
-            assert event.result is not None
-            return event.result
-        if request.leaves:
-            return self._leave(event)
-        if self._refuses(event, rules.member):
-            assert event.result is not None
-            return event.result
-        if event.replaces is None and self._refuses(event, rules.epoch):
-            assert event.result is not None
-            return event.result
-        return self._beat(event)
-
-    def _event(self, request: HeartbeatRequest, coordinator_error: ErrorCode) -> HeartbeatEvent:
-        return HeartbeatEvent(
-            request,
-            coordinator_error,
-            self._settings(),
-            request.member_id,
-            self._groups.get(request.group_id),
-            self._classic.group(request.group_id),
-            lambda: self.classic_members.converted(request.group_id),
-            self.new_member_id,
-            regex_problem,
-            self.is_taken(request.group_id),
+    def _event(self, request: HeartbeatRequest, coordinator_error: ErrorCode) -> ConsumerHeartbeat:
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        return ConsumerHeartbeat(
+            request=request,
+            coordinator_error=coordinator_error,
+            settings=self._settings(),
+            member_id=request.member_id,
+            group=group,
+            is_taken=group is None and self._is_taken(group_id),
+            classic=self._classic.group(group_id),
+            convert=lambda: self.classic_members.converted(group_id),
+            new_member_id=self.new_member_id,
         )
 
-    @staticmethod
-    def _refuses(event: HeartbeatEvent, rows: tuple[HeartbeatRow, ...]) -> bool:
-        try:
-            apply_first(rows, event, event)
-        except UpgradeRefusedError as refusal:
-            event.result = HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, str(refusal))
-        return event.result is not None
-
-    def _beat(self, event: HeartbeatEvent) -> HeartbeatResult:
+    def _beat(self, event: ConsumerHeartbeat) -> HeartbeatResult:
         request, group, membership = event.request, event.known, self.membership
         if event.converts:
             self.classic_members.take_over(group)
@@ -169,52 +138,29 @@ class ConsumerGroups(TesterSteps):
         membership.flush(group)
         return result
 
-    def _leave(self, event: HeartbeatEvent) -> HeartbeatResult:
-        if self._refuses(event, self._rules.leaver):
-            assert event.result is not None
-            return event.result
+    def _leave(self, event: ConsumerHeartbeat) -> HeartbeatResult:
         group, request = event.known, event.request
-        if request.instance_id is not None and request.member_epoch != LEAVING:
+        if request.is_static and request.member_epoch != LEAVING:
             self.membership.leave_for_a_while(group, event.member)
         else:
             self.membership.gone(group, [event.member])
-        self.membership.flush(group)
         return HeartbeatResult(member_id=event.member.member_id, member_epoch=request.member_epoch)
 
-    # ---- offsets -----------------------------------------------------------------------------
-
-    def validate_commit(
-        self,
-        group: ConsumerGroup,
-        member_id: str,
-        instance_id: str | None,
-        epoch: int,
-        *,
-        version: int,
-        partitions: Iterable[TopicPartition] = (),
-        transactional: bool = False,
-    ) -> ErrorCode:
-        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        ids = [
-            None if (topic_id := self._topics.id_of(name)) is None else (topic_id, index)
-            for name, index in partitions
-        ]
-        event = CommitEvent(group, member_id, instance_id, epoch, version, transactional, ids)
-        apply_first(self._rules.commit, event, event)
-        return event.code
-
-    def validate_fetch(self, group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return whether a member may fetch offsets, as 0 or an error code."""
-        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
-        apply_first(self._rules.fetch, event, event)
-        return event.code
+    def _held_since(
+        self, group: ConsumerGroup, member: Any, partition: TopicPartition
+    ) -> int | None:
+        topic_id = self._topics.id_of(partition[0])
+        if topic_id is None:
+            return None
+        held: dict[Any, int] = {**member.revoking, **member.assigned}
+        return held.get((topic_id, partition[1]))
 
     # ---- administration ----------------------------------------------------------------------
 
     def shown_assignment(self, member: Member) -> Assignment:
         """The partitions with which ConsumerGroupDescribe shows a member."""
         event = DescribeEvent(member)
-        apply_first(self._rules.describe, event, event)
+        apply_first(self.membership.rules.describe, event, event)
         return event.shown
 
     def assignor_name(self, group: ConsumerGroup) -> str:

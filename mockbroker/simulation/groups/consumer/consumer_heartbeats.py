@@ -1,10 +1,9 @@
-"""What happens to consumer groups: the contexts of the rows, and the answers they give."""
+"""ConsumerGroupHeartbeat as rows, in the order in which Kafka checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import msgspec
+from collections.abc import Callable
+from typing import Any, Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import Group as ClassicGroup
@@ -13,161 +12,216 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     HeartbeatRequest,
     Member,
 )
-from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
-from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
-from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
+from mockbroker.simulation.groups.consumer.regexes import regex_problem
+from mockbroker.simulation.groups.modern.heartbeat_rules import (
+    HeartbeatRow,
+    StaticHeartbeatEvent,
+    epoch_read_rows,
+    epoch_rows,
+    group_rows,
+    invalid,
+    is_full,
+    is_missing,
+    making_rows,
+    member_rows,
+    reject,
+    reject_full,
+    static_member_rows,
+    static_read_rows,
+    taken_row,
+)
+from mockbroker.simulation.groups.modern.heartbeats import LEAVING
+from mockbroker.simulation.releases.rows import Row
 
-__all__ = [
-    "CommitEvent",
-    "DescribeEvent",
-    "GroupEvent",
-    "HeartbeatEvent",
-    "MembersGone",
-    "RegexEvent",
-]
-
-
-class GroupEvent(msgspec.Struct, eq=False):
-    """Something happens to a group. ``now_ms`` is the cluster's clock, ``assignment_interval_ms``
-    the shortest time between two targets."""
-
-    group: ConsumerGroup
-    now_ms: int
-    assignment_interval_ms: int = 0
-    topics_changed: bool = False
-    racks_changed: bool = False
-    resolved_changed: bool = False
-    subscription_changed: bool = False
-    assignor_changed: bool = False
-    bumps: bool = False
-    """Whether the epoch rises."""
-    makes_target: bool = False
+__all__ = ["ON_CONSUMER_EPOCH", "ON_CONSUMER_GROUP", "ON_CONSUMER_MEMBER", "ON_CONSUMER_READ",
+           "ConsumerHeartbeat", "UpgradeRefusedError"]  # fmt: skip
 
 
-class HeartbeatEvent(msgspec.Struct, eq=False):
-    """A heartbeat before it changes anything. ``group`` is None if there is none of this kind,
-    ``classic`` is the classic group of the id, which ``convert`` makes a consumer group. The rows
-    decide on ``result``, which ends the heartbeat, or on ``former``: the member that sends it, as
-    it was."""
+class UpgradeRefusedError(Exception):
+    """A classic group cannot become a consumer group; its text is Kafka's."""
+
+
+class ConsumerHeartbeat(StaticHeartbeatEvent[ConsumerGroup], eq=False, kw_only=True):
+    """A heartbeat. ``classic`` is the classic group of the id, which ``convert`` makes a consumer
+    group."""
+
+    kind = "consumer"
+    new_group = ConsumerGroup
+    new_member = Member
 
     request: HeartbeatRequest
-    coordinator_error: ErrorCode
-    settings: ConsumerSettings
-    member_id: str
-    group: ConsumerGroup | None
     classic: ClassicGroup | None
     convert: Callable[[], ConsumerGroup]
     new_member_id: Callable[[], str]
-    regex_problem: Callable[[str], str | None]
-    is_taken: bool = False
-    """By a group of a kind that cannot become a consumer group."""
     converts: bool = False
-    former: Member | None = None
-    replaces: Member | None = None
-    """The static member whose place the sender takes."""
-    result: HeartbeatResult | None = None
 
-    @property
-    def known(self) -> ConsumerGroup:
-        assert self.group is not None, "rows above refuse or make the group"
-        return self.group
+    def make(self, epoch: int) -> None:
+        StaticHeartbeatEvent.make(self, epoch)
+        self.converts = self.classic is not None
 
-    @property
-    def member(self) -> Member:
-        """The member that sends the heartbeat. Only for rows below those that find it."""
-        assert self.former is not None, "rows above refuse or make the member"
-        return self.former
-
-    @property
-    def holder(self) -> Member | None:
-        """The member that has the request's instance id."""
-        return self.known.static_member(self.request.instance_id)
-
-    def reject(self, code: ErrorCode, text: str | None) -> None:
-        self.result = HeartbeatResult(code, text)
+    def _holds(self, owned: Any) -> bool:
+        return bool(owned <= self.member.assigned.keys())
 
     def words(self) -> dict[str, object]:
-        """What texts of errors may name."""
-        request, holder = self.request, None
-        if self.group is not None:
-            holder = self.group.static_member(request.instance_id)
+        regex = self.request.topic_regex
         return {
-            "group": request.group_id,
-            "member": self.member_id,
-            "instance": request.instance_id,
-            "holder": None if holder is None else holder.member_id,
-            "received": request.member_epoch,
-            "epoch": None if self.former is None else self.former.epoch,
-            "assignor": request.assignor,
+            **StaticHeartbeatEvent.words(self),
+            "assignor": self.request.assignor,
             "assignors": ", ".join(self.settings.assignors),
-            "size": self.settings.max_size,
-            "regex": request.topic_regex,
-            "problem": self.regex_problem(request.topic_regex) if request.topic_regex else None,
+            "regex": regex,
+            "problem": regex_problem(regex) if regex else None,
         }
 
 
-class MembersGone(msgspec.Struct, eq=False):
-    """Members leave a group, or are fenced. ``remove``, ``downgrade`` and ``settle``
-    are what may follow."""
-
-    group: ConsumerGroup
-    gone: Sequence[Member]
-    settings: ConsumerSettings
-    classic_max_size: int
-    remove: Callable[[ConsumerGroup, Sequence[Member]], None]
-    downgrade: Callable[[ConsumerGroup, Sequence[Member]], None]
-    settle: Callable[[ConsumerGroup], None]
-
-    @property
-    def staying(self) -> list[Member]:
-        leaving = {each.member_id for each in self.gone}
-        return [m for name, m in self.group.members.items() if name not in leaving]
+# ---- the request itself --------------------------------------------------------------------------
 
 
-class RegexEvent(msgspec.Struct, eq=False):
-    """A heartbeat has been answered: do regular expressions have to be resolved again?
-    ``waiting`` is the number of those that were never resolved."""
-
-    group: ConsumerGroup
-    now_ms: int
-    interval_ms: int
-    created: int
-    resolves: bool = False
-
-    @property
-    def last_ms(self) -> int | None:
-        """When the group resolved them last; None if it never did."""
-        return next((each.resolved_ms for each in self.group.resolved.values()), None)
-
-    @property
-    def version(self) -> int:
-        return next((each.version for each in self.group.resolved.values()), 0)
+def _lacks_member_id(event: ConsumerHeartbeat) -> bool:
+    request = event.request
+    requested = request.needs_member_id or request.member_epoch > 0
+    return not request.member_id.strip() and (requested or request.member_epoch == LEAVING)
 
 
-class CommitEvent(msgspec.Struct, eq=False):
-    """Offsets of these partitions are to be stored for a group, or fetched, by this member."""
-
-    group: ConsumerGroup
-    member_id: str | None
-    instance_id: str | None
-    epoch: int
-    version: int
-    transactional: bool
-    partitions: Sequence[TopicIdPartition | None] = ()
-    code: ErrorCode = ErrorCode.NONE
-
-    @property
-    def member(self) -> Member:
-        """The member. Only for rows below those that refuse unknown ones."""
-        assert self.member_id is not None, "rows above refuse that"
-        return self.group.members[self.member_id]
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
+def _joins_without_subscription(event: ConsumerHeartbeat) -> bool:
+    request = event.request
+    return request.joins and request.topic_names is None and request.topic_regex is None
 
 
-class DescribeEvent(msgspec.Struct, eq=False):
-    """ConsumerGroupDescribe shows a member: the partitions of its assignment."""
+def _unknown_assignor(event: ConsumerHeartbeat) -> bool:
+    name = event.request.assignor
+    return name is not None and name not in event.settings.assignors
 
-    member: Member
-    shown: Assignment = msgspec.field(default_factory=frozenset)
+
+def _has_no_member_id(event: ConsumerHeartbeat) -> bool:
+    return not event.member_id and not event.request.leaves
+
+
+def _make_member_id(event: ConsumerHeartbeat) -> None:
+    event.member_id = event.new_member_id()
+
+
+ON_CONSUMER_READ: Final[tuple[HeartbeatRow, ...]] = (
+    invalid("DP-CGH-03", _lacks_member_id, "MemberId can't be empty."),
+    *static_read_rows("DP-CGH-04", "DP-CGH-05"),
+    invalid(
+        "DP-CGH-06",
+        lambda event: event.request.joins and event.request.owned != frozenset(),
+        "TopicPartitions must be empty when (re-)joining.",
+    ),
+    invalid(
+        "DP-CGH-07",
+        _joins_without_subscription,
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+    ),
+    *epoch_read_rows("DP-CGH-08", "MemberEpoch is invalid."),
+    Row(
+        "DP-CGH-09",
+        _unknown_assignor,
+        (
+            reject(
+                ErrorCode.UNSUPPORTED_ASSIGNOR,
+                "ServerAssignor {assignor} is not supported. Supported assignors: {assignors}.",
+            ),
+        ),
+    ),
+    Row("DP-CGH-19", _has_no_member_id, (_make_member_id,)),
+)
+"""Before the group is looked up."""
+
+# ---- the group -----------------------------------------------------------------------------------
+
+
+def _joins_classic(event: ConsumerHeartbeat) -> bool:
+    return event.request.joins and event.classic is not None
+
+
+def _joins_empty_classic(event: ConsumerHeartbeat) -> bool:
+    return event.classic is not None and event.request.joins and not event.classic.members
+
+
+def _upgrades_forbidden(event: ConsumerHeartbeat) -> bool:
+    return _joins_classic(event) and not event.settings.upgrades
+
+
+def _not_of_consumers(event: ConsumerHeartbeat) -> bool:
+    classic = event.classic
+    return event.request.joins and classic is not None and not classic.is_consumer_group
+
+
+def _too_large(event: ConsumerHeartbeat) -> bool:
+    classic = event.classic
+    return _joins_classic(event) and len(classic.members if classic else ()) > (
+        event.settings.max_size
+    )
+
+
+def _convert(event: ConsumerHeartbeat) -> None:
+    try:
+        event.group = event.convert()
+    except UpgradeRefusedError as refusal:
+        event.reject(ErrorCode.GROUP_ID_NOT_FOUND, str(refusal))
+    else:
+        event.converts = True
+
+
+def _cannot(reason: str) -> Callable[[ConsumerHeartbeat], None]:
+    text = "Cannot upgrade classic group {group} to consumer group because "
+    return reject(ErrorCode.GROUP_ID_NOT_FOUND, text + reason)
+
+
+ON_CONSUMER_GROUP: Final[tuple[HeartbeatRow, ...]] = (
+    *group_rows("DP-CGH-11", "DP-CGH-10"),
+    *making_rows("DP-CGH-29", is_missing),
+    *making_rows("DP-MIGRATE-05", _joins_empty_classic),
+    Row(
+        "DP-MIGRATE-01 DP-MIGRATE-02",
+        _upgrades_forbidden,
+        (_cannot("online upgrade is disabled."),),
+    ),
+    Row(
+        "DP-MIGRATE-02",
+        _not_of_consumers,
+        (_cannot("the group does not use the consumer embedded protocol."),),
+    ),
+    Row(
+        "DP-MIGRATE-02",
+        _too_large,
+        (_cannot("the group size exceeds the consumer group maximum size."),),
+    ),
+    Row("DP-MIGRATE-02", _joins_classic, (_convert,)),
+    taken_row("DP-CGH-11"),
+)
+"""Which group the heartbeat concerns. A group that exists already needs no row."""
+
+# ---- the member ----------------------------------------------------------------------------------
+
+ON_CONSUMER_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-CGH-12", is_full, (reject_full,)),
+    *static_member_rows("DP-CGH-14", "DP-CGH-18"),
+    *member_rows("DP-CGH-13", "DP-CGH-13 DP-CGH-17 DP-CGH-18"),
+)
+"""Who sends a heartbeat, or leaves."""
+
+
+def _bad_regex(event: ConsumerHeartbeat) -> bool:
+    """Only an expression that nobody in the group has is looked at."""
+    regex = event.request.topic_regex
+    if event.replaces is not None or not regex:
+        return False
+    return not event.known.regexes[regex] and regex_problem(regex) is not None
+
+
+ON_CONSUMER_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
+    *epoch_rows("DP-CGH-15", "DP-CGH-16"),
+    Row(
+        "DP-CGH-20",
+        _bad_regex,
+        (
+            reject(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                "SubscribedTopicRegex `{regex}` is not a valid regular expression: {problem}.",
+            ),
+        ),
+    ),
+)
+"""Whether the epoch and the subscription of a member that stays will do."""

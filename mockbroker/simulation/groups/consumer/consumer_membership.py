@@ -7,27 +7,24 @@ records, which ``flush`` hands over in one batch for each request or timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from mockbroker.simulation.groups.consumer.consumer_group import (
-    LEAVING_FOR_A_WHILE,
+    ConsumerClocks,
     ConsumerGroup,
     HeartbeatRequest,
     Member,
-    MemberClocks,
-    MemberState,
     ResolvedRegex,
 )
-from mockbroker.simulation.groups.consumer.consumer_heartbeats import (
-    GroupEvent,
-    MembersGone,
+from mockbroker.simulation.groups.consumer.consumer_records import ConsumerRecords
+from mockbroker.simulation.groups.consumer.consumer_rules import (
+    ConsumerChange,
+    ConsumerRules,
+    ConsumersGone,
     RegexEvent,
 )
-from mockbroker.simulation.groups.consumer.consumer_records import GroupRecords
-from mockbroker.simulation.groups.consumer.consumer_rules import ConsumerRules
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.consumer.partition_assignors import ASSIGNORS, Subscriber
 from mockbroker.simulation.groups.consumer.partition_reconciliation import Reconciliation, reconcile
@@ -39,9 +36,9 @@ from mockbroker.simulation.groups.modern.modern_membership import StaticMembersh
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, TopicIdPartition
 from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.timers import Timers
+from mockbroker.simulation.state.timers import Timer, Timers
 
-__all__ = ["Downgrade", "Membership"]
+__all__ = ["ConsumerMembership", "Downgrade"]
 
 Downgrade: TypeAlias = Callable[[ConsumerGroup, Sequence[Member]], None]
 """Turns a group into a classic one, without these members."""
@@ -65,18 +62,16 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
     )
 
 
-class Membership(StaticMembership[ConsumerGroup]):
-    """The state machine of consumer groups. ``write`` appends records for a group, ``changed`` is
-    called with a group after each change that a tester may wait for."""
+class ConsumerMembership(StaticMembership[ConsumerGroup]):
+    """The state machine of consumer groups."""
 
     nothing = NOTHING
-    records: GroupRecords
 
     def __init__(
         self,
         timers: Timers,
         rules: ConsumerRules,
-        records: GroupRecords,
+        records: ConsumerRecords,
         topics: GroupTopics,
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
@@ -84,86 +79,45 @@ class Membership(StaticMembership[ConsumerGroup]):
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[ConsumerGroup], None],
     ) -> None:
-        super().__init__(timers, write, changed)
-        self.topics = topics
-        self.records = records
-        self.rules = rules
+        super().__init__(timers, rules, records, topics, times, write, changed)
         self.settings = settings
-        self.times = times
         self.downgrade: Downgrade = self.remove
         self._classic_max_size = classic_max_size
 
     # ---- sessions ----------------------------------------------------------------------------
 
-    def clocks(self, group: ConsumerGroup, member_id: str) -> MemberClocks:
-        """The timers of a member."""
-        found = group.clocks.get(member_id)
-        if found is None:
-            fence = partial(self.fence_member, group, member_id)
-            of = f"group {group.group_id}: %s of {member_id}"
-            found = group.clocks[member_id] = MemberClocks(
-                Session(self.timers, fence, of % "session"),
-                revocation=self.timers.timer(fence, of % "revocation"),
-                join=self.timers.timer(fence, of % "JoinGroup"),
-                sync=self.timers.timer(fence, of % "SyncGroup"),
-            )
-        return found
+    def _new_clocks(self, session: Session, timer: Callable[[str], Timer]) -> ConsumerClocks:
+        return ConsumerClocks(session, timer("revocation"), timer("JoinGroup"), timer("SyncGroup"))
 
     def renew(self, group: ConsumerGroup, member: Member) -> None:
-        """Let the session of a member begin anew."""
-        if member.classic is not None:
-            session_ms = member.classic.session_timeout_ms
+        if member.classic is None:
+            super().renew(group, member)
         else:
-            session_ms = self.times(group.group_id).session_ms
-        self.clocks(group, member.member_id).session.renew(session_ms)
-
-    def time_revocation(self, group: ConsumerGroup, member: Member) -> None:
-        clocks = self.clocks(group, member.member_id)
-        revokes = member.state is MemberState.UNREVOKED and not group.held
-        due_ms = self.timers.now_ms + member.rebalance_timeout_ms
-        clocks.revocation.set(due_ms if revokes and member.classic is None else None)
-
-    def expel(self, group: ConsumerGroup, member: Member) -> None:
-        self.gone(group, [member])
+            session_ms = member.classic.session_timeout_ms
+            self.clocks(group, member.member_id).session.renew(session_ms)
 
     # ---- members -----------------------------------------------------------------------------
 
-    def leave_for_a_while(self, group: ConsumerGroup, member: Member) -> None:
-        """A static member keeps its partitions for one session."""
-        self.put(
-            group,
-            replace(
-                member,
-                epoch=LEAVING_FOR_A_WHILE,
-                revoking={},
-                assigned=dict.fromkeys(member.assigned, 0),
-            ),
-        )
+    def _kept_while_away(self, member: Member) -> dict[str, Any]:
+        return {"revoking": {}, "assigned": dict.fromkeys(member.assigned, 0)}
 
-    def gone(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
-        """Members leave the group or are fenced."""
-        event = MembersGone(
+    def _members_gone(self, group: ConsumerGroup, members: Sequence[Member]) -> ConsumersGone:
+        return ConsumersGone(
             group,
             members,
+            self.remove,
+            self.settle,
             self.settings(),
             self._classic_max_size(),
-            self.remove,
             self.downgrade,
-            self.settle,
         )
-        apply_first(self.rules.gone, event, event)
 
-    def remove(self, group: ConsumerGroup, members: Sequence[Member]) -> None:
-        """Forget members; the others need another target."""
-        for member in members:
-            self.note(*self.records.member_deletion(group.group_id, member.member_id))
-            group.remove(member.member_id)
+    def _removed(self, group: ConsumerGroup) -> None:
         self._forget_regexes(group)
         facts = self.topics.facts(group.subscribed)
         if facts != group.facts:
             group.facts = facts
             self.note(*self.records.topics(group))
-        self.bump(group)
 
     def _forget_regexes(self, group: ConsumerGroup) -> None:
         """Forget what nobody subscribes to any more."""
@@ -206,9 +160,8 @@ class Membership(StaticMembership[ConsumerGroup]):
     ) -> None:
         """Look at the topics of the group again."""
         facts = self.topics.facts(group.subscribed)
-        event = GroupEvent(
-            group,
-            self.timers.now_ms,
+        event = ConsumerChange(
+            group=group,
             subscription_changed=subscription_changed,
             resolved_changed=resolved_changed,
             assignor_changed=assignor_changed,
@@ -229,12 +182,8 @@ class Membership(StaticMembership[ConsumerGroup]):
 
     def make_target(self, group: ConsumerGroup) -> None:
         """Make the target of the group's epoch, if it is time."""
-        interval_ms = self.times(group.group_id).assignment_interval_ms
-        event = GroupEvent(group, self.timers.now_ms, interval_ms)
-        apply_first(self.rules.target, event, event)
-        if not event.makes_target:
-            return
-        self.set_targets(group, self._computed(group))
+        if self.target_event(group).makes_target:
+            self.set_targets(group, self._computed(group))
 
     def _computed(self, group: ConsumerGroup) -> dict[str, Assignment]:
         pinned = group.pinned_targets(NOTHING)
@@ -284,9 +233,7 @@ class Membership(StaticMembership[ConsumerGroup]):
             changed,
         )
         after = reconcile(self.rules.target_read, self.rules.reconcile, event)
-        if after.progress != member.progress:
-            self.put(group, after)
-            self.time_revocation(group, after)
+        self.advance(group, member, after)
         return after
 
     # ---- regular expressions -----------------------------------------------------------------

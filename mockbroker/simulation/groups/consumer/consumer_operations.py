@@ -1,6 +1,6 @@
 """What a tester can do to a consumer group, which no client could.
 
-Every step raises ClusterError for a group or a member that does not exist.
+Every operation raises ClusterError for a group or a member that does not exist.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from msgspec.structs import replace
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup, Member
-from mockbroker.simulation.groups.consumer.consumer_membership import Membership
-from mockbroker.simulation.groups.modern.modern_operations import StaticTesterSteps
+from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.groups.modern.modern_operations import StaticOperations
 from mockbroker.simulation.state.model import TopicPartition
 
-__all__ = ["TesterSteps"]
+__all__ = ["ConsumerOperations"]
 
 
-class TesterSteps(StaticTesterSteps[ConsumerGroup]):
-    """The steps that ``ConsumerGroups`` inherits."""
+class ConsumerOperations(StaticOperations[ConsumerGroup, HeartbeatResult]):
+    """The operations that ``ConsumerGroups`` inherits."""
 
     kind = "consumer"
     seed = 848
-    membership: Membership
+    membership: ConsumerMembership
 
     def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
         """Give members these targets instead of those of the assignor, until ``release_assignor``.
@@ -40,10 +41,6 @@ class TesterSteps(StaticTesterSteps[ConsumerGroup]):
         if topic_id is None:
             raise ClusterError(f"there is no topic {tp[0]!r}")
         return topic_id, tp[1]
-
-    def _note_epochs(self, group: ConsumerGroup) -> None:
-        records = self.membership.records
-        self.membership.note(records.epoch(group), records.target_epoch(group))
 
     def _at_epoch(self, member: Member, number: int) -> Member:
         return replace(

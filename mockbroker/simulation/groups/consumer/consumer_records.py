@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from kproto.codec.message import Message
 from kproto.messages import consumer_group_current_member_assignment_value as current
-from kproto.messages import consumer_group_target_assignment_member_value as target
+from kproto.messages import consumer_group_target_assignment_member_value as stored_target
 from kproto.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -52,39 +52,48 @@ from kproto.messages.consumer_group_target_assignment_metadata_key import (
 from kproto.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from kproto.messages.group_metadata_key import GroupMetadataKey
 from mockbroker.simulation.groups.consumer.consumer_group import (
     Assigned,
     ConsumerGroup,
     Member,
     ResolvedRegex,
 )
-from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
+from mockbroker.simulation.groups.modern.group_records import (
+    GroupRecords,
+    StoredRecord,
+    metadata_hash,
+)
 from mockbroker.simulation.groups.modern.partitions import Assignment, by_topic
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 
-__all__ = ["GroupRecords"]
+__all__ = ["ConsumerRecords"]
 
 
-class GroupRecords:
+class ConsumerRecords(GroupRecords[ConsumerGroup]):
     """The records of one release."""
 
+    target_times = facts.MEMBER_EPOCHS_STORED
+    epoch_key = ConsumerGroupMetadataKey
+    target_epoch_key = ConsumerGroupTargetAssignmentMetadataKey
+    target_epoch_value = ConsumerGroupTargetAssignmentMetadataValue
+    member_key = ConsumerGroupMemberMetadataKey
+    target_key = ConsumerGroupTargetAssignmentMemberKey
+    current_key = ConsumerGroupCurrentMemberAssignmentKey
+
     def __init__(self, release: Release) -> None:
+        super().__init__(release)
         self._has_epochs = release.has(facts.MEMBER_EPOCHS_STORED)
         self._has_hash = release.has(facts.METADATA_HASH_STORED)
 
     # ---- groups ------------------------------------------------------------------------------
 
-    def epoch(self, group: ConsumerGroup) -> StoredRecord:
-        """The epoch of a group, with what it knows of its topics."""
-        value = ConsumerGroupMetadataValue(
+    def _epoch_value(self, group: ConsumerGroup) -> Message:
+        return ConsumerGroupMetadataValue(
             epoch=group.epoch, metadata_hash=metadata_hash(group.facts) if self._has_hash else 0
         )
-        return ConsumerGroupMetadataKey(group_id=group.group_id), value
 
     def topics(self, group: ConsumerGroup) -> list[StoredRecord]:
-        """What a group knows of its topics, where that has a record of its own."""
         if self._has_hash:
             return []
         value = ConsumerGroupPartitionMetadataValue(
@@ -95,14 +104,8 @@ class GroupRecords:
         )
         return [(ConsumerGroupPartitionMetadataKey(group_id=group.group_id), value)]
 
-    def target_epoch(self, group: ConsumerGroup) -> StoredRecord:
-        value = ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=group.target_epoch,
-            assignment_timestamp=group.target_ms if self._has_epochs else 0,
-        )
-        return ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id), value
-
     def regex(self, group_id: str, regex: str, resolved: ResolvedRegex | None) -> StoredRecord:
+        """The topics that a regular expression matched; None deletes it."""
         key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
         if resolved is None:
             return key, None
@@ -124,27 +127,17 @@ class GroupRecords:
             *(self.current(group_id, each) for each in members),
         ]
 
-    def deletion(self, group: ConsumerGroup) -> list[StoredRecord]:
-        """The group is no more."""
+    def _group_keys(self, group: ConsumerGroup) -> list[Message]:
         group_id = group.group_id
         return [
-            *((_current_key(group_id, each), None) for each in group.members),
-            *((_target_key(group_id, each), None) for each in group.members),
-            (ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-            *((_member_key(group_id, each), None) for each in group.members),
-            *(self.regex(group_id, each, None) for each in group.resolved),
-            (ConsumerGroupPartitionMetadataKey(group_id=group_id), None),
-            (ConsumerGroupMetadataKey(group_id=group_id), None),
+            *(self.regex(group_id, each, None)[0] for each in group.resolved),
+            ConsumerGroupPartitionMetadataKey(group_id=group_id),
+            ConsumerGroupMetadataKey(group_id=group_id),
         ]
-
-    @staticmethod
-    def classic_deletion(group_id: str) -> StoredRecord:
-        """The classic group of this id is no more."""
-        return GroupMetadataKey(group=group_id), None
 
     # ---- members -----------------------------------------------------------------------------
 
-    def member(self, group_id: str, member: Member) -> StoredRecord:
+    def _member_value(self, member: Member) -> Message:
         classic = None
         if member.classic is not None:
             classic = ClassicMemberMetadata(
@@ -154,7 +147,7 @@ class GroupRecords:
                     for name, data in member.classic.protocols
                 ],
             )
-        value = ConsumerGroupMemberMetadataValue(
+        return ConsumerGroupMemberMetadataValue(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
             client_id=member.client_id,
@@ -165,33 +158,23 @@ class GroupRecords:
             server_assignor=member.assignor,
             classic_member_metadata=classic,
         )
-        return _member_key(group_id, member.member_id), value
 
-    def target(self, group_id: str, member_id: str, partitions: Assignment) -> StoredRecord:
-        value = target.ConsumerGroupTargetAssignmentMemberValue(
+    def _target_value(self, target: Assignment) -> Message:
+        return stored_target.ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
-                target.TopicPartition(topic_id=topic_id, partitions=indexes)
-                for topic_id, indexes in by_topic(partitions)
+                stored_target.TopicPartition(topic_id=topic_id, partitions=indexes)
+                for topic_id, indexes in by_topic(target)
             ]
         )
-        return _target_key(group_id, member_id), value
 
-    def current(self, group_id: str, member: Member) -> StoredRecord:
-        value = current.ConsumerGroupCurrentMemberAssignmentValue(
+    def _current_value(self, member: Member) -> Message:
+        return current.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
             state=member.state,
             assigned_partitions=self._with_epochs(member.assigned),
             partitions_pending_revocation=self._with_epochs(member.revoking),
         )
-        return _current_key(group_id, member.member_id), value
-
-    def member_deletion(self, group_id: str, member_id: str) -> list[StoredRecord]:
-        return [
-            (_current_key(group_id, member_id), None),
-            (_target_key(group_id, member_id), None),
-            (_member_key(group_id, member_id), None),
-        ]
 
     def _with_epochs(self, assigned: Assigned) -> list[CurrentPartitions]:
         return [
@@ -204,15 +187,3 @@ class GroupRecords:
             )
             for topic_id, indexes in by_topic(assigned)
         ]
-
-
-def _member_key(group_id: str, member_id: str) -> Message:
-    return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-
-
-def _target_key(group_id: str, member_id: str) -> Message:
-    return ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-
-
-def _current_key(group_id: str, member_id: str) -> Message:
-    return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)

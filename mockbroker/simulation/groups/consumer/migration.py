@@ -36,7 +36,8 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
     ConsumerGroup,
     Member,
 )
-from mockbroker.simulation.groups.consumer.consumer_membership import Membership
+from mockbroker.simulation.groups.consumer.consumer_heartbeats import UpgradeRefusedError
+from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
 from mockbroker.simulation.groups.consumer_protocol import (
     read_assignment,
     read_subscription,
@@ -47,11 +48,7 @@ from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
 
-__all__ = ["Migration", "UpgradeRefusedError"]
-
-
-class UpgradeRefusedError(Exception):
-    """A classic group cannot become a consumer group; its text is Kafka's."""
+__all__ = ["Migration"]
 
 
 class Migration:
@@ -59,7 +56,7 @@ class Migration:
 
     def __init__(
         self,
-        membership: Membership,
+        membership: ConsumerMembership,
         classic: ClassicGroups,
         groups: dict[str, ConsumerGroup],
         release: Release,

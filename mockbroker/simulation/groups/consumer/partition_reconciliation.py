@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.consumer.consumer_group import Member, MemberState
+from mockbroker.simulation.groups.consumer.consumer_group import Member
+from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
 from mockbroker.simulation.releases.rows import Row, always, apply_first
 

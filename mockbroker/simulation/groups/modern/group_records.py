@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias
 
 from kproto.codec.message import Message
+from kproto.messages.group_metadata_key import GroupMetadataKey
 from mockbroker.simulation.groups.modern.group_topics import TopicFacts
+from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.releases.release import Fact, Release
 
-__all__ = ["RecordWriter", "StoredRecord", "metadata_hash"]
+__all__ = ["GroupRecords", "RecordWriter", "StoredRecord", "metadata_hash"]
 
 StoredRecord: TypeAlias = tuple[Message, Message | None]
 """Key and value; no value deletes what the key names."""
@@ -32,6 +35,98 @@ class RecordWriter:
         if records:
             self._write(group_id, records)
         return bool(records)
+
+
+class GroupRecords(Generic[GroupT]):
+    """The records of one kind of groups, as one release writes them: a subclass names their
+    messages and fills in the values."""
+
+    target_times: ClassVar[Fact]
+    """Whether the record of a target has the time at which it was made."""
+    epoch_key: ClassVar[Callable[..., Message]]
+    target_epoch_key: ClassVar[Callable[..., Message]]
+    target_epoch_value: ClassVar[Callable[..., Message]]
+    member_key: ClassVar[Callable[..., Message]]
+    target_key: ClassVar[Callable[..., Message]]
+    current_key: ClassVar[Callable[..., Message]]
+
+    def __init__(self, release: Release) -> None:
+        self._has_target_time = release.has(self.target_times)
+
+    # ---- groups ------------------------------------------------------------------------------
+
+    def epoch(self, group: GroupT) -> StoredRecord:
+        """The epoch of a group, with what its target depends on."""
+        return self.epoch_key(group_id=group.group_id), self._epoch_value(group)
+
+    def target_epoch(self, group: GroupT) -> StoredRecord:
+        """The epoch for which the target was made."""
+        value = self.target_epoch_value(
+            assignment_epoch=group.target_epoch,
+            assignment_timestamp=group.target_ms if self._has_target_time else 0,
+        )
+        return self.target_epoch_key(group_id=group.group_id), value
+
+    def topics(self, group: GroupT) -> list[StoredRecord]:
+        """The topics of a group, where they have a record of their own."""
+        return []
+
+    def deletion(self, group: GroupT) -> list[StoredRecord]:
+        """The deletion of a group with its members."""
+        group_id = group.group_id
+        keys = [
+            *(self.current_key(group_id=group_id, member_id=each) for each in group.members),
+            *(self.target_key(group_id=group_id, member_id=each) for each in group.members),
+            self.target_epoch_key(group_id=group_id),
+            *(self.member_key(group_id=group_id, member_id=each) for each in group.members),
+            *self._group_keys(group),
+        ]
+        return [(key, None) for key in keys]
+
+    @staticmethod
+    def classic_deletion(group_id: str) -> StoredRecord:
+        """The deletion of the classic group of this id."""
+        return GroupMetadataKey(group=group_id), None
+
+    # ---- members -----------------------------------------------------------------------------
+
+    def member(self, group_id: str, member: Any) -> StoredRecord:
+        """The metadata of a member: all but its assignment."""
+        key = self.member_key(group_id=group_id, member_id=member.member_id)
+        return key, self._member_value(member)
+
+    def target(self, group_id: str, member_id: str, target: Any) -> StoredRecord:
+        """The target of a member."""
+        key = self.target_key(group_id=group_id, member_id=member_id)
+        return key, self._target_value(target)
+
+    def current(self, group_id: str, member: Any) -> StoredRecord:
+        """The assignment of a member, and its epochs."""
+        key = self.current_key(group_id=group_id, member_id=member.member_id)
+        return key, self._current_value(member)
+
+    def member_deletion(self, group_id: str, member_id: str) -> list[StoredRecord]:
+        """The deletion of a member."""
+        keys = self.current_key, self.target_key, self.member_key
+        return [(key(group_id=group_id, member_id=member_id), None) for key in keys]
+
+    # ---- what differs by kind ----------------------------------------------------------------
+
+    def _epoch_value(self, group: GroupT) -> Message:
+        raise NotImplementedError
+
+    def _group_keys(self, group: GroupT) -> list[Message]:
+        """The keys of a group that its deletion deletes last."""
+        raise NotImplementedError
+
+    def _member_value(self, member: Any) -> Message:
+        raise NotImplementedError
+
+    def _target_value(self, target: Any) -> Message:
+        raise NotImplementedError
+
+    def _current_value(self, member: Any) -> Message:
+        raise NotImplementedError
 
 
 def metadata_hash(facts: tuple[TopicFacts, ...]) -> int:

@@ -1,20 +1,66 @@
-"""Heartbeats of the newer protocols: epochs with a meaning of their own, and answers."""
+"""Heartbeats of the newer protocols, and their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.partitions import Assignment
 
-__all__ = ["JOINING", "LEAVING", "HeartbeatResult", "Reject", "is_blank"]
+__all__ = [
+    "JOINING",
+    "LEAVING",
+    "LEAVING_FOR_A_WHILE",
+    "NO_EPOCH",
+    "Heartbeat",
+    "HeartbeatResult",
+    "StaticHeartbeat",
+]
 
 JOINING: Final = 0
 LEAVING: Final = -1
-"""Member epochs of a heartbeat that mean something else."""
+LEAVING_FOR_A_WHILE: Final = -2
+"""Member epochs of a heartbeat that mean something else: -2 is a static member that will be
+back."""
+NO_EPOCH: Final = -1
+"""The epoch of a commit without a member."""
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    """A heartbeat. What the request leaves out is None."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def joins(self) -> bool:
+        return self.member_epoch == JOINING
+
+    @property
+    def leaves(self) -> bool:
+        return self.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the member has an instance id."""
+        return False
+
+
+class StaticHeartbeat(Heartbeat, frozen=True):
+    """A heartbeat of a protocol with static members. A time-out of -1 is one left out."""
+
+    instance_id: str | None = None
+    rebalance_timeout_ms: int = -1
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
 
 
 class HeartbeatResult(msgspec.Struct, frozen=True):
@@ -26,27 +72,3 @@ class HeartbeatResult(msgspec.Struct, frozen=True):
     member_epoch: int = 0
     interval_ms: int = 0
     assignment: Assignment | None = None
-
-
-class _Heartbeat(Protocol):
-    def words(self) -> Mapping[str, object]:
-        """What texts of errors may name."""
-        ...
-
-    def reject(self, code: ErrorCode, text: str | None) -> None: ...
-
-
-class Reject(msgspec.Struct, frozen=True):
-    """Answer with an error and a text, which may name what the request has and the group knows."""
-
-    code: ErrorCode
-    text: str | None = None
-
-    def __call__(self, subject: _Heartbeat, /) -> None:
-        text = None if self.text is None else self.text.format(**subject.words())
-        subject.reject(self.code, text)
-
-
-def is_blank(text: str | None) -> bool:
-    """Whether a text is sent, and has nothing but spaces."""
-    return text is not None and not text.strip()

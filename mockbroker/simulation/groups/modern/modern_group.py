@@ -6,33 +6,92 @@ State without rules. Members are values: a change makes another member. Times ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from enum import IntEnum, StrEnum
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from mockbroker.simulation.groups.modern.group_topics import TopicFacts
+from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.state.timers import Timer
 
-__all__ = ["GroupT", "ModernGroup", "ModernMember", "StaticGroup", "StaticMember"]
+__all__ = [
+    "EpochGroupState",
+    "GroupT",
+    "MemberClocks",
+    "MemberState",
+    "ModernGroup",
+    "ModernMember",
+    "StaticGroup",
+    "StaticMember",
+]
 
 
-class ModernMember(Protocol):
-    @property
-    def member_id(self) -> str: ...
+class EpochGroupState(StrEnum):
+    """The names that ListGroups and the describing APIs of the newer protocols show."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    NOT_READY = "NotReady"
+    """Topics of a streams group are missing."""
+
+
+class MemberState(IntEnum):
+    """Where a member is on its way to its target; the numbers are those of a consumer group's
+    records."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    """It still has to give up something."""
+    UNRELEASED = 2
+    """It waits for something that others have to give up."""
+
+
+# ---- members -------------------------------------------------------------------------------------
+
+
+class ModernMember(msgspec.Struct, frozen=True):
+    """A member. ``previous_epoch`` is -1 until it has had two."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    epoch: int = 0
+    previous_epoch: int = -1
 
     @property
     def metadata(self) -> tuple[object, ...]:
         """Everything but the assignment: the fields of the record of its metadata."""
-        ...
+        raise NotImplementedError
 
     @property
     def progress(self) -> tuple[object, ...]:
         """The fields of the record of its current assignment."""
-        ...
+        raise NotImplementedError
 
 
-class StaticMember(ModernMember, Protocol):
+class StaticMember(ModernMember, frozen=True):
+    """A member that may have an instance id, and that reconciles with its target step by step."""
+
+    instance_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    state: MemberState = MemberState.STABLE
+
     @property
-    def instance_id(self) -> str | None: ...
+    def is_classic(self) -> bool:
+        """Whether it speaks the classic protocol."""
+        return False
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def at_epoch(self, epoch: int) -> Self:
+        return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
 
 class _Clock(Protocol):
@@ -40,6 +99,19 @@ class _Clock(Protocol):
 
     def stop(self) -> None: ...
 
+
+class MemberClocks(msgspec.Struct, eq=False):
+    """The timers of one member: ``revocation`` runs while it has something to give up."""
+
+    session: Session
+    revocation: Timer
+
+    def stop(self) -> None:
+        self.session.stop()
+        self.revocation.set(None)
+
+
+# ---- groups --------------------------------------------------------------------------------------
 
 MemberT = TypeVar("MemberT", bound=ModernMember)
 StaticMemberT = TypeVar("StaticMemberT", bound=StaticMember)
@@ -96,6 +168,25 @@ class StaticGroup(ModernGroup[StaticMemberT, TargetT, ClockT], eq=False):
     facts_version: int = -1
     """The version of the cluster's topics at which ``facts`` were last compared."""
     pinned: Mapping[str, TargetT] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to assign."""
+        return True
+
+    @property
+    def state(self) -> EpochGroupState:
+        if self.dead:
+            return EpochGroupState.DEAD
+        if not self.members:
+            return EpochGroupState.EMPTY
+        if not self.is_ready:
+            return EpochGroupState.NOT_READY
+        if self.epoch > self.target_epoch:
+            return EpochGroupState.ASSIGNING
+        if all(each.is_reconciled_to(self.target_epoch) for each in self.members.values()):
+            return EpochGroupState.STABLE
+        return EpochGroupState.RECONCILING
 
     def static_member(self, instance_id: str | None) -> StaticMemberT | None:
         """The member of an instance id; None if there is none."""

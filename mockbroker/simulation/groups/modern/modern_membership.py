@@ -1,46 +1,75 @@
 """What rules do to any group of a newer protocol: keep its members, their timers and its targets,
 with the records of all that.
 
-Decides nothing: the tables of each kind say when.
+The rows of each kind decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Generic
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.modern.group_records import RecordWriter, StoredRecord
-from mockbroker.simulation.groups.modern.modern_group import GroupT
-from mockbroker.simulation.state.timers import Timers
+from mockbroker.simulation.groups.modern.group_records import (
+    GroupRecords,
+    RecordWriter,
+    StoredRecord,
+)
+from mockbroker.simulation.groups.modern.group_times import GroupTimes
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.heartbeats import LEAVING_FOR_A_WHILE
+from mockbroker.simulation.groups.modern.modern_group import (
+    GroupT,
+    MemberClocks,
+    MemberState,
+    StaticGroup,
+)
+from mockbroker.simulation.groups.modern.target_rules import MembersGone, TargetEvent
+from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.timers import Timer, Timers
 
-__all__ = ["ModernMembership", "StaticMembership"]
+__all__ = ["ModernMembership", "StaticGroupT", "StaticMembership"]
+
+StaticGroupT = TypeVar("StaticGroupT", bound=StaticGroup[Any, Any, Any])
 
 
 class ModernMembership(RecordWriter, Generic[GroupT]):
-    """``write`` appends records for a group; ``changed`` is called with a group after each change
-    that a tester may wait for."""
-
-    records: Any
-    """Makes the records of this kind of groups."""
+    """``rules`` are the rows of one kind of groups, ``records`` makes its records. ``times``
+    returns the times of a group, ``write`` appends records for a group, and ``changed`` is called
+    with a group after each change that a tester may wait for."""
 
     def __init__(
         self,
         timers: Timers,
+        rules: Any,
+        records: GroupRecords[GroupT],
+        topics: GroupTopics,
+        times: Callable[[str], GroupTimes],
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[GroupT], None],
     ) -> None:
         super().__init__(write)
         self.timers = timers
+        self.rules = rules
+        self.records: Any = records
+        self.topics = topics
+        self.times = times
         self.changed = changed
 
     def flush(self, group: GroupT) -> None:
-        """Write what changed, and tell it."""
+        """Write what was noted, and report the change."""
         if self.write_noted(group.group_id):
             self.changed(group)
 
     # ---- timers ------------------------------------------------------------------------------
+
+    def session(self, group: GroupT, member_id: str) -> Session:
+        """A session at whose end the member is fenced."""
+        fence = partial(self.fence_member, group, member_id)
+        return Session(self.timers, fence, f"group {group.group_id}: session of {member_id}")
 
     def renew(self, group: GroupT, member: Any) -> None:
         """Let the session of a member begin anew."""
@@ -59,14 +88,10 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
         """A timer of the member has run out."""
         member = group.members.get(member_id)
         if member is not None:
-            self.expel(group, member)
+            self.gone(group, [member])
             self.flush(group)
 
-    def expel(self, group: GroupT, member: Any) -> None:
-        """Fence a member."""
-        raise NotImplementedError
-
-    # ---- members and targets -----------------------------------------------------------------
+    # ---- members -----------------------------------------------------------------------------
 
     def put(self, group: GroupT, member: Any) -> None:
         """Add or replace a member, with the records of what changed."""
@@ -77,10 +102,38 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
         if former is not None and former.progress != member.progress:
             self.note(self.records.current(group.group_id, member))
 
+    def gone(self, group: GroupT, members: Sequence[Any]) -> None:
+        """Members leave the group or are fenced."""
+        event = self._members_gone(group, members)
+        apply_first(self.rules.gone, event, event)
+
+    def _members_gone(self, group: GroupT, members: Sequence[Any]) -> MembersGone:
+        return MembersGone(group, members, self.remove, self.settle)
+
+    def remove(self, group: GroupT, members: Sequence[Any]) -> None:
+        """Forget members; the others need another target."""
+        for member in members:
+            self.note(*self.records.member_deletion(group.group_id, member.member_id))
+            group.remove(member.member_id)
+        self._removed(group)
+        self.bump(group)
+
+    def _removed(self, group: GroupT) -> None:
+        """Look at the topics of a group that has lost members."""
+
+    # ---- epochs and targets ------------------------------------------------------------------
+
     def bump(self, group: GroupT) -> None:
         """Raise the group's epoch: it needs another target."""
         group.epoch += 1
         self.note(self.records.epoch(group))
+
+    def target_event(self, group: GroupT) -> TargetEvent:
+        """Decide whether it is time for a target of the group's epoch."""
+        interval_ms = self.times(group.group_id).assignment_interval_ms
+        event = TargetEvent(group, self.timers.now_ms, interval_ms)
+        apply_first(self.rules.target, event, event)
+        return event
 
     def set_targets(
         self, group: GroupT, targets: Mapping[str, Any], unwritten: object = None
@@ -100,21 +153,49 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
         self.note(self.records.target_epoch(group))
 
 
-class StaticMembership(ModernMembership[GroupT]):
+class StaticMembership(ModernMembership[StaticGroupT]):
     """Members may have instance ids, and give up what others wait for within a time."""
 
     nothing: ClassVar[Any]
     """The target of a member that has none."""
 
-    def time_revocation(self, group: GroupT, member: Any) -> None:
-        """Let the time run in which the member has to give up what it must."""
-        raise NotImplementedError
+    # ---- timers ------------------------------------------------------------------------------
 
-    def _start_timers(self, group: GroupT, member: Any) -> None:
+    def clocks(self, group: StaticGroupT, member_id: str) -> Any:
+        """The timers of a member."""
+        found = group.clocks.get(member_id)
+        if found is None:
+            fence = partial(self.fence_member, group, member_id)
+
+            def timer(name: str) -> Timer:
+                return self.timers.timer(fence, f"group {group.group_id}: {name} of {member_id}")
+
+            found = group.clocks[member_id] = self._new_clocks(
+                self.session(group, member_id), timer
+            )
+        return found
+
+    def _new_clocks(self, session: Session, timer: Callable[[str], Timer]) -> MemberClocks:
+        return MemberClocks(session, timer("revocation"))
+
+    def renew(self, group: StaticGroupT, member: Any) -> None:
+        session_ms = self.times(group.group_id).session_ms
+        self.clocks(group, member.member_id).session.renew(session_ms)
+
+    def time_revocation(self, group: StaticGroupT, member: Any) -> None:
+        """Let the time run in which the member has to give up what it must."""
+        revokes = member.state is MemberState.UNREVOKED and not group.held
+        due_ms = self.timers.now_ms + member.rebalance_timeout_ms
+        clocks = self.clocks(group, member.member_id)
+        clocks.revocation.set(due_ms if revokes and not member.is_classic else None)
+
+    def _start_timers(self, group: StaticGroupT, member: Any) -> None:
         self.renew(group, member)
         self.time_revocation(group, member)
 
-    def take_place(self, group: GroupT, former: Any, member_id: str) -> Any:
+    # ---- members -----------------------------------------------------------------------------
+
+    def take_place(self, group: StaticGroupT, former: Any, member_id: str) -> Any:
         """Let a static member go on under another id, with its target and what it holds."""
         target = group.target.get(former.member_id, self.nothing)
         member = replace(former, member_id=member_id, epoch=0, previous_epoch=0)
@@ -128,3 +209,18 @@ class StaticMembership(ModernMembership[GroupT]):
             self.records.current(group.group_id, member),
         )
         return member
+
+    def leave_for_a_while(self, group: StaticGroupT, member: Any) -> None:
+        """Keep what a static member was assigned for one session."""
+        away = replace(member, epoch=LEAVING_FOR_A_WHILE, **self._kept_while_away(member))
+        self.put(group, away)
+
+    def _kept_while_away(self, member: Any) -> dict[str, Any]:
+        """The fields of a member that is away for a while."""
+        raise NotImplementedError
+
+    def advance(self, group: StaticGroupT, member: Any, after: Any) -> None:
+        """Put a member where reconciliation has brought it."""
+        if after.progress != member.progress:
+            self.put(group, after)
+            self.time_revocation(group, after)

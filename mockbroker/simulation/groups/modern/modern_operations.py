@@ -1,29 +1,31 @@
 """What a tester can do to a group of a newer protocol, which no client could.
 
-Every step raises ClusterError for a group or a member that does not exist.
+Every operation raises ClusterError for a group or a member that does not exist.
 """
 
 from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
+from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.modern.modern_group import GroupT, StaticGroup
-from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
-from mockbroker.simulation.groups.modern.registry import GroupRegistry
+from mockbroker.simulation.groups.modern.member_commits import CommitEvent
+from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.groups.modern.modern_groups import ModernGroups, ResultT
+from mockbroker.simulation.groups.modern.modern_membership import StaticGroupT, StaticMembership
+from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.model import TopicPartition
 
-__all__ = ["ModernTesterSteps", "StaticTesterSteps"]
+__all__ = ["ModernOperations", "StaticOperations"]
 
 _MOST_EPOCHS = 2**31 - 1
 
-StaticGroupT = TypeVar("StaticGroupT", bound=StaticGroup[Any, Any, Any])
 
-
-class ModernTesterSteps(GroupRegistry[GroupT]):
-    """The steps of all kinds of groups. ``kind`` is theirs in texts."""
+class ModernOperations(ModernGroups[GroupT, ResultT]):
+    """The operations on groups of every kind. ``kind`` is theirs in texts."""
 
     kind: ClassVar[str]
 
@@ -70,17 +72,17 @@ class ModernTesterSteps(GroupRegistry[GroupT]):
     def _member(self, group: GroupT, member: str) -> Any:
         """The member of this id, or the only one of this client id, or with ``*`` the only one."""
         named = [each for each in group.members.values() if member in ("*", each.client_id)]
-        found = group.members.get(member) or (named[0] if len(named) == 1 else None)
-        if found is None:
+        meant = group.members.get(member) or (named[0] if len(named) == 1 else None)
+        if meant is None:
             known = ", ".join(group.members) or "none"
             raise ClusterError(
                 f"group {group.group_id!r} has no member {member!r}; its members: {known}"
             )
-        return found
+        return meant
 
 
-class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
-    """The steps of groups with static members and assignors. ``member`` is a member id, or the
+class StaticOperations(ModernOperations[StaticGroupT, ResultT]):
+    """The operations on groups with static members and assignors. ``member`` is a member id, or the
     instance id of a static member."""
 
     seed: ClassVar[int]
@@ -122,7 +124,8 @@ class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
         if not 0 <= number <= _MOST_EPOCHS:
             raise ClusterError(f"an epoch is a number from 0 to {_MOST_EPOCHS}, not {number}")
         group.epoch = group.target_epoch = number
-        self._note_epochs(group)
+        records = self.membership.records
+        self.membership.note(records.epoch(group), records.target_epoch(group))
         for member in list(group.members.values()):
             self.membership.put(group, self._at_epoch(member, number))
         self.membership.flush(group)
@@ -151,10 +154,45 @@ class StaticTesterSteps(ModernTesterSteps[StaticGroupT]):
         static = group.static_member(member)
         return super()._member(group, member) if static is None else static
 
+    # ---- offsets -----------------------------------------------------------------------------
+
+    def validate_commit(
+        self,
+        group: StaticGroupT,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        *,
+        version: int,
+        partitions: Iterable[TopicPartition] = (),
+        transactional: bool = False,
+    ) -> ErrorCode:
+        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        event = CommitEvent(
+            group,
+            member_id,
+            instance_id,
+            epoch,
+            version,
+            transactional,
+            list(partitions),
+            lambda member, partition: self._held_since(group, member, partition),
+        )
+        apply_first(self.membership.rules.commit, event, event)
+        return event.code
+
+    def validate_fetch(self, group: StaticGroupT, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return whether a member may fetch offsets, as 0 or an error code."""
+        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
+        apply_first(self.membership.rules.fetch, event, event)
+        return event.code
+
     # ---- what differs by kind ----------------------------------------------------------------
 
-    def _note_epochs(self, group: StaticGroupT) -> None:
-        """Note the records of the group's epochs."""
+    def _held_since(
+        self, group: StaticGroupT, member: Any, partition: TopicPartition
+    ) -> int | None:
+        """The epoch at which a member got a partition; None if it does not have it."""
         raise NotImplementedError
 
     def _at_epoch(self, member: Any, number: int) -> Any:

@@ -5,70 +5,41 @@ State without rules. Members are values: a change makes another member.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
-import msgspec
-
-from mockbroker.simulation.groups.modern.heartbeats import JOINING, LEAVING
-from mockbroker.simulation.groups.modern.modern_group import ModernGroup
+from mockbroker.simulation.groups.modern.heartbeats import Heartbeat
+from mockbroker.simulation.groups.modern.modern_group import (
+    EpochGroupState,
+    ModernGroup,
+    ModernMember,
+)
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.simulation.groups.sessions import Session
 
-__all__ = ["SHARE_TYPE", "ShareGroup", "ShareGroupState", "ShareHeartbeat", "ShareMember"]
+__all__ = ["SHARE_TYPE", "ShareGroup", "ShareHeartbeat", "ShareMember"]
 
 SHARE_TYPE: Final = "share"
 """The type of these groups in ListGroups, and the protocol type of their members."""
 
 
-class ShareGroupState(StrEnum):
-    """The names that ShareGroupDescribe and ListGroups show."""
+class ShareHeartbeat(Heartbeat, frozen=True):
+    """ShareGroupHeartbeat. Names are None where the request leaves them out."""
 
-    EMPTY = "Empty"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class ShareHeartbeat(msgspec.Struct, frozen=True):
-    """ShareGroupHeartbeat. Names and rack are None where the request leaves them out."""
-
-    group_id: str
-    member_id: str
-    member_epoch: int
-    rack_id: str | None = None
     topic_names: tuple[str, ...] | None = None
-    client_id: str = ""
-    client_host: str = ""
-
-    @property
-    def joins(self) -> bool:
-        return self.member_epoch == JOINING
-
-    @property
-    def leaves(self) -> bool:
-        return self.member_epoch == LEAVING
 
 
-class ShareMember(msgspec.Struct, frozen=True):
-    """A member. ``previous_epoch`` is -1 until it has had two."""
+class ShareMember(ModernMember, frozen=True):
+    """A member, which shares its partitions with others."""
 
-    member_id: str
-    rack_id: str | None = None
     topic_names: frozenset[str] = frozenset()
-    client_id: str = ""
-    client_host: str = ""
-    epoch: int = 0
-    previous_epoch: int = -1
     assigned: Assignment = NOTHING
 
     @property
     def metadata(self) -> tuple[object, ...]:
-        """The fields of the record of its metadata."""
         return self.rack_id, self.topic_names, self.client_id, self.client_host
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """The fields of the record of its current assignment."""
         return self.epoch, self.previous_epoch, self.assigned
 
 
@@ -78,10 +49,10 @@ class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
     initialized: Assignment = NOTHING
 
     @property
-    def state(self) -> ShareGroupState:
+    def state(self) -> EpochGroupState:
         if self.dead:
-            return ShareGroupState.DEAD
-        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+            return EpochGroupState.DEAD
+        return EpochGroupState.STABLE if self.members else EpochGroupState.EMPTY
 
     @property
     def subscribed(self) -> frozenset[str]:

@@ -15,12 +15,11 @@ from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import JOINING, HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
-from mockbroker.simulation.groups.share.share_heartbeats import ShareHeartbeatEvent
 from mockbroker.simulation.groups.share.share_membership import ShareMembership
-from mockbroker.simulation.groups.share.share_operations import ShareTesterSteps
+from mockbroker.simulation.groups.share.share_operations import ShareOperations
 from mockbroker.simulation.groups.share.share_partition import SharePartition
 from mockbroker.simulation.groups.share.share_records import ShareRecords
-from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatRow, share_rules
+from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent, share_rules
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
@@ -29,7 +28,7 @@ from mockbroker.simulation.state.timers import Timers
 __all__ = ["ShareGroups"]
 
 
-class ShareGroups(ShareTesterSteps):
+class ShareGroups(ShareOperations):
     """The share groups of a cluster.
 
     ``is_taken`` says whether a group of any kind has an id. ``settings`` and ``times`` return
@@ -54,11 +53,10 @@ class ShareGroups(ShareTesterSteps):
         self.initialize: Callable[[str, Assignment, int], None] = lambda *_: None
         self.partitions_of: Callable[[str], Sequence[SharePartition]] = lambda group_id: ()
         self.forget: Callable[[str, Assignment], None] = lambda group_id, partitions: None
-        self._rules = share_rules(release)
         super().__init__(
             ShareMembership(
                 timers,
-                self._rules,
+                share_rules(release),
                 ShareRecords(release, topics.name_of),
                 topics,
                 times,
@@ -75,34 +73,16 @@ class ShareGroups(ShareTesterSteps):
 
     # ---- ShareGroupHeartbeat -----------------------------------------------------------------
 
-    def heartbeat(
-        self, request: ShareHeartbeat, coordinator_error: ErrorCode = ErrorCode.NONE
-    ) -> HeartbeatResult:
-        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
-        coordinates the group."""
-        rules = self._rules
-        event = ShareHeartbeatEvent(
-            request,
-            coordinator_error,
-            self._settings(),
-            self._groups.get(request.group_id),
-            request.group_id not in self._groups and self._is_taken(request.group_id),
+    def _event(self, request: ShareHeartbeat, coordinator_error: ErrorCode) -> ShareHeartbeatEvent:
+        group = self._groups.get(request.group_id)
+        return ShareHeartbeatEvent(
+            request=request,
+            coordinator_error=coordinator_error,
+            settings=self._settings(),
+            member_id=request.member_id,
+            group=group,
+            is_taken=group is None and self._is_taken(request.group_id),
         )
-        tables = [rules.read, rules.group, rules.member]
-        if not request.leaves:
-            tables.append(rules.epoch)
-        for rows in tables:
-            refusal = self._refusal(event, rows)
-            if refusal is not None:
-                return refusal
-        return self._leave(event) if request.leaves else self._beat(event)
-
-    @staticmethod
-    def _refusal(
-        event: ShareHeartbeatEvent, rows: tuple[ShareHeartbeatRow, ...]
-    ) -> HeartbeatResult | None:
-        apply_first(rows, event, event)
-        return event.result
 
     def _beat(self, event: ShareHeartbeatEvent) -> HeartbeatResult:
         request, group, membership = event.request, event.known, self.membership
@@ -126,8 +106,7 @@ class ShareGroups(ShareTesterSteps):
 
     def _leave(self, event: ShareHeartbeatEvent) -> HeartbeatResult:
         group, request = event.known, event.request
-        self.membership.gone(group, event.member)
-        self.membership.flush(group)
+        self.membership.gone(group, [event.member])
         return HeartbeatResult(member_id=request.member_id, member_epoch=request.member_epoch)
 
     # ---- administration ----------------------------------------------------------------------
@@ -141,10 +120,8 @@ class ShareGroups(ShareTesterSteps):
 
     def _new(self, group_id: str) -> ShareGroup:
         """Return a group at the epoch that one has whose first member joins."""
-        event = ShareHeartbeatEvent(
-            ShareHeartbeat(group_id, "", JOINING), ErrorCode.NONE, self._settings(), None, False
-        )
-        apply_first(self._rules.group, event, event)
+        event = self._event(ShareHeartbeat(group_id, "", JOINING), ErrorCode.NONE)
+        apply_first(self.membership.rules.group, event, event)
         return event.known
 
     def initialize_at(self, group: ShareGroup, partitions: Assignment) -> None:

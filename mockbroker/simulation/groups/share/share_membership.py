@@ -7,7 +7,6 @@ over in one batch for each request or timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,12 +15,10 @@ from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
-from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.groups.share.share_assignor import simple
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
-from mockbroker.simulation.groups.share.share_heartbeats import ShareGroupEvent
 from mockbroker.simulation.groups.share.share_records import ShareRecords
-from mockbroker.simulation.groups.share.share_rules import ShareRules
+from mockbroker.simulation.groups.share.share_rules import ShareChange, ShareRules
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.timers import Timers
 
@@ -29,10 +26,7 @@ __all__ = ["ShareMembership"]
 
 
 class ShareMembership(ModernMembership[ShareGroup]):
-    """The state machine of share groups. ``write`` appends records for a group, ``changed`` is
-    called with a group after each change, ``initialize`` makes the state of share partitions."""
-
-    records: ShareRecords
+    """The state machine of share groups. ``initialize`` makes the state of share partitions."""
 
     def __init__(
         self,
@@ -45,28 +39,14 @@ class ShareMembership(ModernMembership[ShareGroup]):
         changed: Callable[[ShareGroup], None],
         initialize: Callable[[ShareGroup, Assignment], None],
     ) -> None:
-        super().__init__(timers, write, changed)
-        self.rules = rules
-        self.records = records
-        self.topics = topics
-        self.times = times
+        super().__init__(timers, rules, records, topics, times, write, changed)
         self._initialize = initialize
 
-    # ---- sessions ----------------------------------------------------------------------------
-
     def renew(self, group: ShareGroup, member: ShareMember) -> None:
-        member_id = member.member_id
-        session = group.clocks.get(member_id)
+        session = group.clocks.get(member.member_id)
         if session is None:
-            session = group.clocks[member_id] = Session(
-                self.timers,
-                partial(self.fence_member, group, member_id),
-                f"group {group.group_id}: session of {member_id}",
-            )
+            session = group.clocks[member.member_id] = self.session(group, member.member_id)
         session.renew(self.times(group.group_id).session_ms)
-
-    def expel(self, group: ShareGroup, member: ShareMember) -> None:
-        self.gone(group, member)
 
     # ---- members -----------------------------------------------------------------------------
 
@@ -88,9 +68,7 @@ class ShareMembership(ModernMembership[ShareGroup]):
         unassigned = group.target_epoch >= group.epoch and self._has_unassigned(group)
         self.put(group, member)
         facts = self.topics.facts(group.subscribed)
-        event = ShareGroupEvent(
-            group,
-            self.timers.now_ms,
+        event = ShareChange(
             subscription_changed=former.topic_names != names,
             topics_changed=facts != group.facts,
             unassigned=unassigned,
@@ -108,28 +86,15 @@ class ShareMembership(ModernMembership[ShareGroup]):
         existing = {tp for tp in group.initialized if tp[0] in subscribed}
         return bool(group.members) and not existing <= assigned
 
-    def gone(self, group: ShareGroup, member: ShareMember) -> None:
-        """A member leaves the group or is fenced; the others need another target."""
-        self.note(*self.records.member_deletion(group.group_id, member.member_id))
-        group.remove(member.member_id)
+    def _removed(self, group: ShareGroup) -> None:
         group.facts = self.topics.facts(group.subscribed)
-        event = ShareGroupEvent(group, self.timers.now_ms)
-        apply_first(self.rules.gone, event, event)
-        if event.bumps:
-            self.bump(group)
-        if event.settles:
-            self.settle(group)
 
     # ---- epochs and targets ------------------------------------------------------------------
 
     def make_target(self, group: ShareGroup) -> None:
         """Make the target of the group's epoch, if it is time."""
-        interval_ms = self.times(group.group_id).assignment_interval_ms
-        event = ShareGroupEvent(group, self.timers.now_ms, interval_ms)
-        apply_first(self.rules.target, event, event)
-        if not event.makes_target:
-            return
-        self.set_targets(group, self._computed(group), unwritten=NOTHING)
+        if self.target_event(group).makes_target:
+            self.set_targets(group, self._computed(group), unwritten=NOTHING)
 
     def _computed(self, group: ShareGroup) -> dict[str, Assignment]:
         counts = self.topics.counts(group.subscribed)

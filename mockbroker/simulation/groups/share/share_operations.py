@@ -1,20 +1,21 @@
 """What a tester can do to a share group at its coordinator, which no client could.
 
-Every step raises ClusterError for a group or a member that does not exist.
+Every operation raises ClusterError for a group or a member that does not exist.
 """
 
 from __future__ import annotations
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.modern.modern_operations import ModernTesterSteps
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.groups.modern.modern_operations import ModernOperations
 from mockbroker.simulation.groups.share.share_group import ShareGroup
 from mockbroker.simulation.groups.share.share_membership import ShareMembership
 
-__all__ = ["ShareTesterSteps"]
+__all__ = ["ShareOperations"]
 
 
-class ShareTesterSteps(ModernTesterSteps[ShareGroup]):
-    """The steps that ``ShareGroups`` inherits."""
+class ShareOperations(ModernOperations[ShareGroup, HeartbeatResult]):
+    """The operations that ``ShareGroups`` inherits."""
 
     kind = "share"
     membership: ShareMembership

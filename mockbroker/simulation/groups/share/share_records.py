@@ -13,12 +13,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from kproto.codec.message import Message
 from kproto.messages import share_group_current_member_assignment_value as current
 from kproto.messages import share_group_state_partition_metadata_value as states
-from kproto.messages import share_group_target_assignment_member_value as target
+from kproto.messages import share_group_target_assignment_member_value as stored_target
 from kproto.messages.share_group_current_member_assignment_key import (
     ShareGroupCurrentMemberAssignmentKey,
 )
@@ -38,7 +38,11 @@ from kproto.messages.share_group_target_assignment_metadata_key import (
 from kproto.messages.share_group_target_assignment_metadata_value import (
     ShareGroupTargetAssignmentMetadataValue,
 )
-from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
+from mockbroker.simulation.groups.modern.group_records import (
+    GroupRecords,
+    StoredRecord,
+    metadata_hash,
+)
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, by_topic
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.releases import facts
@@ -47,23 +51,23 @@ from mockbroker.simulation.releases.release import Release
 __all__ = ["ShareRecords"]
 
 
-class ShareRecords:
+class ShareRecords(GroupRecords[ShareGroup]):
     """The records of one release. ``name_of`` returns the name of a topic id."""
 
+    target_times = facts.SHARE_TARGET_TIMES_STORED
+    epoch_key = ShareGroupMetadataKey
+    target_epoch_key = ShareGroupTargetAssignmentMetadataKey
+    target_epoch_value = ShareGroupTargetAssignmentMetadataValue
+    member_key = ShareGroupMemberMetadataKey
+    target_key = ShareGroupTargetAssignmentMemberKey
+    current_key = ShareGroupCurrentMemberAssignmentKey
+
     def __init__(self, release: Release, name_of: Callable[[uuid.UUID], str | None]) -> None:
-        self._has_timestamp = release.has(facts.SHARE_TARGET_TIMES_STORED)
+        super().__init__(release)
         self._name_of = name_of
 
-    def epoch(self, group: ShareGroup) -> StoredRecord:
-        value = ShareGroupMetadataValue(epoch=group.epoch, metadata_hash=metadata_hash(group.facts))
-        return ShareGroupMetadataKey(group_id=group.group_id), value
-
-    def target_epoch(self, group: ShareGroup) -> StoredRecord:
-        value = ShareGroupTargetAssignmentMetadataValue(
-            assignment_epoch=group.target_epoch,
-            assignment_timestamp=group.target_ms if self._has_timestamp else 0,
-        )
-        return ShareGroupTargetAssignmentMetadataKey(group_id=group.group_id), value
+    def _epoch_value(self, group: ShareGroup) -> Message:
+        return ShareGroupMetadataValue(epoch=group.epoch, metadata_hash=metadata_hash(group.facts))
 
     def share_states(self, group: ShareGroup, initializing: Assignment = NOTHING) -> StoredRecord:
         """The partitions that have a share state, and those that are getting one."""
@@ -83,35 +87,30 @@ class ShareRecords:
             for topic_id, indexes in by_topic(partitions)
         ]
 
-    def deletion(self, group: ShareGroup) -> list[StoredRecord]:
-        """The group, which is empty, is no more."""
-        group_id = group.group_id
+    def _group_keys(self, group: ShareGroup) -> list[Message]:
         return [
-            (ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-            (ShareGroupStatePartitionMetadataKey(group_id=group_id), None),
-            (ShareGroupMetadataKey(group_id=group_id), None),
+            ShareGroupStatePartitionMetadataKey(group_id=group.group_id),
+            ShareGroupMetadataKey(group_id=group.group_id),
         ]
 
-    def member(self, group_id: str, member: ShareMember) -> StoredRecord:
-        value = ShareGroupMemberMetadataValue(
+    def _member_value(self, member: ShareMember) -> Message:
+        return ShareGroupMemberMetadataValue(
             rack_id=member.rack_id,
             client_id=member.client_id,
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.topic_names),
         )
-        return ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value
 
-    def target(self, group_id: str, member_id: str, partitions: Assignment) -> StoredRecord:
-        value = target.ShareGroupTargetAssignmentMemberValue(
+    def _target_value(self, target: Assignment) -> Message:
+        return stored_target.ShareGroupTargetAssignmentMemberValue(
             topic_partitions=[
-                target.TopicPartition(topic_id=topic_id, partitions=indexes)
-                for topic_id, indexes in by_topic(partitions)
+                stored_target.TopicPartition(topic_id=topic_id, partitions=indexes)
+                for topic_id, indexes in by_topic(target)
             ]
         )
-        return _target_key(group_id, member_id), value
 
-    def current(self, group_id: str, member: ShareMember) -> StoredRecord:
-        value = current.ShareGroupCurrentMemberAssignmentValue(
+    def _current_value(self, member: ShareMember) -> Message:
+        return current.ShareGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
             state=0,
@@ -120,19 +119,3 @@ class ShareRecords:
                 for topic_id, indexes in by_topic(member.assigned)
             ],
         )
-        return _current_key(group_id, member.member_id), value
-
-    def member_deletion(self, group_id: str, member_id: str) -> Iterable[StoredRecord]:
-        return (
-            (_current_key(group_id, member_id), None),
-            (_target_key(group_id, member_id), None),
-            (ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
-        )
-
-
-def _target_key(group_id: str, member_id: str) -> Message:
-    return ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-
-
-def _current_key(group_id: str, member_id: str) -> Message:
-    return ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)

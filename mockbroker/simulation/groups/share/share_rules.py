@@ -7,259 +7,134 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.modern.heartbeats import (
-    LEAVING,
-    HeartbeatResult,
-    Reject,
-    is_blank,
+from mockbroker.simulation.groups.modern.heartbeat_rules import (
+    HeartbeatEvent,
+    HeartbeatRow,
+    blank,
+    epoch_rows,
+    group_rows,
+    invalid,
+    is_full,
+    is_missing,
+    making_rows,
+    member_rows,
+    reject_full,
+    taken_row,
 )
-from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
-from mockbroker.simulation.groups.share.share_heartbeats import ShareGroupEvent, ShareHeartbeatEvent
+from mockbroker.simulation.groups.modern.heartbeats import LEAVING
+from mockbroker.simulation.groups.modern.target_rules import (
+    ChangeEvent,
+    MembersGone,
+    TargetRow,
+    bump,
+    gone_rows,
+    interval_row,
+    make_target_row,
+    up_to_date_row,
+)
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Row, rules_of_release
 
-__all__ = ["ShareHeartbeatRow", "ShareRules", "share_rules"]
+__all__ = ["ShareChange", "ShareHeartbeatEvent", "ShareRules", "share_rules"]
 
-ShareHeartbeatRow: TypeAlias = Row[ShareHeartbeatEvent, ShareHeartbeatEvent]
-ShareGroupRow: TypeAlias = Row[ShareGroupEvent, ShareGroupEvent]
 
-_INVALID: Final = ErrorCode.INVALID_REQUEST
-_NO_GROUP: Final = ErrorCode.GROUP_ID_NOT_FOUND
-_STALE: Final = ErrorCode.FENCED_MEMBER_EPOCH
-_REJOIN: Final = "The member must abandon all its partitions and rejoin."
+class ShareHeartbeatEvent(HeartbeatEvent[ShareHeartbeat, ShareGroup], eq=False, kw_only=True):
+    """A heartbeat of a member of a share group."""
 
-# ---- the request itself --------------------------------------------------------------------------
+    kind = "share"
+    new_group = ShareGroup
+    new_member = ShareMember
 
 
 def _joins_without_topics(event: ShareHeartbeatEvent) -> bool:
     return event.request.joins and not event.request.topic_names
 
 
-ON_SHARE_READ: Final[tuple[ShareHeartbeatRow, ...]] = (
-    Row(
-        "DP-SHARE-20",
-        lambda event: is_blank(event.request.member_id),
-        (Reject(_INVALID, "MemberId can't be empty."),),
-    ),
-    Row(
-        "DP-SHARE-20",
-        lambda event: is_blank(event.request.group_id),
-        (Reject(_INVALID, "GroupId can't be empty."),),
-    ),
-    Row(
-        "DP-SHARE-20",
-        lambda event: is_blank(event.request.rack_id),
-        (Reject(_INVALID, "RackId can't be empty."),),
-    ),
-    Row(
+ON_SHARE_READ: Final[tuple[HeartbeatRow, ...]] = (
+    invalid("DP-SHARE-20", blank("member_id"), "MemberId can't be empty."),
+    invalid("DP-SHARE-20", blank("group_id"), "GroupId can't be empty."),
+    invalid("DP-SHARE-20", blank("rack_id"), "RackId can't be empty."),
+    invalid(
         "DP-SHARE-01",
         _joins_without_topics,
-        (Reject(_INVALID, "SubscribedTopicNames must be set in first request."),),
+        "SubscribedTopicNames must be set in first request.",
     ),
-    Row(
+    invalid(
         "DP-SHARE-20",
         lambda event: event.request.member_epoch < LEAVING,
-        (Reject(_INVALID, "MemberEpoch is invalid."),),
+        "MemberEpoch is invalid.",
     ),
 )
-"""Before the coordinator is asked."""
+"""Before the group is looked up."""
 
-# ---- the group -----------------------------------------------------------------------------------
-
-
-def _refuse_elsewhere(event: ShareHeartbeatEvent) -> None:
-    event.result = HeartbeatResult(event.coordinator_error)
-
-
-def _missing(event: ShareHeartbeatEvent) -> bool:
-    return event.group is None
-
-
-class MakeGroup(msgspec.Struct, frozen=True):
-    """Make a group whose first target is the one after this epoch."""
-
-    epoch: int
-
-    def __call__(self, subject: ShareHeartbeatEvent, /) -> None:
-        subject.group = ShareGroup(
-            subject.request.group_id, epoch=self.epoch, target_epoch=self.epoch
-        )
-
-
-_EPOCH_1: Final = (4, 3)
-"""Epoch 0 means that a member joins: from here on no group is at it."""
-
-ON_SHARE_GROUP: Final[tuple[ShareHeartbeatRow, ...]] = (
-    Row(
-        "DP-SHARE-21",
-        lambda event: event.coordinator_error is not ErrorCode.NONE,
-        (_refuse_elsewhere,),
-    ),
-    Row(
-        "DP-SHARE-21",
-        lambda event: event.foreign,
-        (Reject(_NO_GROUP, "Group {group} is not a share group."),),
-    ),
-    Row(
-        "DP-SHARE-21",
-        lambda event: _missing(event) and event.request.leaves,
-        (Reject(_NO_GROUP, "Group {group} not found."),),
-    ),
-    Row(
-        "DP-SHARE-21",
-        lambda event: _missing(event) and not event.request.joins,
-        (Reject(_NO_GROUP, "Share group {group} not found."),),
-    ),
-    Row("DP-SHARE-22", _missing, (MakeGroup(0),), until=_EPOCH_1),
-    Row("DP-SHARE-22", _missing, (MakeGroup(1),), since=_EPOCH_1),
+ON_SHARE_GROUP: Final[tuple[HeartbeatRow, ...]] = (
+    *group_rows("DP-SHARE-21", "DP-SHARE-21"),
+    *making_rows("DP-SHARE-22", is_missing),
+    taken_row("DP-SHARE-21"),
 )
 """Which group the heartbeat concerns. A group that exists already needs no row."""
 
-# ---- the member ----------------------------------------------------------------------------------
-
-
-def _is_full(event: ShareHeartbeatEvent) -> bool:
-    members = event.known.members
-    return len(members) >= event.settings.max_size and event.request.member_id not in members
-
-
-def _unknown(event: ShareHeartbeatEvent) -> bool:
-    return not event.request.joins and event.request.member_id not in event.known.members
-
-
-def _find_member(event: ShareHeartbeatEvent) -> None:
-    """The member of the request, or a new one."""
-    member_id = event.request.member_id
-    event.former = event.known.members.get(member_id) or ShareMember(member_id)
-
-
-_UNKNOWN_MEMBER: Final = Reject(
-    ErrorCode.UNKNOWN_MEMBER_ID, "Member {member} is not a member of group {group}."
+ON_SHARE_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-SHARE-23", is_full, (reject_full,)),
+    *member_rows("DP-SHARE-24", "DP-SHARE-24"),
 )
+"""Who sends a heartbeat, or leaves."""
 
-ON_SHARE_MEMBER: Final[tuple[ShareHeartbeatRow, ...]] = (
-    Row(
-        "DP-SHARE-23",
-        lambda event: not event.request.leaves and _is_full(event),
-        (
-            Reject(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                "The share group has reached its maximum capacity of {size} members.",
-            ),
-        ),
-    ),
-    Row("DP-SHARE-24", _unknown, (_UNKNOWN_MEMBER,)),
-    Row("DP-SHARE-24", always, (_find_member,)),
+ON_SHARE_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows(
+    "DP-SHARE-25",
+    "DP-SHARE-25",
+    ", and it does not match the previous member epoch ({previous})",
 )
-"""Who sends a heartbeat."""
+"""Whether the epoch of a member that stays will do."""
 
 
-def _is_ahead(event: ShareHeartbeatEvent) -> bool:
-    return not event.request.joins and event.request.member_epoch > event.member.epoch
+class ShareChange(ChangeEvent, eq=False, kw_only=True):
+    """A heartbeat has changed something. ``unassigned``: share partitions exist that no target
+    has."""
+
+    subscription_changed: bool
+    topics_changed: bool
+    unassigned: bool
 
 
-def _is_behind(event: ShareHeartbeatEvent) -> bool:
-    received, member = event.request.member_epoch, event.member
-    behind = received < member.epoch and received != member.previous_epoch
-    return not event.request.joins and behind
+ChangeRow: TypeAlias = Row[ShareChange, ShareChange]
 
-
-ON_SHARE_EPOCH: Final[tuple[ShareHeartbeatRow, ...]] = (
-    Row(
-        "DP-SHARE-25",
-        _is_ahead,
-        (
-            Reject(
-                _STALE,
-                "The share group member has a greater member epoch ({received}) than the one "
-                "known by the group coordinator ({epoch}). " + _REJOIN,
-            ),
-        ),
-    ),
-    Row(
-        "DP-SHARE-25",
-        _is_behind,
-        (
-            Reject(
-                _STALE,
-                "The share group member has a smaller member epoch ({received}) than the one "
-                "known by the group coordinator ({epoch}), and it does not match the previous "
-                "member epoch ({previous}). " + _REJOIN,
-            ),
-        ),
-    ),
-)
-"""Whether its epoch will do. One that leaves may have any."""
-
-# ---- what a heartbeat changes --------------------------------------------------------------------
-
-
-def _bump(event: ShareGroupEvent) -> None:
-    event.bumps = True
-
-
-ON_SHARE_CHANGE: Final[tuple[ShareGroupRow, ...]] = (
-    Row("DP-SHARE-26", lambda event: event.subscription_changed, (_bump,)),
-    Row("DP-SHARE-27", lambda event: event.unassigned, (_bump,)),
-    Row("DP-SHARE-26", lambda event: event.topics_changed, (_bump,)),
+ON_SHARE_CHANGE: Final[tuple[ChangeRow, ...]] = (
+    Row("DP-SHARE-26", lambda event: event.subscription_changed, (bump,)),
+    Row("DP-SHARE-27", lambda event: event.unassigned, (bump,)),
+    Row("DP-SHARE-26", lambda event: event.topics_changed, (bump,)),
 )
 """Does the group need a new target?"""
 
-
-def _too_early(event: ShareGroupEvent) -> bool:
-    made_ms, interval_ms = event.group.target_ms, event.assignment_interval_ms
-    return made_ms != 0 and interval_ms != 0 and event.now_ms < made_ms + interval_ms
-
-
-def _make_target(event: ShareGroupEvent) -> None:
-    event.makes_target = True
-
-
-ON_SHARE_TARGET: Final[tuple[ShareGroupRow, ...]] = (
-    Row("DP-SHARE-26", lambda event: event.group.target_epoch >= event.group.epoch, ()),
-    Row("DP-SHARE-28", _too_early, (), since=(4, 3)),
-    Row("DP-SHARE-26", always, (_make_target,)),
+ON_SHARE_TARGET: Final[tuple[TargetRow, ...]] = (
+    up_to_date_row("DP-SHARE-26"),
+    interval_row("DP-SHARE-28"),
+    make_target_row("DP-SHARE-26"),
 )
 """Is it time to make it?"""
 
-
-def _settle(event: ShareGroupEvent) -> None:
-    event.settles = True
-
-
-ON_SHARE_MEMBER_GONE: Final[tuple[ShareGroupRow, ...]] = (
-    Row(
-        "DP-SHARE-22",
-        lambda event: not event.group.members,
-        (_bump, _settle),
-        since=(4, 4),
-    ),
-    Row("DP-SHARE-26", always, (_bump,)),
+ON_SHARE_MEMBERS_GONE: Final[tuple[Row[MembersGone, MembersGone], ...]] = gone_rows(
+    "DP-SHARE-26", "DP-SHARE-22"
 )
 
 
-class ShareRules(msgspec.Struct, frozen=True):
-    """The rows of one release, by what happens."""
+_LEAVING: Final = (ON_SHARE_READ, ON_SHARE_GROUP, ON_SHARE_MEMBER)
 
-    read: tuple[ShareHeartbeatRow, ...]
-    group: tuple[ShareHeartbeatRow, ...]
-    member: tuple[ShareHeartbeatRow, ...]
-    epoch: tuple[ShareHeartbeatRow, ...]
-    change: tuple[ShareGroupRow, ...]
-    target: tuple[ShareGroupRow, ...]
-    gone: tuple[ShareGroupRow, ...]
+
+class ShareRules(msgspec.Struct, frozen=True):
+    """The rows by what happens. ``leaving`` and ``staying`` are the tables of
+    heartbeats, in their order."""
+
+    leaving: tuple[tuple[HeartbeatRow, ...], ...] = _LEAVING
+    staying: tuple[tuple[HeartbeatRow, ...], ...] = (*_LEAVING, ON_SHARE_EPOCH)
+    group: tuple[HeartbeatRow, ...] = ON_SHARE_GROUP
+    change: tuple[ChangeRow, ...] = ON_SHARE_CHANGE
+    target: tuple[TargetRow, ...] = ON_SHARE_TARGET
+    gone: tuple[Row[MembersGone, MembersGone], ...] = ON_SHARE_MEMBERS_GONE
 
 
 @cache
 def share_rules(release: Release) -> ShareRules:
     """Return the rules of a release."""
-    return ShareRules(
-        read=rows_of_release(ON_SHARE_READ, release),
-        group=rows_of_release(ON_SHARE_GROUP, release),
-        member=rows_of_release(ON_SHARE_MEMBER, release),
-        epoch=rows_of_release(ON_SHARE_EPOCH, release),
-        change=rows_of_release(ON_SHARE_CHANGE, release),
-        target=rows_of_release(ON_SHARE_TARGET, release),
-        gone=rows_of_release(ON_SHARE_MEMBER_GONE, release),
-    )
+    return rules_of_release(ShareRules, release)

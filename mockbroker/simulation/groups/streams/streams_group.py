@@ -6,35 +6,32 @@ State without rules. Members are values: a change makes another member. Times ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Final, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
-from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.modern.heartbeats import JOINING, LEAVING
-from mockbroker.simulation.groups.modern.modern_group import StaticGroup
-from mockbroker.simulation.groups.sessions import Session
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult, StaticHeartbeat
+from mockbroker.simulation.groups.modern.modern_group import (
+    MemberClocks,
+    StaticGroup,
+    StaticMember,
+)
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [
-    "LEAVING_FOR_A_WHILE",
     "NO_TASKS",
     "STREAMS_TYPE",
     "Endpoint",
     "EndpointPartitions",
     "HeartbeatRequest",
-    "HeartbeatResult",
     "Member",
-    "MemberClocks",
-    "MemberState",
     "Status",
     "StatusCode",
     "StreamsGroup",
-    "StreamsGroupState",
+    "StreamsResult",
     "Task",
     "TaskOffsets",
     "Tasks",
@@ -42,8 +39,6 @@ __all__ = [
 
 STREAMS_TYPE: Final = "streams"
 """The type of these groups in ListGroups, and their protocol type."""
-LEAVING_FOR_A_WHILE: Final = -2
-"""The epoch of a static member that will be back."""
 
 Task: TypeAlias = tuple[str, int]
 """Subtopology and partition."""
@@ -51,27 +46,6 @@ Endpoint: TypeAlias = tuple[str, int]
 """Host and port of ``application.server``."""
 TaskOffsets: TypeAlias = tuple[tuple[str, int, int], ...]
 """Subtopology, partition and offset."""
-
-
-class StreamsGroupState(StrEnum):
-    """The names that StreamsGroupDescribe and ListGroups show."""
-
-    EMPTY = "Empty"
-    NOT_READY = "NotReady"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class MemberState(IntEnum):
-    """Where a member is on its way to its target; the numbers are those of Kafka's records."""
-
-    STABLE = 1
-    UNREVOKED = 2
-    """It still has to give up tasks."""
-    UNRELEASED = 3
-    """It waits for tasks that others have to give up."""
 
 
 class StatusCode(IntEnum):
@@ -124,17 +98,10 @@ NO_TASKS: Final = Tasks()
 # ---- requests and answers ------------------------------------------------------------------------
 
 
-class HeartbeatRequest(msgspec.Struct, frozen=True):
-    """What the request leaves out is None. ``owned`` is None unless all kinds of tasks are there:
-    ``sent`` are those that are."""
+class HeartbeatRequest(StaticHeartbeat, frozen=True):
+    """``owned`` is None unless the request has all kinds of tasks."""
 
-    group_id: str
-    member_id: str
-    member_epoch: int
     endpoint_epoch: int = 0
-    instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
     topology: Topology | None = None
     active: frozenset[Task] | None = None
     standby: frozenset[Task] | None = None
@@ -145,17 +112,7 @@ class HeartbeatRequest(msgspec.Struct, frozen=True):
     task_offsets: TaskOffsets | None = None
     task_end_offsets: TaskOffsets | None = None
     shutdown: bool = False
-    client_id: str = ""
-    client_host: str = ""
     version: int = 0
-
-    @property
-    def joins(self) -> bool:
-        return self.member_epoch == JOINING
-
-    @property
-    def leaves(self) -> bool:
-        return self.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE)
 
     @property
     def owned(self) -> Tasks | None:
@@ -172,15 +129,11 @@ class EndpointPartitions(msgspec.Struct, frozen=True):
     standby: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class HeartbeatResult(msgspec.Struct, frozen=True):
+class StreamsResult(HeartbeatResult, frozen=True):
     """``tasks`` and ``endpoints`` are None if they are not sent. ``missing`` are internal topics
     that the broker is to create."""
 
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = None
     member_id: str = ""
-    member_epoch: int = 0
-    interval_ms: int = 0
     task_offset_interval_ms: int = 0
     acceptable_recovery_lag: int = -1
     statuses: tuple[Status, ...] | None = None
@@ -193,30 +146,21 @@ class HeartbeatResult(msgspec.Struct, frozen=True):
 # ---- members -------------------------------------------------------------------------------------
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(StaticMember, frozen=True):
     """A member. ``epochs`` are the member epochs at which it got its active tasks, those that it
     still has to give up included."""
 
-    member_id: str
-    instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
+    previous_epoch: int = 0
     topology_epoch: int = -1
     process_id: str = ""
     endpoint: Endpoint | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    client_id: str = ""
-    client_host: str = ""
-    epoch: int = 0
-    previous_epoch: int = 0
-    state: MemberState = MemberState.STABLE
     assigned: Tasks = NO_TASKS
     revoking: Tasks = NO_TASKS
     epochs: Mapping[Task, int] = msgspec.field(default_factory=dict)
 
     @property
     def metadata(self) -> tuple[object, ...]:
-        """Everything but the assignment: the fields of the record of its metadata."""
         return (
             self.instance_id, self.rack_id, self.rebalance_timeout_ms, self.topology_epoch,
             self.process_id, self.endpoint, self.tags, self.client_id, self.client_host,
@@ -229,27 +173,9 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """The fields of the record of its current assignment."""
         return (
             self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking, self.epochs
         )  # fmt: skip
-
-    def is_reconciled_to(self, epoch: int) -> bool:
-        return self.state is MemberState.STABLE and self.epoch == epoch
-
-    def at_epoch(self, epoch: int) -> Member:
-        return replace(self, epoch=epoch, previous_epoch=self.epoch)
-
-
-class MemberClocks(msgspec.Struct, eq=False):
-    """The timers of one member: ``revocation`` runs while it has to give up tasks."""
-
-    session: Session
-    revocation: Timer
-
-    def stop(self) -> None:
-        self.session.stop()
-        self.revocation.set(None)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -276,18 +202,8 @@ class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks], eq=False):
     """Runs until the first target of a group is made."""
 
     @property
-    def state(self) -> StreamsGroupState:
-        if self.dead:
-            return StreamsGroupState.DEAD
-        if not self.members:
-            return StreamsGroupState.EMPTY
-        if self.topology is None or self.topology.epoch != self.validated_epoch:
-            return StreamsGroupState.NOT_READY
-        if self.epoch > self.target_epoch:
-            return StreamsGroupState.ASSIGNING
-        if all(each.is_reconciled_to(self.target_epoch) for each in self.members.values()):
-            return StreamsGroupState.STABLE
-        return StreamsGroupState.RECONCILING
+    def is_ready(self) -> bool:
+        return self.topology is not None and self.topology.epoch == self.validated_epoch
 
     @property
     def is_delayed(self) -> bool:

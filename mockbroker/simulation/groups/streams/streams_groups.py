@@ -13,29 +13,24 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.modern.group_records import StoredRecord
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.heartbeats import LEAVING_FOR_A_WHILE
 from mockbroker.simulation.groups.streams.streams_group import (
-    LEAVING_FOR_A_WHILE,
     EndpointPartitions,
     HeartbeatRequest,
-    HeartbeatResult,
     Member,
+    StatusCode,
     StreamsGroup,
+    StreamsResult,
     Task,
 )
-from mockbroker.simulation.groups.streams.streams_heartbeats import (
-    AnswerEvent,
-    CommitEvent,
-    EndpointEvent,
-    HeartbeatEvent,
-    PartitionsEvent,
-    endpoint_partitions,
-)
-from mockbroker.simulation.groups.streams.streams_membership import Membership
-from mockbroker.simulation.groups.streams.streams_operations import TesterSteps
+from mockbroker.simulation.groups.streams.streams_heartbeats import StreamsHeartbeat
+from mockbroker.simulation.groups.streams.streams_membership import StreamsMembership
+from mockbroker.simulation.groups.streams.streams_operations import StreamsOperations
 from mockbroker.simulation.groups.streams.streams_records import StreamsRecords, by_subtopology
 from mockbroker.simulation.groups.streams.streams_rules import (
-    HeartbeatRow,
-    configure,
+    EndpointEvent,
+    PartitionsEvent,
+    StatusEvent,
     streams_rules,
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
@@ -48,7 +43,7 @@ from mockbroker.simulation.state.timers import Timers
 __all__ = ["StreamsGroups"]
 
 
-class StreamsGroups(TesterSteps):
+class StreamsGroups(StreamsOperations):
     """The streams groups of a cluster.
 
     ``classic`` has the classic groups, which share the group ids; ``is_taken`` says whether an id
@@ -67,11 +62,10 @@ class StreamsGroups(TesterSteps):
         settings: Callable[[str], StreamsSettings],
     ) -> None:
         self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
-        self._rules = streams_rules(release)
         super().__init__(
-            Membership(
+            StreamsMembership(
                 timers,
-                self._rules,
+                streams_rules(release),
                 StreamsRecords(release),
                 topics,
                 settings,
@@ -102,52 +96,21 @@ class StreamsGroups(TesterSteps):
 
     # ---- StreamsGroupHeartbeat ---------------------------------------------------------------
 
-    def heartbeat(
-        self, request: HeartbeatRequest, coordinator_error: ErrorCode = ErrorCode.NONE
-    ) -> HeartbeatResult:
-        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
-        coordinates the group."""
-        rules, event = self._rules, self._event(request, coordinator_error)
-        if self._refuses(event, rules.read) or self._refuses(event, rules.group):
-            assert event.result is not None
-            return event.result
-        if request.leaves and request.shutdown:
-            event.known.shutdown_member = event.known.shutdown_member or request.member_id
-        if self._refuses(event, rules.member):
-            assert event.result is not None
-            return event.result
-        if request.leaves:
-            return self._leave(event)
-        if event.replaces is None and self._refuses(event, rules.epoch):
-            assert event.result is not None
-            return event.result
-        if not self._refuses(event, rules.topology):
-            configure(event)
-        if event.result is None:
-            self._refuses(event, rules.tasks)
-        if event.result is not None:
-            return event.result
-        return self._beat(event)
-
-    def _event(self, request: HeartbeatRequest, coordinator_error: ErrorCode) -> HeartbeatEvent:
+    def _event(self, request: HeartbeatRequest, coordinator_error: ErrorCode) -> StreamsHeartbeat:
         group_id = request.group_id
         group, classic = self._groups.get(group_id), self._classic.group(group_id)
-        return HeartbeatEvent(
-            request,
-            coordinator_error,
-            self._settings(group_id),
-            group,
-            other=group is None and self._is_taken(group_id),
-            replaceable=classic is not None and not classic.members,
+        return StreamsHeartbeat(
+            request=request,
+            coordinator_error=coordinator_error,
+            settings=self._settings(group_id),
+            member_id=request.member_id,
+            group=group,
+            is_taken=group is None and self._is_taken(group_id),
+            is_replaceable=classic is not None and not classic.members,
             configure=self.membership.configured,
         )
 
-    @staticmethod
-    def _refuses(event: HeartbeatEvent, rows: tuple[HeartbeatRow, ...]) -> bool:
-        apply_first(rows, event, event)
-        return event.result is not None
-
-    def _beat(self, event: HeartbeatEvent) -> HeartbeatResult:
+    def _beat(self, event: StreamsHeartbeat) -> StreamsResult:
         request, group, membership = event.request, event.known, self.membership
         configured, settings = event.configured, event.settings
         assert configured is not None
@@ -161,28 +124,30 @@ class StreamsGroups(TesterSteps):
         if event.replaces is not None:
             former = membership.take_place(group, event.replaces, request.member_id)
         member = membership.follow(event, former, settings)
-        answer = AnswerEvent(group, member, request.version, settings.tags, configured)
-        apply_first(self._rules.stale, answer, answer)
-        answer.statuses += membership.make_target(group, configured)
+        rules = membership.rules
+        status = StatusEvent(group, member, request.version, settings.tags, configured)
+        apply_first(rules.stale, status, status)
+        for reason in membership.make_target(group, configured):
+            status.add(StatusCode.ASSIGNMENT_DELAYED, reason)
         member = membership.reconcile(group, member, request.owned)
         membership.renew(group, member)
         if request.shutdown:
             group.shutdown_member = group.shutdown_member or request.member_id
-        for rows in self._rules.answers:
-            apply_first(rows, answer, answer)
+        for rows in rules.statuses:
+            apply_first(rows, status, status)
         sends = request.joins or former.assigned != member.assigned
         endpoint = EndpointEvent(event.member, member, request.joins)
-        apply_first(self._rules.endpoint, endpoint, endpoint)
+        apply_first(rules.endpoint, endpoint, endpoint)
         epoch = group.endpoint_epoch + endpoint.raises
         # Kafka forgets the epoch of a group that it only makes.
         group.endpoint_epoch = 0 if event.makes else epoch
-        result = HeartbeatResult(
+        result = StreamsResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
             interval_ms=settings.times.heartbeat_interval_ms,
             task_offset_interval_ms=settings.task_offset_interval_ms,
             acceptable_recovery_lag=settings.acceptable_recovery_lag,
-            statuses=tuple(answer.statuses),
+            statuses=tuple(status.statuses),
             tasks=member.assigned if sends else None,
             endpoint_epoch=group.endpoint_epoch,
             endpoints=(
@@ -195,15 +160,14 @@ class StreamsGroups(TesterSteps):
         membership.flush(group)
         return result
 
-    def _leave(self, event: HeartbeatEvent) -> HeartbeatResult:
+    def _leave(self, event: StreamsHeartbeat) -> StreamsResult:
         group, request = event.known, event.request
         member = event.holder or event.member
-        if request.instance_id is not None and request.member_epoch == LEAVING_FOR_A_WHILE:
+        if request.is_static and request.member_epoch == LEAVING_FOR_A_WHILE:
             self.membership.leave_for_a_while(group, member)
         else:
-            self.membership.gone(group, member)
-        self.membership.flush(group)
-        return HeartbeatResult(
+            self.membership.gone(group, [member])
+        return StreamsResult(
             member_id=member.member_id, member_epoch=request.member_epoch, statuses=()
         )
 
@@ -215,7 +179,7 @@ class StreamsGroups(TesterSteps):
         """The partitions behind the endpoint of each member; the sender's come last."""
         others = [each for name, each in group.members.items() if name != sender.member_id]
         return tuple(
-            endpoint_partitions(
+            EndpointPartitions(
                 each.endpoint,
                 self._partitions(configured, each.assigned.active),
                 self._partitions(configured, each.assigned.standby | each.assigned.warmup),
@@ -226,41 +190,24 @@ class StreamsGroups(TesterSteps):
 
     def _partitions(
         self, configured: ConfiguredTopology, tasks: Iterable[Task]
-    ) -> dict[str, tuple[int, ...]]:
+    ) -> tuple[tuple[str, tuple[int, ...]], ...]:
         sources = {each.subtopology_id: each.sources for each in configured.subtopologies or ()}
         found: dict[str, tuple[int, ...]] = {}
         for name, indexes in by_subtopology(tasks):
             counts = self._topics.counts(sources.get(name, ()))
             for topic_id, number in counts.items():
                 event = PartitionsEvent(frozenset(indexes), number)
-                apply_first(self._rules.partitions, event, event)
+                apply_first(self.membership.rules.partitions, event, event)
                 topic = self._topics.name_of(topic_id)
                 if topic is not None and event.is_shown:
                     found[topic] = event.shown
-        return found
+        return tuple(found.items())
 
     # ---- offsets -----------------------------------------------------------------------------
 
-    def validate_commit(
-        self,
-        group: StreamsGroup,
-        member_id: str,
-        instance_id: str | None,
-        epoch: int,
-        *,
-        version: int,
-        partitions: Iterable[TopicPartition] = (),
-        transactional: bool = False,
-    ) -> ErrorCode:
-        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        event = CommitEvent(
-            group, member_id, instance_id, epoch, version, transactional, list(partitions)
-        )
-        apply_first(self._rules.commit, event, event)
-        return event.code
-
-    def validate_fetch(self, group: StreamsGroup, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return whether a member may fetch offsets, as 0 or an error code."""
-        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
-        apply_first(self._rules.fetch, event, event)
-        return event.code
+    def _held_since(
+        self, group: StreamsGroup, member: Member, partition: TopicPartition
+    ) -> int | None:
+        assert group.topology is not None, "the first member brings it"
+        subtopology = group.topology.subtopology_of(partition[0])
+        return None if subtopology is None else member.epochs.get((subtopology, partition[1]))

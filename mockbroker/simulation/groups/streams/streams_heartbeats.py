@@ -1,97 +1,89 @@
-"""What happens to streams groups: the contexts of the rows."""
+"""StreamsGroupHeartbeat as rows, in the order in which Kafka checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable
+from typing import Any, Final
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.streams.streams_group import (
-    Endpoint,
-    EndpointPartitions,
-    HeartbeatRequest,
-    HeartbeatResult,
-    Member,
-    Status,
-    StatusCode,
-    StreamsGroup,
-    Task,
+from mockbroker.simulation.groups.modern.heartbeat_rules import (
+    HeartbeatRow,
+    StaticHeartbeatEvent,
+    epoch_read_rows,
+    epoch_rows,
+    group_rows,
+    invalid,
+    is_full,
+    is_missing,
+    making_rows,
+    member_rows,
+    reject,
+    reject_full,
+    static_member_rows,
+    static_read_rows,
+    taken_row,
 )
-from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
-from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology
+from mockbroker.simulation.groups.streams.streams_group import (
+    HeartbeatRequest,
+    Member,
+    StreamsGroup,
+    StreamsResult,
+)
+from mockbroker.simulation.groups.streams.topology import (
+    BrokenTopologyError,
+    ConfiguredTopology,
+    InvalidTopologyError,
+    Topology,
+)
+from mockbroker.simulation.releases.rows import Row, always
 
 __all__ = [
-    "AnswerEvent",
-    "ChangeEvent",
-    "CommitEvent",
-    "EndpointEvent",
-    "HeartbeatEvent",
-    "MemberGone",
-    "PartitionsEvent",
-    "TargetEvent",
-    "UpdateEvent",
-    "endpoint_partitions",
+    "ON_STREAMS_EPOCH",
+    "ON_STREAMS_GROUP",
+    "ON_STREAMS_MEMBER",
+    "ON_STREAMS_READ",
+    "ON_STREAMS_SHUTDOWN",
+    "ON_TASKS",
+    "ON_TOPOLOGY",
+    "STATIC_SINCE",
+    "StreamsHeartbeat",
 ]
 
+STATIC_SINCE: Final = (4, 4)
+"""Static members, offsets of tasks and roles that change."""
 
-class HeartbeatEvent(msgspec.Struct, eq=False):
-    """A heartbeat before it changes anything. ``group`` is None if there is none of this kind;
-    ``other`` says whether the id is that of a group of another kind, ``replaceable`` whether that
-    is an empty classic one. The rows decide on ``result``, which ends the heartbeat, or on
-    ``former``, the member that sends it, ``topology`` and ``configured``."""
+
+class StreamsHeartbeat(StaticHeartbeatEvent[StreamsGroup], eq=False, kw_only=True):
+    """A heartbeat. ``is_replaceable`` says whether the group of another kind that has the id is an
+    empty classic one. The rows decide on ``topology`` and ``configured``, too."""
+
+    kind = "streams"
+    new_group = StreamsGroup
+    new_member = Member
+    new_result = StreamsResult
 
     request: HeartbeatRequest
-    coordinator_error: ErrorCode
-    settings: StreamsSettings
-    group: StreamsGroup | None
-    other: bool
-    replaceable: bool
+    is_replaceable: bool
     configure: Callable[[StreamsGroup, Topology], ConfiguredTopology]
     makes: bool = False
-    former: Member | None = None
-    replaces: Member | None = None
-    """The static member whose place the sender takes."""
     topology: Topology | None = None
     configured: ConfiguredTopology | None = None
     bad_task: str = ""
-    result: HeartbeatResult | None = None
 
-    @property
-    def known(self) -> StreamsGroup:
-        assert self.group is not None, "rows above refuse or make the group"
-        return self.group
+    def make(self, epoch: int) -> None:
+        """The first epoch is 1, and from 4.3 on the one of the first target, too."""
+        self.makes = True
+        self.group = StreamsGroup(self.request.group_id, epoch=1, target_epoch=epoch)
 
-    @property
-    def member(self) -> Member:
-        """The member that sends the heartbeat. Only for rows below those that find it."""
-        assert self.former is not None, "rows above refuse or make the member"
-        return self.former
-
-    @property
-    def holder(self) -> Member | None:
-        """The member that has the request's instance id."""
-        return self.known.static_member(self.request.instance_id)
-
-    def reject(self, code: ErrorCode, text: str | None) -> None:
-        self.result = HeartbeatResult(code, text)
+    def _holds(self, owned: Any) -> bool:
+        return bool(owned <= self.member.assigned)
 
     def words(self) -> dict[str, object]:
-        """What texts of errors may name."""
-        request, holder = self.request, None
-        if self.group is not None:
-            holder = self.group.static_member(request.instance_id)
-        changelog = self.sized_changelog
+        name, partitions = self.sized_changelog or (None, None)
         return {
-            "group": request.group_id,
-            "member": request.member_id,
-            "instance": request.instance_id,
-            "holder": None if holder is None else holder.member_id,
-            "received": request.member_epoch,
-            "epoch": None if self.former is None else self.former.epoch,
-            "size": self.settings.max_size,
-            "changelog": None if changelog is None else changelog[0],
-            "partitions": None if changelog is None else changelog[1],
+            **StaticHeartbeatEvent.words(self),
+            "changelog": name,
+            "partitions": partitions,
             "task": self.bad_task,
         }
 
@@ -110,118 +102,253 @@ class HeartbeatEvent(msgspec.Struct, eq=False):
         return next(sized, None)
 
 
-class UpdateEvent(msgspec.Struct, eq=False):
-    """A member has taken over what a heartbeat says."""
-
-    member: Member
-    request: HeartbeatRequest
+# ---- the request itself --------------------------------------------------------------------------
 
 
-class ChangeEvent(msgspec.Struct, eq=False):
-    """A heartbeat has changed something: does the group need another target?"""
-
-    is_static: bool
-    metadata_changed: bool
-    placement_changed: bool
-    facts_changed: bool
-    configs_changed: bool
-    bumps: bool = False
+def _has_regex(event: StreamsHeartbeat) -> bool:
+    topology = event.request.topology
+    return topology is not None and any(each.source_regexes for each in topology.subtopologies)
 
 
-class TargetEvent(msgspec.Struct, eq=False):
-    """Is it time for a target? ``now_ms`` is the cluster's clock."""
-
-    group: StreamsGroup
-    now_ms: int
-    assignment_interval_ms: int
-    makes_target: bool = False
-    statuses: list[Status] = msgspec.field(default_factory=list)
-
-    def delay(self, detail: str) -> None:
-        self.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
+def _joins_with(event: StreamsHeartbeat, tasks: frozenset[tuple[str, int]] | None) -> bool:
+    """A member joins, and does not say that it has no tasks."""
+    return event.request.joins and tasks != frozenset()
 
 
-class AnswerEvent(msgspec.Struct, eq=False):
-    """A heartbeat is answered: what the member is told besides its tasks."""
-
-    group: StreamsGroup
-    member: Member
-    version: int
-    tags: Sequence[str]
-    configured: ConfiguredTopology
-    statuses: list[Status] = msgspec.field(default_factory=list)
-
-    def add(self, code: StatusCode, detail: str) -> None:
-        self.statuses.append(Status(code, detail))
-
-    @property
-    def missing_tags(self) -> list[str]:
-        known = dict(self.member.tags)
-        return [each for each in self.tags if each not in known]
+def _sends_some_tasks(event: StreamsHeartbeat) -> bool:
+    kinds = (event.request.active, event.request.standby, event.request.warmup)
+    return None in kinds and any(each is not None for each in kinds)
 
 
-class EndpointEvent(msgspec.Struct, eq=False):
-    """A member is answered: did its endpoint change, or what is behind it?"""
-
-    before: Member
-    after: Member
-    joins: bool
-    raises: bool = False
-    """Whether the epoch of the endpoints rises."""
-
-    @property
-    def moved(self) -> bool:
-        return self.before.assigned != self.after.assigned
+def _sizes_changelog(event: StreamsHeartbeat) -> bool:
+    return event.request.joins and event.sized_changelog is not None
 
 
-class PartitionsEvent(msgspec.Struct, eq=False):
-    """The partitions of one topic that tasks read."""
+ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
+    invalid(
+        "DP-STREAMS-08",
+        lambda event: event.request.instance_id is not None,
+        "Static membership is not yet supported.",
+        until=STATIC_SINCE,
+    ),
+    invalid(
+        "DP-STREAMS-08",
+        lambda event: event.request.task_offsets is not None,
+        "TaskOffsets are not supported yet.",
+        until=STATIC_SINCE,
+    ),
+    invalid(
+        "DP-STREAMS-08",
+        lambda event: event.request.task_end_offsets is not None,
+        "TaskEndOffsets are not supported yet.",
+        until=STATIC_SINCE,
+    ),
+    invalid(
+        "DP-STREAMS-08",
+        lambda event: bool(event.request.warmup),
+        "WarmupTasks are not supported yet.",
+        until=STATIC_SINCE,
+    ),
+    invalid(
+        "DP-STREAMS-08",
+        _has_regex,
+        "Regular expressions for source topics are not supported yet.",
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: not event.request.member_id.strip(),
+        "MemberId can't be empty.",
+    ),
+    *static_read_rows("DP-STREAMS-01", "DP-STREAMS-01", instances_since=STATIC_SINCE),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: _joins_with(event, event.request.active),
+        "ActiveTasks must be empty when (re-)joining.",
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: _joins_with(event, event.request.standby),
+        "StandbyTasks must be empty when (re-)joining.",
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: _joins_with(event, event.request.warmup),
+        "WarmupTasks must be empty when (re-)joining.",
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: event.request.joins and event.request.topology is None,
+        "Topology must be non-null when (re-)joining.",
+    ),
+    Row(
+        "DP-STREAMS-01",
+        _sizes_changelog,
+        (
+            reject(
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                "Changelog topic {changelog} must have an undefined partition count, but it is set "
+                "to {partitions}.",
+            ),
+        ),
+    ),
+    *epoch_read_rows(
+        "DP-STREAMS-01", "MemberEpoch is {received}, but must be greater than or equal to -2."
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        _sends_some_tasks,
+        "If one task-type is non-null, all must be non-null.",
+    ),
+    invalid(
+        "DP-STREAMS-01",
+        lambda event: not event.request.joins and event.request.topology is not None,
+        "Topology can only be provided when (re-)joining.",
+    ),
+)
+"""Before the group is looked up."""
 
-    partitions: frozenset[int]
-    count: int
-    shown: tuple[int, ...] = ()
-    is_shown: bool = True
+# ---- the group -----------------------------------------------------------------------------------
 
 
-class MemberGone(msgspec.Struct, eq=False):
-    """A member leaves a group, or is fenced."""
-
-    group: StreamsGroup
-    member: Member
-    remove: Callable[[StreamsGroup, Member], None]
-    settle: Callable[[StreamsGroup], None]
+def _takes_the_id(event: StreamsHeartbeat) -> bool:
+    return event.request.joins and event.is_replaceable
 
 
-class CommitEvent(msgspec.Struct, eq=False):
-    """Offsets of these partitions are to be stored for a group, or fetched, by this member."""
+ON_STREAMS_GROUP: Final[tuple[HeartbeatRow, ...]] = (
+    *group_rows("DP-STREAMS-09", "DP-STREAMS-09"),
+    *making_rows("DP-STREAMS-09", is_missing),
+    *making_rows("DP-STREAMS-09", _takes_the_id),
+    taken_row("DP-STREAMS-09"),
+)
+"""Which group the heartbeat concerns. A group that exists already needs no row."""
 
-    group: StreamsGroup
-    member_id: str | None
-    instance_id: str | None
-    epoch: int
-    version: int
-    transactional: bool
-    partitions: Sequence[tuple[str, int]] = ()
-    code: ErrorCode = ErrorCode.NONE
-
-    @property
-    def member(self) -> Member:
-        """The member. Only for rows below those that refuse unknown ones."""
-        assert self.member_id is not None, "rows above refuse that"
-        return self.group.members[self.member_id]
-
-    @property
-    def epochs(self) -> Mapping[Task, int]:
-        return self.member.epochs
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
+# ---- the member ----------------------------------------------------------------------------------
 
 
-def endpoint_partitions(
-    endpoint: Endpoint,
-    active: Mapping[str, tuple[int, ...]],
-    standby: Mapping[str, tuple[int, ...]],
-) -> EndpointPartitions:
-    """The answer's form of an endpoint."""
-    return EndpointPartitions(endpoint, tuple(active.items()), tuple(standby.items()))
+def _leaves_with_shutdown(event: StreamsHeartbeat) -> bool:
+    return event.request.leaves and event.request.shutdown
+
+
+def _request_shutdown(event: StreamsHeartbeat) -> None:
+    event.known.shutdown_member = event.known.shutdown_member or event.member_id
+
+
+ON_STREAMS_SHUTDOWN: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-STREAMS-02", _leaves_with_shutdown, (_request_shutdown,)),
+)
+"""Whoever leaves may request a shutdown: Kafka does not check here that it is a member."""
+
+
+def _joins_full(event: StreamsHeartbeat) -> bool:
+    """Before 4.4, a member of a full group cannot join again."""
+    return event.request.joins and len(event.known.members) >= event.settings.max_size
+
+
+def _joins_full_anew(event: StreamsHeartbeat) -> bool:
+    return event.request.joins and is_full(event) and event.holder is None
+
+
+ON_STREAMS_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-STREAMS-10", _joins_full, (reject_full,), until=STATIC_SINCE),
+    Row("DP-STREAMS-10", _joins_full_anew, (reject_full,), since=STATIC_SINCE),
+    *static_member_rows("DP-STREAMS-16", "DP-STREAMS-16", since=STATIC_SINCE),
+    *member_rows("DP-STREAMS-10", "DP-STREAMS-10"),
+)
+"""Who sends a heartbeat, or leaves."""
+
+ON_STREAMS_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows("DP-STREAMS-10", "DP-STREAMS-10")
+"""Whether the epoch of a member that stays will do."""
+
+# ---- the topology --------------------------------------------------------------------------------
+
+
+def _is_first(event: StreamsHeartbeat) -> bool:
+    return event.known.topology is None
+
+
+def _sends_another(event: StreamsHeartbeat) -> bool:
+    sent, known = event.request.topology, event.known.topology
+    return sent is not None and known is not None and sent.epoch >= known.epoch and sent != known
+
+
+def _take_over(event: StreamsHeartbeat) -> None:
+    event.topology = event.request.topology
+
+
+def _keep(event: StreamsHeartbeat) -> None:
+    event.topology = event.known.topology
+
+
+def _configure(event: StreamsHeartbeat) -> None:
+    """Set ``configured``, or refuse a topology that no topics could serve."""
+    assert event.topology is not None, "rows above set it"
+    try:
+        event.configured = event.configure(event.known, event.topology)
+    except InvalidTopologyError as error:
+        event.reject(ErrorCode.STREAMS_INVALID_TOPOLOGY, str(error))
+    except BrokenTopologyError:
+        event.reject(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+ON_TOPOLOGY: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-STREAMS-11", _is_first, (_take_over, _configure)),
+    invalid("DP-STREAMS-11", _sends_another, "Topology updates are not supported yet."),
+    Row("DP-STREAMS-11", always, (_keep, _configure)),
+)
+"""The topology of the group: that of the member that came first."""
+
+
+def _unknown_subtopology(event: StreamsHeartbeat) -> bool:
+    return _bad_task(event, known=False)
+
+
+def _unknown_task(event: StreamsHeartbeat) -> bool:
+    return _bad_task(event, known=True)
+
+
+def _bad_task(event: StreamsHeartbeat, *, known: bool) -> bool:
+    """Whether the member has a task that there is not; sets the words for it."""
+    configured, request = event.configured, event.request
+    if configured is None or not configured.is_ready:
+        return False
+    for tasks in (request.active, request.standby, request.warmup):
+        for name, index in sorted(tasks or ()):
+            size = configured.tasks.get(name)
+            if size is None:
+                event.bad_task = name
+                return not known
+            if not 0 <= index < size:
+                event.bad_task = (
+                    f"{index} for subtopology {name} is invalid. Number of tasks for this "
+                    f"subtopology: {size}"
+                )
+                return known
+    return False
+
+
+def _repeats_an_offset(event: StreamsHeartbeat) -> bool:
+    for offsets in (event.request.task_offsets, event.request.task_end_offsets):
+        seen = set()
+        for name, index, _ in offsets or ():
+            if (name, index) in seen:
+                event.bad_task = f"subtopology {name} and partition {index}"
+                return True
+            seen.add((name, index))
+    return False
+
+
+ON_TASKS: Final[tuple[HeartbeatRow, ...]] = (
+    invalid(
+        "DP-STREAMS-11",
+        _unknown_subtopology,
+        "Subtopology {task} does not exist in the topology.",
+    ),
+    invalid("DP-STREAMS-11", _unknown_task, "Task {task}"),
+    invalid(
+        "DP-STREAMS-08",
+        _repeats_an_offset,
+        "Task offsets contain a duplicate entry for {task}.",
+        since=STATIC_SINCE,
+    ),
+)
+"""Whether the tasks of the member exist."""

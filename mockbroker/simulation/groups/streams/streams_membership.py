@@ -8,34 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
 from mockbroker.simulation.groups.modern.group_records import StoredRecord
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
-from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.groups.streams.streams_group import (
-    LEAVING_FOR_A_WHILE,
     NO_TASKS,
     HeartbeatRequest,
     Member,
-    MemberClocks,
-    MemberState,
-    Status,
     StreamsGroup,
     Task,
     Tasks,
 )
-from mockbroker.simulation.groups.streams.streams_heartbeats import (
-    ChangeEvent,
-    HeartbeatEvent,
-    MemberGone,
-    TargetEvent,
+from mockbroker.simulation.groups.streams.streams_heartbeats import StreamsHeartbeat
+from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
+from mockbroker.simulation.groups.streams.streams_rules import (
+    StreamsChange,
+    StreamsRules,
     UpdateEvent,
 )
-from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
-from mockbroker.simulation.groups.streams.streams_rules import StreamsRules
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
 from mockbroker.simulation.groups.streams.task_assignor import Worker, sticky
 from mockbroker.simulation.groups.streams.task_reconciliation import (
@@ -47,7 +41,7 @@ from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, To
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.timers import Timers
 
-__all__ = ["Membership"]
+__all__ = ["StreamsMembership"]
 
 
 def _updated(member: Member, request: HeartbeatRequest) -> Member:
@@ -69,12 +63,10 @@ def _updated(member: Member, request: HeartbeatRequest) -> Member:
     )
 
 
-class Membership(StaticMembership[StreamsGroup]):
-    """The state machine of streams groups. ``write`` appends records for a group, ``changed`` is
-    called with a group after each change that a tester may wait for."""
+class StreamsMembership(StaticMembership[StreamsGroup]):
+    """The state machine of streams groups."""
 
     nothing = NO_TASKS
-    records: StreamsRecords
 
     def __init__(
         self,
@@ -86,30 +78,11 @@ class Membership(StaticMembership[StreamsGroup]):
         write: Callable[[str, Iterable[StoredRecord]], None],
         changed: Callable[[StreamsGroup], None],
     ) -> None:
-        super().__init__(timers, write, changed)
-        self.topics = topics
-        self.records = records
-        self.rules = rules
-        self.settings = settings
+        super().__init__(
+            timers, rules, records, topics, lambda group: settings(group).times, write, changed
+        )
 
-    # ---- sessions ----------------------------------------------------------------------------
-
-    def clocks(self, group: StreamsGroup, member_id: str) -> MemberClocks:
-        """The timers of a member."""
-        found = group.clocks.get(member_id)
-        if found is None:
-            fence = partial(self.fence_member, group, member_id)
-            of = f"group {group.group_id}: %s of {member_id}"
-            found = group.clocks[member_id] = MemberClocks(
-                Session(self.timers, fence, of % "session"),
-                revocation=self.timers.timer(fence, of % "revocation"),
-            )
-        return found
-
-    def renew(self, group: StreamsGroup, member: Member) -> None:
-        """Let the session of a member begin anew."""
-        session_ms = self.settings(group.group_id).times.session_ms
-        self.clocks(group, member.member_id).session.renew(session_ms)
+    # ---- members -----------------------------------------------------------------------------
 
     def restart(self, group: StreamsGroup) -> None:
         """Start the timers of all members, as a new coordinator does. What is in no record is
@@ -118,43 +91,14 @@ class Membership(StaticMembership[StreamsGroup]):
         group.offsets.clear()
         super().restart(group)
 
-    def time_revocation(self, group: StreamsGroup, member: Member) -> None:
-        revokes = member.state is MemberState.UNREVOKED and not group.held
-        due_ms = self.timers.now_ms + member.rebalance_timeout_ms
-        self.clocks(group, member.member_id).revocation.set(due_ms if revokes else None)
-
-    def expel(self, group: StreamsGroup, member: Member) -> None:
-        self.gone(group, member)
-
-    # ---- members -----------------------------------------------------------------------------
-
     def take_place(self, group: StreamsGroup, former: Member, member_id: str) -> Member:
         shutdown = group.shutdown_member
         member: Member = super().take_place(group, former, member_id)
         group.shutdown_member = shutdown
         return member
 
-    def leave_for_a_while(self, group: StreamsGroup, member: Member) -> None:
-        """A static member keeps its tasks for one session."""
-        self.put(
-            group,
-            replace(
-                member,
-                epoch=LEAVING_FOR_A_WHILE,
-                revoking=NO_TASKS,
-                epochs=dict.fromkeys(member.assigned.active, 0),
-            ),
-        )
-
-    def gone(self, group: StreamsGroup, member: Member) -> None:
-        """A member leaves the group or is fenced."""
-        event = MemberGone(group, member, self._remove, self.settle)
-        apply_first(self.rules.gone, event, event)
-
-    def _remove(self, group: StreamsGroup, member: Member) -> None:
-        self.note(*self.records.member_deletion(group.group_id, member.member_id))
-        group.remove(member.member_id)
-        self.bump(group)
+    def _kept_while_away(self, member: Member) -> dict[str, Any]:
+        return {"revoking": NO_TASKS, "epochs": dict.fromkeys(member.assigned.active, 0)}
 
     # ---- epochs and targets ------------------------------------------------------------------
 
@@ -170,7 +114,7 @@ class Membership(StaticMembership[StreamsGroup]):
         by_name = {self.topics.name_of(topic_id): number for topic_id, number in counts.items()}
         return configure(topology, {name: each for name, each in by_name.items() if name})
 
-    def follow(self, event: HeartbeatEvent, former: Member, settings: StreamsSettings) -> Member:
+    def follow(self, event: StreamsHeartbeat, former: Member, settings: StreamsSettings) -> Member:
         """Take over what a heartbeat says, and raise the epoch if that asks for it."""
         group, topology, configured = event.known, event.topology, event.configured
         assert topology is not None
@@ -192,7 +136,7 @@ class Membership(StaticMembership[StreamsGroup]):
             self.note(self.records.topology(group.group_id, topology))
         facts = self.topics.facts(topology.required)
         validated = topology.epoch if configured.is_ready else -1
-        change = ChangeEvent(
+        change = StreamsChange(
             is_static=member.instance_id is not None,
             metadata_changed=is_new or member.metadata != former.metadata,
             placement_changed=member.placement != former.placement,
@@ -222,14 +166,13 @@ class Membership(StaticMembership[StreamsGroup]):
             self.make_target(group, group.configured)
             self.flush(group)
 
-    def make_target(self, group: StreamsGroup, configured: ConfiguredTopology) -> list[Status]:
-        """Make the target of the group's epoch if it is time, or say why not."""
-        interval_ms = self.settings(group.group_id).times.assignment_interval_ms
-        event = TargetEvent(group, self.timers.now_ms, interval_ms)
-        apply_first(self.rules.target, event, event)
+    def make_target(self, group: StreamsGroup, configured: ConfiguredTopology) -> list[str]:
+        """Make the target of the group's epoch if it is time; else return why not, if members are
+        to know."""
+        event = self.target_event(group)
         if event.makes_target:
             self.set_targets(group, self._computed(group, configured))
-        return event.statuses
+        return event.delays
 
     def _computed(self, group: StreamsGroup, configured: ConfiguredTopology) -> dict[str, Tasks]:
         if not configured.is_ready:
@@ -259,9 +202,7 @@ class Membership(StaticMembership[StreamsGroup]):
             None if group.held else _holders(group),
         )
         after = reconcile(self.rules.reconcile, self.rules.difference, event)
-        if after.progress != member.progress:
-            self.put(group, after)
-            self.time_revocation(group, after)
+        self.advance(group, member, after)
         return after
 
 

@@ -1,6 +1,6 @@
 """What a tester can do to a streams group, which no client could.
 
-Every step raises ClusterError for a group or a member that does not exist.
+Every operation raises ClusterError for a group or a member that does not exist.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.modern.modern_operations import StaticTesterSteps
-from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup, Tasks
-from mockbroker.simulation.groups.streams.streams_membership import Membership
+from mockbroker.simulation.groups.modern.modern_operations import StaticOperations
+from mockbroker.simulation.groups.streams.streams_group import (
+    Member,
+    StreamsGroup,
+    StreamsResult,
+    Tasks,
+)
+from mockbroker.simulation.groups.streams.streams_membership import StreamsMembership
 from mockbroker.simulation.state.model import TopicPartition
 
-__all__ = ["TesterSteps"]
+__all__ = ["StreamsOperations"]
 
 
-class TesterSteps(StaticTesterSteps[StreamsGroup]):
-    """The steps that ``StreamsGroups`` inherits."""
+class StreamsOperations(StaticOperations[StreamsGroup, StreamsResult]):
+    """The operations that ``StreamsGroups`` inherits."""
 
     kind = "streams"
     seed = 1071
-    membership: Membership
+    membership: StreamsMembership
 
     def shut_down(self, group_id: str, member: str) -> None:
         """Let a member request that the whole application shuts down: each member is told with its
@@ -43,10 +48,6 @@ class TesterSteps(StaticTesterSteps[StreamsGroup]):
                 if known is None or not 0 <= index < known.tasks.get(name, 0):
                     raise ClusterError(f"group {group_id!r} has no task {name}-{index}")
         self._pin(group, {name: Tasks(frozenset(tasks)) for name, tasks in target.items()})
-
-    def _note_epochs(self, group: StreamsGroup) -> None:
-        records = self.membership.records
-        self.membership.note(records.epoch(group), records.target_epoch(group))
 
     def _at_epoch(self, member: Member, number: int) -> Member:
         epochs = dict.fromkeys(member.epochs, number)

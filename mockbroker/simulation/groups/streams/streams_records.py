@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kproto.codec.message import Message
 from kproto.messages import streams_group_current_member_assignment_value as current
-from kproto.messages import streams_group_target_assignment_member_value as target
+from kproto.messages import streams_group_target_assignment_member_value as stored_target
 from kproto.messages import streams_group_topology_value as stored
-from kproto.messages.group_metadata_key import GroupMetadataKey
 from kproto.messages.streams_group_current_member_assignment_key import (
     StreamsGroupCurrentMemberAssignmentKey,
 )
@@ -42,11 +42,14 @@ from kproto.messages.streams_group_target_assignment_metadata_value import (
     StreamsGroupTargetAssignmentMetadataValue,
 )
 from kproto.messages.streams_group_topology_key import StreamsGroupTopologyKey
-from mockbroker.simulation.groups.modern.group_records import StoredRecord, metadata_hash
+from mockbroker.simulation.groups.modern.group_records import (
+    GroupRecords,
+    StoredRecord,
+    metadata_hash,
+)
 from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup, Task, Tasks
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Topology
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.releases.release import Release
 
 __all__ = ["StreamsRecords", "by_subtopology"]
 
@@ -59,17 +62,19 @@ def by_subtopology(tasks: Iterable[Task]) -> Iterator[tuple[str, list[int]]]:
     yield from found.items()
 
 
-class StreamsRecords:
+class StreamsRecords(GroupRecords[StreamsGroup]):
     """The records of one release."""
 
-    def __init__(self, release: Release) -> None:
-        self._has_times = release.has(facts.STREAMS_TARGET_TIMES_STORED)
+    target_times = facts.STREAMS_TARGET_TIMES_STORED
+    epoch_key = StreamsGroupMetadataKey
+    target_epoch_key = StreamsGroupTargetAssignmentMetadataKey
+    target_epoch_value = StreamsGroupTargetAssignmentMetadataValue
+    member_key = StreamsGroupMemberMetadataKey
+    target_key = StreamsGroupTargetAssignmentMemberKey
+    current_key = StreamsGroupCurrentMemberAssignmentKey
 
-    # ---- groups ------------------------------------------------------------------------------
-
-    def epoch(self, group: StreamsGroup) -> StoredRecord:
-        """The epoch of a group, with what its target depends on."""
-        value = StreamsGroupMetadataValue(
+    def _epoch_value(self, group: StreamsGroup) -> Message:
+        return StreamsGroupMetadataValue(
             epoch=group.epoch,
             metadata_hash=metadata_hash(group.facts),
             validated_topology_epoch=group.validated_epoch,
@@ -77,16 +82,9 @@ class StreamsRecords:
                 LastAssignmentConfig(key=name, value=each) for name, each in group.configs
             ],
         )
-        return StreamsGroupMetadataKey(group_id=group.group_id), value
-
-    def target_epoch(self, group: StreamsGroup) -> StoredRecord:
-        value = StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=group.target_epoch,
-            assignment_timestamp=group.target_ms if self._has_times else 0,
-        )
-        return StreamsGroupTargetAssignmentMetadataKey(group_id=group.group_id), value
 
     def topology(self, group_id: str, topology: Topology) -> StoredRecord:
+        """The topology of a group."""
         value = stored.StreamsGroupTopologyValue(
             epoch=topology.epoch,
             subtopologies=[
@@ -111,28 +109,15 @@ class StreamsRecords:
         )
         return StreamsGroupTopologyKey(group_id=group_id), value
 
-    def deletion(self, group: StreamsGroup) -> list[StoredRecord]:
-        """The group is no more."""
-        group_id, members = group.group_id, list(group.members)
+    def _group_keys(self, group: StreamsGroup) -> list[Message]:
         return [
-            *((_current_key(group_id, each), None) for each in members),
-            *((_target_key(group_id, each), None) for each in members),
-            (StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-            *((_member_key(group_id, each), None) for each in members),
-            (StreamsGroupMetadataKey(group_id=group_id), None),
-            (StreamsGroupTopologyKey(group_id=group_id), None),
+            StreamsGroupMetadataKey(group_id=group.group_id),
+            StreamsGroupTopologyKey(group_id=group.group_id),
         ]
 
-    @staticmethod
-    def classic_deletion(group_id: str) -> StoredRecord:
-        """The classic group of this id is no more."""
-        return GroupMetadataKey(group=group_id), None
-
-    # ---- members -----------------------------------------------------------------------------
-
-    def member(self, group_id: str, member: Member) -> StoredRecord:
+    def _member_value(self, member: Member) -> Message:
         endpoint = member.endpoint
-        value = StreamsGroupMemberMetadataValue(
+        return StreamsGroupMemberMetadataValue(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
             client_id=member.client_id,
@@ -145,45 +130,35 @@ class StreamsRecords:
             ),
             client_tags=[KeyValue(key=key, value=each) for key, each in member.tags],
         )
-        return _member_key(group_id, member.member_id), value
 
-    def target(self, group_id: str, member_id: str, tasks: Tasks) -> StoredRecord:
-        def listed(wanted: Iterable[Task]) -> list[target.TaskIds]:
+    def _target_value(self, target: Tasks) -> Message:
+        def task_ids(tasks: Iterable[Task]) -> list[stored_target.TaskIds]:
             return [
-                target.TaskIds(subtopology_id=name, partitions=indexes)
-                for name, indexes in by_subtopology(wanted)
+                stored_target.TaskIds(subtopology_id=name, partitions=indexes)
+                for name, indexes in by_subtopology(tasks)
             ]
 
-        value = target.StreamsGroupTargetAssignmentMemberValue(
-            active_tasks=listed(tasks.active),
-            standby_tasks=listed(tasks.standby),
-            warmup_tasks=listed(tasks.warmup),
+        return stored_target.StreamsGroupTargetAssignmentMemberValue(
+            active_tasks=task_ids(target.active),
+            standby_tasks=task_ids(target.standby),
+            warmup_tasks=task_ids(target.warmup),
         )
-        return _target_key(group_id, member_id), value
 
-    def current(self, group_id: str, member: Member) -> StoredRecord:
-        value = current.StreamsGroupCurrentMemberAssignmentValue(
+    def _current_value(self, member: Member) -> Message:
+        return current.StreamsGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
-            state=member.state,
-            active_tasks=_listed(member.assigned.active, member.epochs),
-            standby_tasks=_listed(member.assigned.standby),
-            warmup_tasks=_listed(member.assigned.warmup),
-            active_tasks_pending_revocation=_listed(member.revoking.active, member.epochs),
-            standby_tasks_pending_revocation=_listed(member.revoking.standby),
-            warmup_tasks_pending_revocation=_listed(member.revoking.warmup),
+            state=member.state + 1,  # Kafka counts these states from 1.
+            active_tasks=_task_ids(member.assigned.active, member.epochs),
+            standby_tasks=_task_ids(member.assigned.standby),
+            warmup_tasks=_task_ids(member.assigned.warmup),
+            active_tasks_pending_revocation=_task_ids(member.revoking.active, member.epochs),
+            standby_tasks_pending_revocation=_task_ids(member.revoking.standby),
+            warmup_tasks_pending_revocation=_task_ids(member.revoking.warmup),
         )
-        return _current_key(group_id, member.member_id), value
-
-    def member_deletion(self, group_id: str, member_id: str) -> list[StoredRecord]:
-        return [
-            (_current_key(group_id, member_id), None),
-            (_target_key(group_id, member_id), None),
-            (_member_key(group_id, member_id), None),
-        ]
 
 
-def _listed(
+def _task_ids(
     tasks: Iterable[Task], epochs: Mapping[Task, int] | None = None
 ) -> list[current.TaskIds]:
     return [
@@ -205,15 +180,3 @@ def _topic(topic: InternalTopic) -> stored.TopicInfo:
             stored.TopicConfig(key=name, value=each or "") for name, each in topic.configs
         ],
     )
-
-
-def _member_key(group_id: str, member_id: str) -> StreamsGroupMemberMetadataKey:
-    return StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-
-
-def _target_key(group_id: str, member_id: str) -> StreamsGroupTargetAssignmentMemberKey:
-    return StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-
-
-def _current_key(group_id: str, member_id: str) -> StreamsGroupCurrentMemberAssignmentKey:
-    return StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.groups.streams.streams_group import (
     NO_TASKS,
     Member,
-    MemberState,
     Task,
     Tasks,
 )

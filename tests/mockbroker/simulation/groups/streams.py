@@ -11,9 +11,9 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.streams.streams_group import (
     HeartbeatRequest,
-    HeartbeatResult,
     Member,
     StreamsGroup,
+    StreamsResult,
     Task,
     Tasks,
 )
@@ -94,7 +94,7 @@ class Streams:
 
     # ---- requests ----------------------------------------------------------------------------
 
-    def beat(self, member: str = "a", epoch: int | None = None, **fields: Any) -> HeartbeatResult:
+    def beat(self, member: str = "a", epoch: int | None = None, **fields: Any) -> StreamsResult:
         """A heartbeat; without an epoch, of the one that the member has. ``owned`` are all of its
         tasks, ``True`` those that it should have."""
         error = fields.pop("error", ErrorCode.NONE)
@@ -111,16 +111,16 @@ class Streams:
         request = HeartbeatRequest(group, member, epoch, client_id="c", client_host="/127.0.0.1")
         return self.groups.heartbeat(replace(request, **fields), error)
 
-    def join(self, member: str = "a", **fields: Any) -> HeartbeatResult:
+    def join(self, member: str = "a", **fields: Any) -> StreamsResult:
         fields.setdefault("rebalance_timeout_ms", 60_000)
         fields.setdefault("topology", self.topology)
         fields.setdefault("process_id", f"process-{member}")
         return self.beat(member, 0, **{"owned": Tasks(), **fields})
 
-    def leave(self, member: str = "a", epoch: int = -1, **fields: Any) -> HeartbeatResult:
+    def leave(self, member: str = "a", epoch: int = -1, **fields: Any) -> StreamsResult:
         return self.beat(member, epoch, **fields)
 
-    def create(self, result: HeartbeatResult) -> None:
+    def create(self, result: StreamsResult) -> None:
         """Create the internal topics that are missing, as a broker does."""
         assert all(not each.error_code for each in self.cluster.create_topics(result.missing))
 

@@ -446,6 +446,9 @@ def test_the_application_shuts_down() -> None:
     assert (at.state, at.group.shutdown_member) == ("Empty", None)
     at.join("a")
     assert at.beat("a").statuses == ()
+    at.join("b")
+    at.leave("b", shutdown=True)
+    assert [each.detail for each in at.beat("a").statuses or ()] == [text.replace(" a ", " b ", 1)]
 
 
 @pytest.mark.requirement("DP-STREAMS-02")

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.streams.streams_group import Member, MemberState, Tasks
+from mockbroker.simulation.groups.modern.modern_group import MemberState
+from mockbroker.simulation.groups.streams.streams_group import Member, Tasks
 from mockbroker.simulation.groups.streams.task_assignor import Worker, sticky
 from mockbroker.simulation.groups.streams.task_reconciliation import (
     ON_DIFFERENCE,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Generic
+from typing import Any, Generic, TypeVar
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.modern_group import GroupT
 from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
+from mockbroker.simulation.releases.rows import apply_first
 
-__all__ = ["GroupRegistry"]
+__all__ = ["ModernGroups", "ResultT"]
 
 
-class GroupRegistry(Generic[GroupT]):
+ResultT = TypeVar("ResultT", bound=HeartbeatResult)
+
+
+class ModernGroups(Generic[GroupT, ResultT]):
     """``on_changed`` are called with the id of a group that changed, ``on_deleted`` with the id of
     one that is gone."""
 
@@ -36,6 +41,35 @@ class GroupRegistry(Generic[GroupT]):
     def group(self, group_id: str) -> GroupT | None:
         """Return a group; None if there is none of this id."""
         return self._groups.get(group_id)
+
+    # ---- heartbeats --------------------------------------------------------------------------
+
+    def heartbeat(self, request: Any, coordinator_error: ErrorCode = ErrorCode.NONE) -> ResultT:
+        """A member joins, lives, or leaves. ``coordinator_error`` says whether the broker
+        coordinates the group."""
+        event, rules = self._event(request, coordinator_error), self.membership.rules
+        for rows in rules.leaving if request.leaves else rules.staying:
+            apply_first(rows, event, event)
+            if event.result is not None:
+                refusal: ResultT = event.result
+                return refusal
+        if not request.leaves:
+            return self._beat(event)
+        result = self._leave(event)
+        self.membership.flush(event.known)
+        return result
+
+    def _event(self, request: Any, coordinator_error: ErrorCode) -> Any:
+        """Return what the rows decide on."""
+        raise NotImplementedError
+
+    def _beat(self, event: Any) -> ResultT:
+        """Take over what the heartbeat of a member that stays says, and answer it."""
+        raise NotImplementedError
+
+    def _leave(self, event: Any) -> ResultT:
+        """Let a member go."""
+        raise NotImplementedError
 
     # ---- administration ----------------------------------------------------------------------
 
@@ -65,7 +99,7 @@ class GroupRegistry(Generic[GroupT]):
         self.membership.note(*self.membership.records.deletion(group))
         self.membership.flush(group)
 
-    # ---- what the placement asks -------------------------------------------------------------
+    # ---- moves of coordinators -------------------------------------------------------------
 
     def unload(self, group_ids: Sequence[str]) -> None:
         """The coordinator of these groups lost its partition."""
