@@ -26,13 +26,15 @@ from mockbroker.simulation.elections import partition_change
 from mockbroker.simulation.elections.partition_change import CompletionRows, Election
 from mockbroker.simulation.reassignment.kraft import tables as kraft_rows
 from mockbroker.simulation.reassignment.kraft.controller import KRaftController
-from mockbroker.simulation.reassignment.transitions import Transition, WriteStateZnode
+from mockbroker.simulation.reassignment.transitions import Transition, write_state_znode
 from mockbroker.simulation.reassignment.zookeeper_controller import ZooKeeperController
+from mockbroker.simulation.releases.rows import Effect
 from mockbroker.simulation.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.state.results import ListReassignmentsResult
+from scripts.mutate_rows import all_rows
 
 __all__ = ["DATA_DEFECTS", "DEFECTS", "Defect", "found"]
 
@@ -70,6 +72,19 @@ def found(bug: Defect, *, number: int, examples: int) -> str | None:
     return None
 
 
+@contextmanager
+def _effect_replaced(effect: Effect[Any], wrong: Effect[Any]) -> Iterator[None]:
+    """Replace an effect in every row that has it."""
+    rows = [(place.row, place.row.then) for place in all_rows() if effect in place.row.then]
+    for row, effects in rows:
+        force_setattr(row, "then", tuple(wrong if own is effect else own for own in effects))
+    try:
+        yield
+    finally:
+        for row, effects in rows:
+            force_setattr(row, "then", effects)
+
+
 # ---- the defects ---------------------------------------------------------------------------------
 
 
@@ -105,10 +120,10 @@ def _not_logged() -> AbstractContextManager[object]:
 
 
 def _cancel_keeps_the_added() -> AbstractContextManager[object]:
-    def wrong(self: kraft_rows.RemoveAdding, transition: Transition) -> None:
+    def wrong(transition: Transition) -> None:
         transition.now = replace(transition.now, adding=(), removing=())
 
-    return patch.object(kraft_rows.RemoveAdding, "__call__", wrong)
+    return _effect_replaced(kraft_rows.remove_adding, wrong)
 
 
 def _failover_forgets() -> AbstractContextManager[object]:
@@ -151,14 +166,12 @@ def _preferred_is_unclean() -> AbstractContextManager[object]:
 
 
 def _zk_version_stays() -> AbstractContextManager[object]:
-    perform = WriteStateZnode.__call__
-
-    def wrong(self: WriteStateZnode, transition: Transition) -> None:
+    def wrong(transition: Transition) -> None:
         epoch = transition.now.partition_epoch
-        perform(self, transition)
+        write_state_znode(transition)
         transition.now = replace(transition.now, partition_epoch=epoch)
 
-    return patch.object(WriteStateZnode, "__call__", wrong)
+    return _effect_replaced(write_state_znode, wrong)
 
 
 def _anybody_leads() -> AbstractContextManager[object]:

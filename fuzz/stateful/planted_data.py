@@ -21,7 +21,6 @@ from mockbroker.simulation.log.answer_holds import AnswerHolds
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.produce import Appender
-from mockbroker.simulation.log.producers import SequenceCheck
 from mockbroker.simulation.log.replication import Replication
 from mockbroker.simulation.state.actions import RecordsLost
 from mockbroker.simulation.state.controller import Controller
@@ -53,8 +52,8 @@ def _watermark_falls() -> AbstractContextManager[object]:
 
 
 def _duplicates_are_appended() -> AbstractContextManager[object]:
-    def wrong(self: Appender, *arguments: Any) -> SequenceCheck:
-        return SequenceCheck()
+    def wrong(self: Appender, *arguments: Any) -> None:
+        return None
 
     return patch.object(Appender, "_check_producer", wrong)
 

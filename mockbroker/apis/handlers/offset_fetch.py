@@ -61,16 +61,14 @@ class _Group(msgspec.Struct):
     error: ErrorCode = ErrorCode.NONE
 
 
-class _LeaveOutEmpty(msgspec.Struct, frozen=True):
+def _leave_out_empty_topics(group: _Group) -> None:
     """A topic without partitions is not answered."""
-
-    def __call__(self, group: _Group, /) -> None:
-        if group.topics is not None:
-            group.topics = [topic for topic in group.topics if topic.indexes]
+    if group.topics is not None:
+        group.topics = [topic for topic in group.topics if topic.indexes]
 
 
 EMPTY_TOPICS: Final[tuple[Row[_Group, _Group], ...]] = (
-    Row("DP-OFFSET-27", always, (_LeaveOutEmpty(),), until=(4, 0)),
+    Row("DP-OFFSET-27", always, (_leave_out_empty_topics,), until=(4, 0)),
 )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-import msgspec
-
 from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
 from mockbroker.apis.common.authorization import cluster_refusal
 from mockbroker.apis.registry import Call, register
@@ -19,15 +17,13 @@ from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_o
 __all__ = ["unregister_broker"]
 
 
-class _TextLeftOut(msgspec.Struct, frozen=True):
+def _leave_out_text(subject: UnregisterBrokerResponse) -> None:
     """An effect that leaves the text of an error empty."""
-
-    def __call__(self, subject: UnregisterBrokerResponse, /) -> None:
-        subject.error_message = ""
+    subject.error_message = ""
 
 
 _ROWS: Final[tuple[Row[UnregisterBrokerResponse, UnregisterBrokerResponse], ...]] = (
-    Row("QUORUM-08", always, (_TextLeftOut(),), until=(4, 1)),
+    Row("QUORUM-08", always, (_leave_out_text,), until=(4, 1)),
 )
 
 

@@ -19,7 +19,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition
 from mockbroker.simulation.configs.values import check_value
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, refuse_with_text
 
 __all__ = [
     "ALL_METRICS",
@@ -143,30 +143,20 @@ class SubscriptionCheck(msgspec.Struct):
                 yield name, items
 
 
-class RefuseSubscription(msgspec.Struct, frozen=True):
-    """Refuse with a text, which may have fields of what is checked."""
-
-    text: str
-    code: ErrorCode
-
-    def __call__(self, subject: SubscriptionCheck, /) -> None:
-        subject.code, subject.text = self.code, self.text.format(check=subject)
-
-
 _LISTS_CHECKED_SINCE: Final = (4, 2)
 
 CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
     Row(
         "TELEM-01",
         lambda check: not check.name,
-        (RefuseSubscription("Subscription name can't be empty", ErrorCode.INVALID_REQUEST),),
+        (refuse_with_text("Subscription name can't be empty", ErrorCode.INVALID_REQUEST),),
     ),
     Row(
         "TELEM-02",
         lambda check: check.unknown is not None,
         (
-            RefuseSubscription(
-                "Unknown client metrics configuration: {check.unknown}", ErrorCode.INVALID_REQUEST
+            refuse_with_text(
+                "Unknown client metrics configuration: {subject.unknown}", ErrorCode.INVALID_REQUEST
             ),
         ),
     ),
@@ -174,8 +164,8 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-03",
         lambda check: check.repeating == METRICS,
         (
-            RefuseSubscription(
-                "Configuration '{check.repeating}' values must not be duplicated.",
+            refuse_with_text(
+                "Configuration '{subject.repeating}' values must not be duplicated.",
                 ErrorCode.INVALID_CONFIG,
             ),
         ),
@@ -185,8 +175,9 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-03",
         lambda check: check.gappy == METRICS,
         (
-            RefuseSubscription(
-                "Configuration '{check.gappy}' values must not be empty.", ErrorCode.INVALID_CONFIG
+            refuse_with_text(
+                "Configuration '{subject.gappy}' values must not be empty.",
+                ErrorCode.INVALID_CONFIG,
             ),
         ),
         since=_LISTS_CHECKED_SINCE,
@@ -195,8 +186,8 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-04",
         lambda check: check.interval_problem is not None or not _INTEGER.fullmatch(check.interval),
         (
-            RefuseSubscription(
-                'For input string: "{check.interval}"', ErrorCode.UNKNOWN_SERVER_ERROR
+            refuse_with_text(
+                'For input string: "{subject.interval}"', ErrorCode.UNKNOWN_SERVER_ERROR
             ),
         ),
         until=(4, 0),
@@ -204,15 +195,15 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
     Row(
         "TELEM-04",
         lambda check: check.interval_problem is not None,
-        (RefuseSubscription("{check.interval_problem}", ErrorCode.INVALID_CONFIG),),
+        (refuse_with_text("{subject.interval_problem}", ErrorCode.INVALID_CONFIG),),
         since=(4, 0),
     ),
     Row(
         "TELEM-03",
         lambda check: check.repeating == MATCH,
         (
-            RefuseSubscription(
-                "Configuration '{check.repeating}' values must not be duplicated.",
+            refuse_with_text(
+                "Configuration '{subject.repeating}' values must not be duplicated.",
                 ErrorCode.INVALID_CONFIG,
             ),
         ),
@@ -222,8 +213,9 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-03",
         lambda check: check.gappy == MATCH,
         (
-            RefuseSubscription(
-                "Configuration '{check.gappy}' values must not be empty.", ErrorCode.INVALID_CONFIG
+            refuse_with_text(
+                "Configuration '{subject.gappy}' values must not be empty.",
+                ErrorCode.INVALID_CONFIG,
             ),
         ),
         since=_LISTS_CHECKED_SINCE,
@@ -232,8 +224,8 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-05",
         lambda check: not _SHORTEST_MS <= check.interval_ms <= _LONGEST_MS,
         (
-            RefuseSubscription(
-                "Invalid value {check.interval_ms} for interval.ms, interval must be between 100 "
+            refuse_with_text(
+                "Invalid value {subject.interval_ms} for interval.ms, interval must be between 100 "
                 "and 3600000 (1 hour)",
                 ErrorCode.INVALID_REQUEST,
             ),
@@ -242,15 +234,15 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
     Row(
         "TELEM-06",
         lambda check: check.is_empty_match,
-        (RefuseSubscription("Illegal client matching pattern: ", ErrorCode.INVALID_CONFIG),),
+        (refuse_with_text("Illegal client matching pattern: ", ErrorCode.INVALID_CONFIG),),
         until=(4, 0),
     ),
     Row(
         "TELEM-06",
         lambda check: check.bad_pattern is not None,
         (
-            RefuseSubscription(
-                "Illegal client matching pattern: {check.bad_pattern}", ErrorCode.INVALID_CONFIG
+            refuse_with_text(
+                "Illegal client matching pattern: {subject.bad_pattern}", ErrorCode.INVALID_CONFIG
             ),
         ),
     ),

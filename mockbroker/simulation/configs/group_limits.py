@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, with_arguments
 
 __all__ = ["ON_GROUP_CONFIGS", "ON_GROUP_TEXTS", "GroupConfigCheck"]
 
@@ -57,42 +57,37 @@ class _Limits(msgspec.Struct, frozen=True):
         return is_high or self.is_low(check)
 
 
-class _NameLimit(msgspec.Struct, frozen=True):
-    limits: _Limits
-
-    def __call__(self, check: GroupConfigCheck) -> None:
-        limits = self.limits
-        is_low = limits.is_low(check)
-        side, limit = ("greater", limits.least) if is_low else ("less", limits.most)
-        check.refuse(f"{limits.config} must be {side} than or equal to {limit}")
+@with_arguments
+def _refuse_with_limit(check: GroupConfigCheck, limits: _Limits) -> None:
+    is_low = limits.is_low(check)
+    side, limit = ("greater", limits.least) if is_low else ("less", limits.most)
+    check.refuse(f"{limits.config} must be {side} than or equal to {limit}")
 
 
-class _TellRange(msgspec.Struct, frozen=True):
-    limits: _Limits
-
-    def __call__(self, check: GroupConfigCheck) -> None:
-        config, least, most = self.limits.config, self.limits.least, self.limits.most
-        if least is None and most is not None:
-            check.refuse(f"{config} must be less than or equal to {check.of_broker(most)}")
-        elif most is None and least is not None:
-            check.refuse(f"{config} must be greater than or equal to {check.of_broker(least)}")
-        elif least is not None and most is not None:
-            bounds = f"{check.of_broker(least)} to {check.of_broker(most)}"
-            check.refuse(f"{config} must be in the range {bounds} inclusive.")
+@with_arguments
+def _refuse_with_range(check: GroupConfigCheck, limits: _Limits) -> None:
+    config, least, most = limits.config, limits.least, limits.most
+    if least is None and most is not None:
+        check.refuse(f"{config} must be less than or equal to {check.of_broker(most)}")
+    elif most is None and least is not None:
+        check.refuse(f"{config} must be greater than or equal to {check.of_broker(least)}")
+    elif least is not None and most is not None:
+        bounds = f"{check.of_broker(least)} to {check.of_broker(most)}"
+        check.refuse(f"{config} must be in the range {bounds} inclusive.")
 
 
 def _named(
     requirement: str, config: str, *, least: str | None = None, most: str | None = None
 ) -> Row[GroupConfigCheck, GroupConfigCheck]:
     limits = _Limits(config, least, most)
-    return Row(requirement, limits, (_NameLimit(limits),), until=_RANGES_SINCE)
+    return Row(requirement, limits, (_refuse_with_limit(limits),), until=_RANGES_SINCE)
 
 
 def _ranged(
     requirement: str, config: str, *, least: str | None = None, most: str | None = None
 ) -> Row[GroupConfigCheck, GroupConfigCheck]:
     limits = _Limits(config, least, most)
-    return Row(requirement, limits, (_TellRange(limits),), since=_RANGES_SINCE)
+    return Row(requirement, limits, (_refuse_with_range(limits),), since=_RANGES_SINCE)
 
 
 def _within(
@@ -143,13 +138,12 @@ def _names_unknown_assignor(check: GroupConfigCheck) -> bool:
     return _ASSIGNOR in check.values and check.values[_ASSIGNOR] not in check.assignors
 
 
-class _TellAssignors(msgspec.Struct, frozen=True):
-    def __call__(self, check: GroupConfigCheck) -> None:
-        registered = ", ".join(check.assignors)
-        check.refuse(
-            f"{_ASSIGNOR} '{check.values[_ASSIGNOR]}' is not a registered task assignor. "
-            f"Registered assignors are: [{registered}]."
-        )
+def _refuse_unknown_assignor(check: GroupConfigCheck) -> None:
+    registered = ", ".join(check.assignors)
+    check.refuse(
+        f"{_ASSIGNOR} '{check.values[_ASSIGNOR]}' is not a registered task assignor. "
+        f"Registered assignors are: [{registered}]."
+    )
 
 
 def _tags(check: GroupConfigCheck) -> list[str]:
@@ -166,23 +160,21 @@ def _has_empty_tag(check: GroupConfigCheck) -> bool:
     return "" in _tags(check)
 
 
-class _Tell(msgspec.Struct, frozen=True):
-    text: str
-
-    def __call__(self, check: GroupConfigCheck) -> None:
-        check.refuse(self.text)
+@with_arguments
+def _refuse(check: GroupConfigCheck, text: str) -> None:
+    check.refuse(text)
 
 
 ON_GROUP_TEXTS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     Row(
         "DP-STREAMS-23",
         _repeats_tags,
-        (_Tell(f"{_TAGS} must not contain duplicate tag keys."),),
+        (_refuse(f"{_TAGS} must not contain duplicate tag keys."),),
     ),
     Row(
         "DP-STREAMS-23",
         _has_empty_tag,
-        (_Tell(f"Configuration '{_TAGS}' values must not be empty."),),
+        (_refuse(f"Configuration '{_TAGS}' values must not be empty."),),
     ),
 )
 """What is checked before the values are read."""
@@ -204,7 +196,7 @@ ON_GROUP_CONFIGS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     _ranged(
         "DP-STREAMS-23", "streams.num.warmup.replicas", most="group.streams.max.warmup.replicas"
     ),
-    Row("DP-STREAMS-23", _names_unknown_assignor, (_TellAssignors(),)),
+    Row("DP-STREAMS-23", _names_unknown_assignor, (_refuse_unknown_assignor,)),
     _outlives("DP-CGH-25", "consumer"),
     _outlives("DP-STREAMS-23", "streams"),
 )

@@ -128,17 +128,15 @@ class _Reassigned(msgspec.Struct):
 CompletionRows: TypeAlias = tuple[Row[_Reassigned, _Reassigned], ...]
 
 
-class _DropRemoved(msgspec.Struct, frozen=True):
+def _drop_removed(subject: _Reassigned) -> None:
     """End the reassignment: the replicas to be removed go."""
-
-    def __call__(self, subject: _Reassigned, /) -> None:
-        subject.partition = replace(
-            subject.partition,
-            replicas=subject.staying,
-            isr=subject.in_sync,
-            adding=(),
-            removing=(),
-        )
+    subject.partition = replace(
+        subject.partition,
+        replicas=subject.staying,
+        isr=subject.in_sync,
+        adding=(),
+        removing=(),
+    )
 
 
 def _all_in_sync(context: _Reassigned) -> bool:
@@ -159,8 +157,8 @@ def _added_in_sync(context: _Reassigned) -> bool:
 _KAFKA_19975: Final = (4, 3)
 
 COMPLETION: Final[CompletionRows] = (
-    Row("A-57", _all_in_sync, (_DropRemoved(),), until=_KAFKA_19975),
-    Row("A-57", _added_in_sync, (_DropRemoved(),), since=_KAFKA_19975),
+    Row("A-57", _all_in_sync, (_drop_removed,), until=_KAFKA_19975),
+    Row("A-57", _added_in_sync, (_drop_removed,), since=_KAFKA_19975),
 )
 """Applied to each change of a partition under reassignment."""
 

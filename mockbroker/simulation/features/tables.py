@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Row, always, refuse_with_text
 
 __all__ = [
     "KRAFT_ROWS",
@@ -17,7 +18,6 @@ __all__ = [
     "ZOOKEEPER_ROWS",
     "Change",
     "ChangeRow",
-    "Refusal",
 ]
 
 METADATA: Final = "metadata.version"
@@ -59,21 +59,11 @@ class Change(msgspec.Struct):
 ChangeRow: TypeAlias = Row[Change, Change]
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """An effect that refuses a change with a text, which may have fields of the change."""
-
-    text: str
-    code: ErrorCode = ErrorCode.INVALID_UPDATE_VERSION
-
-    def __call__(self, subject: Change, /) -> None:
-        subject.code = self.code
-        subject.text = self.text.format(change=subject)
-
-
-_INVALID: Final = "Invalid update version {change.level} for feature {change.feature}. "
-_INVALID_METADATA: Final = "Invalid metadata.version {change.level}. "
+_refuse: Final = partial(refuse_with_text, code=ErrorCode.INVALID_UPDATE_VERSION)
+_INVALID: Final = "Invalid update version {subject.level} for feature {subject.feature}. "
+_INVALID_METADATA: Final = "Invalid metadata.version {subject.level}. "
 _UNSUPPORTED_DOWNGRADE: Final = (
-    "Unsupported metadata.version downgrade from {change.current} to {change.level}. "
+    "Unsupported metadata.version downgrade from {subject.current} to {subject.level}. "
 )
 _UNSAFE: Final = "Unsafe metadata downgrade is not supported in this version."
 _LOSES: Final = (
@@ -100,19 +90,19 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
     Row(
         "FEAT-01",
         _unknown_type,
-        (Refusal(_INVALID + "The controller does not support the given upgrade type."),),
+        (_refuse(_INVALID + "The controller does not support the given upgrade type."),),
     ),
     Row(
         "FEAT-02",
         lambda change: change.level < 0,
-        (Refusal(_INVALID + "A feature version cannot be less than 0."),),
+        (_refuse(_INVALID + "A feature version cannot be less than 0."),),
     ),
     Row(
         "FEAT-03",
         lambda change: _unsupported(change) and change.supported[1] == 0,
         (
-            Refusal(
-                _INVALID + "Local controller {change.controller_id} does not support this feature."
+            _refuse(
+                _INVALID + "Local controller {subject.controller_id} does not support this feature."
             ),
         ),
     ),
@@ -120,9 +110,9 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
         "FEAT-04",
         _unsupported,
         (
-            Refusal(
+            _refuse(
                 _INVALID
-                + "Local controller {change.controller_id} only supports versions {change.span}"
+                + "Local controller {subject.controller_id} only supports versions {subject.span}"
             ),
         ),
     ),
@@ -130,7 +120,7 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
         "FEAT-05",
         lambda change: change.level < change.current and change.upgrade_type == UPGRADE,
         (
-            Refusal(
+            _refuse(
                 _INVALID
                 + "Can't downgrade the version of this feature without setting the upgrade type to "
                 "either safe or unsafe downgrade."
@@ -140,68 +130,65 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
     Row(
         "FEAT-06",
         lambda change: change.level > change.current and change.upgrade_type != UPGRADE,
-        (Refusal(_INVALID + "Can't downgrade to a newer version."),),
+        (_refuse(_INVALID + "Can't downgrade to a newer version."),),
     ),
     Row(
         "FEAT-07",
         lambda change: change.feature == METADATA and change.level < _FIRST_BOOTSTRAP,
-        (Refusal(_INVALID_METADATA + "Unable to set a metadata.version less than 3.3-IV0"),),
+        (_refuse(_INVALID_METADATA + "Unable to set a metadata.version less than 3.3-IV0"),),
         until=(4, 0),
     ),
     Row(
         "FEAT-08",
         lambda change: _loses_metadata(change) and change.upgrade_type == UNSAFE_DOWNGRADE,
-        (Refusal(_INVALID_METADATA + _UNSAFE),),
+        (_refuse(_INVALID_METADATA + _UNSAFE),),
         until=(4, 2),
     ),
     Row(
         "FEAT-08",
         lambda change: _loses_metadata(change) and change.upgrade_type == UNSAFE_DOWNGRADE,
-        (Refusal(_UNSUPPORTED_DOWNGRADE + _UNSAFE),),
+        (_refuse(_UNSUPPORTED_DOWNGRADE + _UNSAFE),),
         since=(4, 2),
     ),
-    Row("FEAT-09", _loses_metadata, (Refusal(_INVALID_METADATA + _LOSES),), until=(4, 2)),
-    Row("FEAT-09", _loses_metadata, (Refusal(_UNSUPPORTED_DOWNGRADE + _LOSES),), since=(4, 2)),
+    Row("FEAT-09", _loses_metadata, (_refuse(_INVALID_METADATA + _LOSES),), until=(4, 2)),
+    Row("FEAT-09", _loses_metadata, (_refuse(_UNSUPPORTED_DOWNGRADE + _LOSES),), since=(4, 2)),
     Row(
         "FEAT-10",
         lambda change: change.feature == KRAFT and change.level < change.current,
-        (Refusal(_INVALID + "Can't downgrade the version of this feature."),),
+        (_refuse(_INVALID + "Can't downgrade the version of this feature."),),
         since=(4, 1),
     ),
     Row(
         "FEAT-11",
         lambda change: not change.known,
-        (Refusal(_INVALID + "Feature {change.feature} not found."),),
+        (_refuse(_INVALID + "Feature {subject.feature} not found."),),
         since=(4, 0),
     ),
 )
-
-_BAD_REQUEST: Final = ErrorCode.INVALID_REQUEST
 
 ZOOKEEPER_ROWS: Final[Sequence[ChangeRow]] = (
     Row(
         "FEAT-16",
         lambda change: not change.feature,
-        (Refusal("Feature name can not be empty.", _BAD_REQUEST),),
+        (refuse_with_text("Feature name can not be empty."),),
     ),
     Row(
         "FEAT-16",
         _unknown_type,
-        (Refusal("Received unknown upgrade type.", _BAD_REQUEST),),
+        (refuse_with_text("Received unknown upgrade type."),),
     ),
     Row(
         "FEAT-16",
         lambda change: change.level < 1 and change.upgrade_type != UPGRADE,
-        (Refusal("Can not delete non-existing finalized feature.", _BAD_REQUEST),),
+        (refuse_with_text("Can not delete non-existing finalized feature."),),
     ),
     Row(
         "FEAT-16",
         lambda change: change.level < 1,
         (
-            Refusal(
-                "Can not provide versionLevel: {change.level} less than 1 without setting the SAFE "
-                "downgradeType in the request.",
-                _BAD_REQUEST,
+            refuse_with_text(
+                "Can not provide versionLevel: {subject.level} less than 1 without setting the "
+                "SAFE downgradeType in the request."
             ),
         ),
     ),
@@ -209,10 +196,9 @@ ZOOKEEPER_ROWS: Final[Sequence[ChangeRow]] = (
         "FEAT-16",
         always,
         (
-            Refusal(
+            refuse_with_text(
                 "Could not apply finalized feature update because the provided feature is not "
-                "supported.",
-                _BAD_REQUEST,
+                "supported."
             ),
         ),
     ),

@@ -11,14 +11,12 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from kproto.error_codes import ErrorCode
 from kproto.errors import MissingExtraError
 from kproto.records import Batch, Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer
 from mockbroker.simulation.log.settings import LogSettings
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "CONVERSION",
@@ -49,34 +47,26 @@ class Conversion:
         version = query.version
         self.magic = min(0 if version <= 1 else 1 if version <= 3 else 2, settings.magic)
 
-
-class _Fail(msgspec.Struct, frozen=True):
-    """Answer with an error alone."""
-
-    code: ErrorCode
-
-    def __call__(self, subject: Conversion, /) -> None:
-        subject.answer.fail(self.code)
+    def refuse(self, code: ErrorCode) -> None:
+        self.answer.fail(code)
 
 
-class _Convert(msgspec.Struct, frozen=True):
+def _convert_records(subject: Conversion) -> None:
     """Replace the records by older ones."""
-
-    def __call__(self, subject: Conversion, /) -> None:
-        answer = subject.answer
-        try:
-            data = converted(answer.records or (), subject.magic, answer.position.offset)
-        except UnsupportedCompressionError:
-            return _Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)(subject)
+    answer = subject.answer
+    try:
+        data = converted(answer.records or (), subject.magic, answer.position.offset)
+    except UnsupportedCompressionError:
+        subject.refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    else:
         answer.records, answer.size = (memoryview(data),), len(data)
-        return None
 
 
 CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
     Row(
         "DP-FORMAT-05",
         lambda at: at.query.version < OLDEST_AS_STORED and at.settings.compression_type == "zstd",
-        (_Fail(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        (refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
         since=(2, 1),
         until=(4, 0),
     ),
@@ -87,26 +77,24 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
             and not at.query.from_replica
             and not at.settings.down_conversion
         ),
-        (_Fail(ErrorCode.UNSUPPORTED_VERSION),),
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
         since=(2, 0),
     ),
     Row(
         "DP-FORMAT-03",
         lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
-        (_Convert(),),
+        (_convert_records,),
     ),
 )
 
 
-class _EmptyListNullRecords(msgspec.Struct, frozen=True):
+def _use_default_fields(subject: PartitionAnswer) -> None:
     """Kafka's classes leave these two fields at their defaults."""
-
-    def __call__(self, subject: PartitionAnswer, /) -> None:
-        subject.aborted, subject.records = [], None
+    subject.aborted, subject.records = [], None
 
 
 FORMAT_REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
-    Row("DP-FORMAT-04", always, (_EmptyListNullRecords(),), since=(3, 0)),
+    Row("DP-FORMAT-04", always, (_use_default_fields,), since=(3, 0)),
 )
 """How a refusal by ``CONVERSION`` differs from other errors."""
 

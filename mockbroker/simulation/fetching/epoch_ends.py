@@ -12,7 +12,14 @@ from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.leadership import access_error
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Refusable,
+    Row,
+    always,
+    apply_first,
+    refuse,
+    rows_of_release,
+)
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = ["ROWS", "EpochQuery", "end_of_epoch"]
@@ -32,11 +39,11 @@ class EpochQuery(msgspec.Struct, frozen=True):
     may_describe: bool = True
 
 
-class _Lookup(msgspec.Struct):
+class _Lookup(Refusable, msgspec.Struct):
     logs: Logs
     partition: Partition | None
     query: EpochQuery
-    error_code: ErrorCode = ErrorCode.NONE
+    code: ErrorCode = ErrorCode.NONE
     end: EpochEnd = UNKNOWN_END
 
     @property
@@ -48,28 +55,15 @@ class _Lookup(msgspec.Struct):
         )
 
 
-class Refuse(msgspec.Struct, frozen=True):
-    """Answer with an error."""
-
-    error_code: ErrorCode
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.error_code = self.error_code
-
-
-class RefuseAccess(msgspec.Struct, frozen=True):
+def refuse_access(lookup: _Lookup) -> None:
     """Answer with the error of a broker that may not answer for the partition."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.error_code = lookup.access_error
+    lookup.code = lookup.access_error
 
 
-class AnswerEnd(msgspec.Struct, frozen=True):
+def answer_end(lookup: _Lookup) -> None:
     """Answer with the end of the epoch, as the leader's log has it."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        log = lookup.logs.log(lookup.query.tp)
-        lookup.end = log.epochs.end_of(lookup.query.epoch, log.end_offset)
+    log = lookup.logs.log(lookup.query.tp)
+    lookup.end = log.epochs.end_of(lookup.query.epoch, log.end_offset)
 
 
 def _is_no_broker(lookup: _Lookup) -> bool:
@@ -86,12 +80,12 @@ ROWS: Final[tuple[_LookupRow, ...]] = (
     Row(
         "DP-EPOCH-02",
         _is_no_broker,
-        (Refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
         until=_CONSUMERS_MAY_ASK,
     ),
-    Row("DP-EPOCH-02", _may_not_describe, (Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),)),
-    Row("DP-EPOCH-02", lambda lookup: bool(lookup.access_error), (RefuseAccess(),)),
-    Row("DP-EPOCH-01", always, (AnswerEnd(),)),
+    Row("DP-EPOCH-02", _may_not_describe, (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),)),
+    Row("DP-EPOCH-02", lambda lookup: bool(lookup.access_error), (refuse_access,)),
+    Row("DP-EPOCH-01", always, (answer_end,)),
 )
 
 
@@ -107,4 +101,4 @@ def end_of_epoch(
     receiving broker knows it, None if it does not know it."""
     lookup = _Lookup(logs, partition, query)
     apply_first(_rows(logs.release), lookup, lookup)
-    return lookup.error_code, lookup.end
+    return lookup.code, lookup.end

@@ -19,7 +19,16 @@ from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Effect,
+    Refusable,
+    Row,
+    always,
+    apply_first,
+    refuse,
+    rows_of_release,
+    with_arguments,
+)
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = [
@@ -147,6 +156,9 @@ class _Lookup:
         own = self.query.replica_id == CONSUMER
         return own and self.log.epochs.latest_start > self.log.high_watermark
 
+    def refuse(self, code: ErrorCode) -> None:
+        self.answer = ListedOffset(code)
+
 
 _LookupRow: TypeAlias = Row[_Lookup, _Lookup]
 
@@ -169,157 +181,129 @@ def _newest_while_behind(lookup: _Lookup) -> bool:
     return lookup.query.timestamp == MAX_TIMESTAMP and lookup.behind_own_epoch
 
 
-class Refuse(msgspec.Struct, frozen=True):
-    """Answer with an error."""
-
-    error_code: ErrorCode
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.answer = ListedOffset(self.error_code)
-
-
-class RefuseAccess(msgspec.Struct, frozen=True):
+def refuse_access(lookup: _Lookup) -> None:
     """Answer with the error of a broker that may not answer for the partition."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.answer = ListedOffset(lookup.access_error)
+    lookup.answer = ListedOffset(lookup.access_error)
 
 
-class RefuseAsUnavailable(msgspec.Struct, frozen=True):
+def refuse_as_unavailable(lookup: _Lookup) -> None:
     """Answer that the offset is not known yet (KIP-207)."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        known = lookup.query.version >= _OFFSET_NOT_AVAILABLE_VERSION
-        code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
-        lookup.answer = ListedOffset(code)
+    known = lookup.query.version >= _OFFSET_NOT_AVAILABLE_VERSION
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
+    lookup.answer = ListedOffset(code)
 
 
-class AnswerStart(msgspec.Struct, frozen=True):
+def answer_start(lookup: _Lookup) -> None:
     """Answer with the start of the log."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        offset = lookup.log.start_offset
-        epoch = lookup.log.epochs.epoch_of(offset)
-        lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
+    offset = lookup.log.start_offset
+    epoch = lookup.log.epochs.epoch_of(offset)
+    lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
 
 
-class AnswerEnd(msgspec.Struct, frozen=True):
+def answer_end(lookup: _Lookup) -> None:
     """Answer with the end of what the client may read."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        assert lookup.partition is not None, "an unknown partition is refused first"
-        epoch = lookup.partition.leader_epoch
-        lookup.answer = ListedOffset(offset=lookup.visible_end, leader_epoch=epoch)
+    assert lookup.partition is not None, "an unknown partition is refused first"
+    epoch = lookup.partition.leader_epoch
+    lookup.answer = ListedOffset(offset=lookup.visible_end, leader_epoch=epoch)
 
 
-class AnswerUnknown(msgspec.Struct, frozen=True):
+def answer_unknown(lookup: _Lookup) -> None:
     """Answer that there is no such offset."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.answer = ListedOffset()
+    lookup.answer = ListedOffset()
 
 
-class FindTime(msgspec.Struct, frozen=True):
+def find_time(lookup: _Lookup) -> None:
     """Find the first record with at least the timestamp."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        end_offset, timestamp = lookup.replica_end, lookup.query.timestamp
-        lookup.found = first_at_or_after(lookup.log, timestamp, end_offset)
+    end_offset, timestamp = lookup.replica_end, lookup.query.timestamp
+    lookup.found = first_at_or_after(lookup.log, timestamp, end_offset)
 
 
-class FindNewest(msgspec.Struct, frozen=True):
+def find_newest(lookup: _Lookup) -> None:
     """Find the first of the records with the largest timestamp."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        lookup.found = first_of_newest(lookup.log, lookup.replica_end)
+    lookup.found = first_of_newest(lookup.log, lookup.replica_end)
 
 
-class FindIndexed(msgspec.Struct, frozen=True):
+def find_indexed(lookup: _Lookup) -> None:
     """Find the record with the largest timestamp as a segment remembers it: only of a batch that
     was not compressed is it the very record, and the epoch is the newest of the log."""
-
-    def __call__(self, lookup: _Lookup) -> None:
-        log = lookup.log
-        newest, epoch = first_of_newest(log, lookup.replica_end), log.epochs.latest
-        batch = None if newest is None else log.batch_of(newest.offset)
-        if newest is None or batch is None:
-            lookup.found = TimedOffset(-1, -1, epoch)
-            return
-        is_exact = not batch.header.codec and not batch.header.has_append_time
-        offset = newest.offset if is_exact else batch.header.last_offset
-        lookup.found = TimedOffset(newest.timestamp, offset, epoch)
+    log = lookup.log
+    newest, epoch = first_of_newest(log, lookup.replica_end), log.epochs.latest
+    batch = None if newest is None else log.batch_of(newest.offset)
+    if newest is None or batch is None:
+        lookup.found = TimedOffset(-1, -1, epoch)
+        return
+    is_exact = not batch.header.codec and not batch.header.has_append_time
+    offset = newest.offset if is_exact else batch.header.last_offset
+    lookup.found = TimedOffset(newest.timestamp, offset, epoch)
 
 
-class AnswerFound(msgspec.Struct, frozen=True):
+@with_arguments
+def answer_found(lookup: _Lookup, otherwise: Effect[_Lookup] = answer_unknown) -> None:
     """Answer with the record that was found, if the client may read it. ``otherwise`` is what
     becomes of the answer if it may not, or if none was found."""
-
-    otherwise: AnswerUnknown | RefuseAsUnavailable = AnswerUnknown()
-
-    def __call__(self, lookup: _Lookup) -> None:
-        found = lookup.found
-        if found is None or found.offset >= lookup.visible_end:
-            self.otherwise(lookup)
-        else:
-            lookup.answer = ListedOffset(0, found.timestamp, found.offset, found.leader_epoch)
+    found = lookup.found
+    if found is None or found.offset >= lookup.visible_end:
+        otherwise(lookup)
+    else:
+        lookup.answer = ListedOffset(0, found.timestamp, found.offset, found.leader_epoch)
 
 
 REFUSALS: Final[tuple[_LookupRow, ...]] = (
     Row(
         "DP-LISTOFF-10",
         lambda lookup: lookup.query.duplicate,
-        (Refuse(ErrorCode.INVALID_REQUEST),),
+        (refuse(ErrorCode.INVALID_REQUEST),),
     ),
     Row(
         "DP-LISTOFF-09",
         _timestamp_is_unsupported,
-        (Refuse(ErrorCode.UNSUPPORTED_VERSION),),
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
         since=_TIMESTAMPS_CHECKED,
     ),
-    Row("DP-LISTOFF-12", lambda lookup: bool(lookup.access_error), (RefuseAccess(),)),
+    Row("DP-LISTOFF-12", lambda lookup: bool(lookup.access_error), (refuse_access,)),
 )
 """The errors that a broker looks for before it looks at the log."""
 
 ANSWERS: Final[tuple[_LookupRow, ...]] = (
-    Row("DP-LISTOFF-02", _timestamp_is(EARLIEST), (AnswerStart(),)),
-    Row("DP-LISTOFF-11", _latest_is_unknown, (RefuseAsUnavailable(),), since=_KIP_207),
-    Row("DP-LISTOFF-03", _timestamp_is(LATEST), (AnswerEnd(),)),
+    Row("DP-LISTOFF-02", _timestamp_is(EARLIEST), (answer_start,)),
+    Row("DP-LISTOFF-11", _latest_is_unknown, (refuse_as_unavailable,), since=_KIP_207),
+    Row("DP-LISTOFF-03", _timestamp_is(LATEST), (answer_end,)),
     Row(
         "DP-LISTOFF-11",
         _newest_while_behind,
-        (FindIndexed(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        (find_indexed, answer_found(otherwise=refuse_as_unavailable)),
         since=_KIP_734,
         until=_BATCH_IS_READ,
     ),
     Row(
         "DP-LISTOFF-04",
         _timestamp_is(MAX_TIMESTAMP),
-        (FindIndexed(), AnswerFound()),
+        (find_indexed, answer_found()),
         since=_KIP_734,
         until=_BATCH_IS_READ,
     ),
     Row(
         "DP-LISTOFF-11",
         _newest_while_behind,
-        (FindNewest(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        (find_newest, answer_found(otherwise=refuse_as_unavailable)),
         since=_BATCH_IS_READ,
     ),
     Row(
         "DP-LISTOFF-04",
         _timestamp_is(MAX_TIMESTAMP),
-        (FindNewest(), AnswerFound()),
+        (find_newest, answer_found()),
         since=_BATCH_IS_READ,
     ),
-    Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (AnswerStart(),), since=_KIP_405),
+    Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (answer_start,), since=_KIP_405),
     Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (), since=_KIP_1005),
     Row("DP-LISTOFF-07", _timestamp_is(EARLIEST_PENDING_UPLOAD), (), since=_KIP_1023),
     Row(
         "DP-LISTOFF-11",
         lambda lookup: lookup.behind_own_epoch,
-        (FindTime(), AnswerFound(otherwise=RefuseAsUnavailable())),
+        (find_time, answer_found(otherwise=refuse_as_unavailable)),
         since=_KIP_207,
     ),
-    Row("DP-LISTOFF-08", always, (FindTime(), AnswerFound())),
+    Row("DP-LISTOFF-08", always, (find_time, answer_found())),
 )
 """What a broker without tiered storage answers. A row without effects: there is no such offset.
 Releases that do not check timestamps take an unknown negative one for a time, before that of every
@@ -344,25 +328,18 @@ def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> 
     return lookup.answer
 
 
-class _OldQuery(msgspec.Struct):
+class _OldQuery(Refusable, msgspec.Struct):
     """The timestamp of a query of version 0, and its error."""
 
     timestamp: int
-    error: ErrorCode = ErrorCode.NONE
-
-
-class _RefuseOld(msgspec.Struct, frozen=True):
-    error: ErrorCode
-
-    def __call__(self, query: _OldQuery) -> None:
-        query.error = self.error
+    code: ErrorCode = ErrorCode.NONE
 
 
 OLD_REFUSALS: Final[tuple[Row[_OldQuery, _OldQuery], ...]] = (
     Row(
         "DP-LISTOFF-09",
         lambda query: query.timestamp < EARLIEST,
-        (_RefuseOld(ErrorCode.UNSUPPORTED_VERSION),),
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
         since=_TIMESTAMPS_CHECKED,
     ),
 )
@@ -378,7 +355,7 @@ def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
     """Return the error of a timestamp that version 0 does not have, or NONE."""
     query = _OldQuery(timestamp)
     apply_first(_old_refusals(release), query, query)
-    return query.error
+    return query.code
 
 
 def segment_starts(

@@ -128,23 +128,21 @@ class PartitionAnswer(msgspec.Struct):
         self.records, self.size, self.aborted = (), 0, None
 
 
-class _EmptyList(msgspec.Struct, frozen=True):
+def _list_no_aborted(subject: PartitionAnswer) -> None:
     """Aborted transactions are an empty list, the default of Kafka's generated classes."""
-
-    def __call__(self, subject: PartitionAnswer, /) -> None:
-        subject.aborted = []
+    subject.aborted = []
 
 
-class _NullRecords(msgspec.Struct, frozen=True):
+def _return_null_records(subject: PartitionAnswer) -> None:
     """Records are null, by default too."""
-
-    def __call__(self, subject: PartitionAnswer, /) -> None:
-        subject.records = None
+    subject.records = None
 
 
 REQUEST_FAILURES: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
-    Row("DP-FETCH-03", always, (_EmptyList(), _NullRecords()), since=(3, 0), until=(4, 0)),
-    Row("DP-FETCH-03", always, (_EmptyList(),), since=(4, 0)),
+    Row(
+        "DP-FETCH-03", always, (_list_no_aborted, _return_null_records), since=(3, 0), until=(4, 0)
+    ),
+    Row("DP-FETCH-03", always, (_list_no_aborted,), since=(4, 0)),
 )
 """How the failure of a whole request differs from other errors in each of its partitions."""
 

@@ -9,9 +9,7 @@ partition, and is looked at again whenever something changes while a fetch waits
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Final, Protocol
-
-import msgspec
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.fetching.query import (
@@ -25,24 +23,11 @@ from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition, Topic, TopicPartition
 
 __all__ = ["ACCESS", "ADMISSION", "REFUSALS", "WAIT_ENDS", "PartitionReader"]
-
-
-class _HasAnswer(Protocol):
-    answer: PartitionAnswer
-
-
-class _Fail(msgspec.Struct, frozen=True):
-    """Answer with an error."""
-
-    code: ErrorCode
-
-    def __call__(self, subject: _HasAnswer, /) -> None:
-        subject.answer.error_code = self.code
 
 
 # ---- admission -----------------------------------------------------------------------------------
@@ -60,6 +45,9 @@ class _Admission:
         self.query = query
         self.position = position
         self.answer = PartitionAnswer(position)
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.answer.error_code = code
 
     @property
     def forbidden(self) -> bool:
@@ -83,23 +71,23 @@ ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
     Row(
         "DP-FETCH-23",
         lambda at: at.query.refused,
-        (_Fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-FETCH-01 DP-FETCH-20",
         lambda at: at.position.topic is None,
-        (_Fail(ErrorCode.UNKNOWN_TOPIC_ID),),
+        (refuse(ErrorCode.UNKNOWN_TOPIC_ID),),
         since=(3, 1),
     ),
     Row(
         "DP-FETCH-01",
         lambda at: at.forbidden,
-        (_Fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-FETCH-01",
         lambda at: not at.known,
-        (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
 )
 
@@ -117,15 +105,13 @@ def is_ordinary_admission(
     )
 
 
-class _EmptyList(msgspec.Struct, frozen=True):
+def _list_no_aborted(subject: PartitionAnswer) -> None:
     """List no aborted transactions, instead of a null."""
-
-    def __call__(self, subject: PartitionAnswer, /) -> None:
-        subject.aborted = []
+    subject.aborted = []
 
 
 REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
-    Row("DP-FETCH-03", always, (_EmptyList(),), since=(3, 0)),
+    Row("DP-FETCH-03", always, (_list_no_aborted,), since=(3, 0)),
 )
 """How a refusal by ``ADMISSION`` differs from an error of ``ACCESS``."""
 
@@ -273,6 +259,9 @@ class _Access:
 
     # ---- effects -----------------------------------------------------------------------------
 
+    def refuse(self, code: ErrorCode) -> None:
+        self.answer.error_code = code
+
     def tell_offsets(self) -> None:
         """Watermarks of a follower are those of its leader, as far as it has the log."""
         answer, log, end = self.answer, self.data.log, self.end_offset
@@ -294,84 +283,78 @@ class _Access:
         return min(limit, self.end_offset)
 
 
-class _TellOffsets(msgspec.Struct, frozen=True):
+def _answer_offsets(subject: _Access) -> None:
     """Answer without records."""
-
-    def __call__(self, subject: _Access, /) -> None:
-        subject.tell_offsets()
+    subject.tell_offsets()
 
 
-class _Redirect(msgspec.Struct, frozen=True):
+def _redirect(subject: _Access) -> None:
     """Send the client to the replica that the selector chose."""
-
-    def __call__(self, subject: _Access, /) -> None:
-        subject.tell_offsets()
-        subject.redirect()
+    subject.tell_offsets()
+    subject.redirect()
 
 
-class _Diverge(msgspec.Struct, frozen=True):
+def _report_divergence(subject: _Access) -> None:
     """Say where the client's last epoch ends here."""
-
-    def __call__(self, subject: _Access, /) -> None:
-        subject.tell_offsets()
-        subject.answer.diverging = subject.epoch_end
+    subject.tell_offsets()
+    subject.answer.diverging = subject.epoch_end
 
 
 _KNOWS_STORAGE_ERROR: Final = 6
 """The version of Fetch from which on clients know error 56."""
 
-_OUT_OF_RANGE: Final = (_Fail(ErrorCode.OFFSET_OUT_OF_RANGE),)
+_OUT_OF_RANGE: Final = (refuse(ErrorCode.OFFSET_OUT_OF_RANGE),)
 
 ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
-    Row("DP-FETCH-11", lambda at: at.gone, (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
-    Row("DP-FETCH-01", lambda at: not at.hosted, (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
+    Row("DP-FETCH-11", lambda at: at.gone, (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
+    Row("DP-FETCH-01", lambda at: not at.hosted, (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
     Row(
         "DP-FETCH-22",
         lambda at: at.failed and at.query.version < _KNOWS_STORAGE_ERROR,
-        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
-    Row("DP-FETCH-22", lambda at: at.failed, (_Fail(ErrorCode.KAFKA_STORAGE_ERROR),)),
+    Row("DP-FETCH-22", lambda at: at.failed, (refuse(ErrorCode.KAFKA_STORAGE_ERROR),)),
     Row(
         "DP-FETCH-01",
         lambda at: at.other_topic,
-        (_Fail(ErrorCode.INCONSISTENT_TOPIC_ID),),
+        (refuse(ErrorCode.INCONSISTENT_TOPIC_ID),),
         since=(3, 1),
     ),
     Row(
         "DP-FETCH-02",
         lambda at: 0 <= at.position.leader_epoch < at.partition.leader_epoch,
-        (_Fail(ErrorCode.FENCED_LEADER_EPOCH),),
+        (refuse(ErrorCode.FENCED_LEADER_EPOCH),),
         since=(2, 1),
     ),
     Row(
         "DP-FETCH-02",
         lambda at: at.position.leader_epoch > at.partition.leader_epoch,
-        (_Fail(ErrorCode.UNKNOWN_LEADER_EPOCH),),
+        (refuse(ErrorCode.UNKNOWN_LEADER_EPOCH),),
         since=(2, 1),
     ),
     Row(
         "DP-FETCH-01 DP-FETCH-18",
         lambda at: at.unserved,
-        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
     Row(
         "DP-FETCH-23",
         lambda at: at.from_stranger and at.position.leader_epoch >= 0,
-        (_Fail(ErrorCode.UNKNOWN_LEADER_EPOCH),),
+        (refuse(ErrorCode.UNKNOWN_LEADER_EPOCH),),
         since=(3, 3),
     ),
     Row(
         "DP-FETCH-23",
         lambda at: at.from_stranger,
-        (_Fail(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         since=(3, 3),
     ),
-    Row("DP-FETCH-17", lambda at: at.redirected, (_Redirect(),), since=(2, 4)),
+    Row("DP-FETCH-17", lambda at: at.redirected, (_redirect,), since=(2, 4)),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
-    Row("DP-FETCH-16", lambda at: at.diverged, (_Diverge(),), since=(2, 7)),
+    Row("DP-FETCH-16", lambda at: at.diverged, (_report_divergence,), since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
-    Row("DP-FETCH-23", lambda at: at.from_stranger, (_TellOffsets(),), until=(3, 3)),
+    Row("DP-FETCH-23", lambda at: at.from_stranger, (_answer_offsets,), until=(3, 3)),
 )
 
 
@@ -394,21 +377,19 @@ def is_ordinary_access(at: _Access) -> bool:
 # ---- a wait --------------------------------------------------------------------------------------
 
 
-class _EndWait(msgspec.Struct, frozen=True):
+def _end_wait(subject: _Access) -> None:
     """Answer now, however few bytes there are."""
-
-    def __call__(self, subject: _Access, /) -> None:
-        subject.ends_wait = True
+    subject.ends_wait = True
 
 
 WAIT_ENDS: Final[tuple[Row[_Access, _Access], ...]] = (
     Row(
         "DP-FETCH-11",
         lambda at: at.position.offset > at.isolation_end,
-        (_EndWait(),),
+        (_end_wait,),
         since=(3, 8),
     ),
-    Row("DP-FETCH-11", lambda at: at.in_older_segment, (_EndWait(),)),
+    Row("DP-FETCH-11", lambda at: at.in_older_segment, (_end_wait,)),
 )
 """When a fetch does not wait for its minimum of bytes, besides errors."""
 

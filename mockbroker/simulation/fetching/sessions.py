@@ -27,7 +27,14 @@ from mockbroker.simulation.fetching.query import (
     PartitionPosition,
 )
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Row,
+    always,
+    apply_first,
+    refuse,
+    rows_of_release,
+    with_arguments,
+)
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["SESSION_RULES", "STALE_MS", "FetchSession", "FetchSessions", "SessionContext"]
@@ -101,6 +108,9 @@ class SessionContext(msgspec.Struct):
     opens: bool = False
     positions: Sequence[PartitionPosition] = ()
 
+    def refuse(self, code: ErrorCode) -> None:
+        self.error_code = code
+
     def finish(self, answers: Iterable[PartitionAnswer]) -> FetchResult:
         """Choose what to tell the client, and remember it."""
         if self.error_code:
@@ -137,101 +147,85 @@ class SessionContext(msgspec.Struct):
 # ---- rules ---------------------------------------------------------------------------------------
 
 
-class _GoToEnd(msgspec.Struct, frozen=True):
+def _move_to_end(subject: tuple[FetchSession, PartitionAnswer]) -> None:
     """Read the partition last from now on, so that each gets its turn at the limits."""
-
-    def __call__(self, subject: tuple[FetchSession, PartitionAnswer], /) -> None:
-        session, answer = subject
-        key = answer.position.key
-        session.partitions[key] = session.partitions.pop(key)
+    session, answer = subject
+    key = answer.position.key
+    session.partitions[key] = session.partitions.pop(key)
 
 
 SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAnswer]], ...]] = (
-    Row("DP-FETCH-09", always, (_GoToEnd(),), until=(3, 0)),
-    Row("DP-FETCH-09", lambda answer: answer.size > 0, (_GoToEnd(),), since=(3, 0)),
+    Row("DP-FETCH-09", always, (_move_to_end,), until=(3, 0)),
+    Row("DP-FETCH-09", lambda answer: answer.size > 0, (_move_to_end,), since=(3, 0)),
 )
 """What becomes of a partition that is answered."""
 
 
-class _Refuse(msgspec.Struct, frozen=True):
-    code: ErrorCode
-
-    def __call__(self, subject: SessionContext, /) -> None:
-        subject.error_code = self.code
-
-
-class _Close(msgspec.Struct, frozen=True):
+def _close_session(subject: SessionContext) -> None:
     """End the session that the request names, if there is one."""
-
-    def __call__(self, subject: SessionContext, /) -> None:
-        subject.sessions.remove(subject.query.session_id)
+    subject.sessions.remove(subject.query.session_id)
 
 
-class _ReadAll(msgspec.Struct, frozen=True):
+@with_arguments
+def _read_all(subject: SessionContext, *, opens: bool) -> None:
     """Read what the request lists. ``opens``: the answer opens a session."""
-
-    opens: bool
-
-    def __call__(self, subject: SessionContext, /) -> None:
-        unique = {each.key: each for each in subject.query.positions}
-        subject.positions = tuple(unique.values())
-        subject.opens = self.opens
+    unique = {each.key: each for each in subject.query.positions}
+    subject.positions = tuple(unique.values())
+    subject.opens = opens
 
 
-class _Continue(msgspec.Struct, frozen=True):
+def _continue_session(subject: SessionContext) -> None:
     """Change the session's partitions as the request says, and read all of them. A session
     without partitions ends."""
-
-    def __call__(self, subject: SessionContext, /) -> None:
-        session, query = subject.found, subject.query
-        assert session is not None, "the rows above refuse requests without a session"
-        for position in query.positions:
-            cached = session.partitions.get(position.key)
-            if cached is None:
-                session.partitions[position.key] = _CachedPartition(position)
-            else:
-                known = cached.position.topic
-                cached.position = position if known is None else replace(position, topic=known)
-        for key in query.forgotten:
-            session.partitions.pop(key, None)
-        if not session.partitions:
-            subject.sessions.remove(session.session_id)
-            subject.positions = tuple(query.positions)
-            return
-        subject.sessions.touch(session)
-        session.epoch = _next_epoch(session.epoch)
-        subject.session = session
-        subject.positions = subject.sessions.resolved(session)
+    session, query = subject.found, subject.query
+    assert session is not None, "the rows above refuse requests without a session"
+    for position in query.positions:
+        cached = session.partitions.get(position.key)
+        if cached is None:
+            session.partitions[position.key] = _CachedPartition(position)
+        else:
+            known = cached.position.topic
+            cached.position = position if known is None else replace(position, topic=known)
+    for key in query.forgotten:
+        session.partitions.pop(key, None)
+    if not session.partitions:
+        subject.sessions.remove(session.session_id)
+        subject.positions = tuple(query.positions)
+        return
+    subject.sessions.touch(session)
+    session.epoch = _next_epoch(session.epoch)
+    subject.session = session
+    subject.positions = subject.sessions.resolved(session)
 
 
 SESSION_RULES: Final[tuple[Row[SessionContext, SessionContext], ...]] = (
     Row(
         "DP-SESSION-01",
         lambda at: at.query.session_epoch == FINAL_EPOCH,
-        (_Close(), _ReadAll(opens=False)),
+        (_close_session, _read_all(opens=False)),
     ),
     Row(
         "DP-SESSION-02",
         lambda at: at.query.session_epoch == FULL_EPOCH,
-        (_Close(), _ReadAll(opens=True)),
+        (_close_session, _read_all(opens=True)),
     ),
     Row(
         "DP-SESSION-03",
         lambda at: at.found is None,
-        (_Refuse(ErrorCode.FETCH_SESSION_ID_NOT_FOUND),),
+        (refuse(ErrorCode.FETCH_SESSION_ID_NOT_FOUND),),
     ),
     Row(
         "DP-SESSION-04",
         lambda at: at.found is not None and at.found.epoch != at.query.session_epoch,
-        (_Refuse(ErrorCode.INVALID_FETCH_SESSION_EPOCH),),
+        (refuse(ErrorCode.INVALID_FETCH_SESSION_EPOCH),),
     ),
     Row(
         "DP-SESSION-05",
         lambda at: at.found is not None and at.found.by_id != at.query.by_id,
-        (_Refuse(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),),
+        (refuse(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),),
         since=(3, 1),
     ),
-    Row("DP-SESSION-06", lambda at: at.found is not None, (_Continue(),)),
+    Row("DP-SESSION-06", lambda at: at.found is not None, (_continue_session,)),
 )
 
 

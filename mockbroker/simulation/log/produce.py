@@ -57,7 +57,12 @@ from mockbroker.simulation.log.producers import ROWS as PRODUCER_ROWS
 from mockbroker.simulation.log.record_checks import RecordChecks, RecordError, needs_records
 from mockbroker.simulation.log.settings import LogSettings
 from mockbroker.simulation.log.waiting import LogWait
-from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Row,
+    apply_first,
+    refuse,
+    rows_of_release,
+)
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
@@ -369,8 +374,8 @@ class Appender:
         log = held.log
         if header.producer_id >= 0:
             check = self._check_producer(tp, log, header, request)
-            if check is not None and check.error:
-                return AppendOutcome(tp, check.error, log_start_offset=log.start_offset)
+            if check is not None and check.code:
+                return AppendOutcome(tp, check.code, log_start_offset=log.start_offset)
             if check is not None and check.duplicate is not None:
                 kept = check.duplicate
                 return AppendOutcome(
@@ -410,8 +415,8 @@ class Appender:
         )
         if is_ordinary_sequence(batch):
             return None
-        check = SequenceCheck()
-        return check if apply_first(self._producer_rows, batch, (batch, check)) else None
+        check = SequenceCheck(batch)
+        return check if apply_first(self._producer_rows, batch, check) else None
 
     # ---- coordinators --------------------------------------------------------------------------
 
@@ -448,8 +453,8 @@ class Appender:
         log = self._logs.log(tp)
         if producer is not None:
             check = self._check_internal(log, producer)
-            if check.error:
-                return AppendOutcome(tp, check.error)
+            if check.code:
+                return AppendOutcome(tp, check.code)
         base_offset = self._logs.append_internal(tp, records, producer)
         return AppendOutcome(
             tp,
@@ -469,8 +474,8 @@ class Appender:
             is_verified=not producer.is_guarded
             or log.producers.holds(producer.producer_id, producer.guard),
         )
-        check = SequenceCheck()
-        apply_first(self._internal_rows, batch, (batch, check))
+        check = SequenceCheck(batch)
+        apply_first(self._internal_rows, batch, check)
         return check
 
     # ---- acks -1 -------------------------------------------------------------------------------
@@ -527,31 +532,26 @@ class Replicated(msgspec.Struct):
     def is_led(self) -> bool:
         return self.partition is not None and self.partition.leader == self.leader
 
-
-class Decide(msgspec.Struct, frozen=True):
-    """Answer with this error; what was appended stays."""
-
-    error: ErrorCode
-
-    def __call__(self, waiting: Replicated) -> None:
-        waiting.outcome.error = self.error
+    def refuse(self, code: ErrorCode) -> None:
+        """Answer with this error; what was appended stays."""
+        self.outcome.error = code
 
 
 REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
     Row(
         "DP-PRODUCE-35",
         lambda waiting: waiting.partition is None,
-        (Decide(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
     Row(
         "DP-CTL-16",
         lambda waiting: waiting.is_failed,
-        (Decide(ErrorCode.KAFKA_STORAGE_ERROR),),
+        (refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
     ),
     Row(
         "DP-PRODUCE-35",
         lambda waiting: not waiting.is_led,
-        (Decide(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
     Row(
         "DP-PRODUCE-35",
@@ -560,7 +560,7 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
             and waiting.partition is not None
             and len(waiting.partition.isr) < waiting.min_isr
         ),
-        (Decide(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),),
+        (refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),),
     ),
     Row(
         "DP-PRODUCE-32",

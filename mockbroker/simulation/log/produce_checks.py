@@ -19,7 +19,7 @@ from mockbroker.simulation.log.batch_header import HEADER_SIZE, BatchHeader, rea
 from mockbroker.simulation.log.producers import Guard
 from mockbroker.simulation.log.settings import LogSettings
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, TopicPartition
 
 __all__ = [
@@ -35,19 +35,19 @@ __all__ = [
     "UNREADABLE_ROWS",
     "Arrival",
     "ArrivedBatch",
-    "Disconnect",
     "Layout",
     "Refusal",
-    "Refuse",
-    "RefuseCorrupt",
     "RequestFacts",
     "RewrittenBatch",
+    "disconnect",
     "has_unknown_codec",
     "is_ordinary_arrival",
     "is_ordinary_batch",
     "is_ordinary_request",
     "is_ordinary_stored",
     "layout_of",
+    "refuse_corrupt",
+    "refuse_data",
 ]
 
 ADMIN_CLIENT: Final = "__admin_client"
@@ -86,37 +86,29 @@ class Refusal:
         self.disconnects = ""
 
 
-class Refuse(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_data(
+    refusal: Refusal, error: ErrorCode, *, shows_start: bool = False, text: str | None = None
+) -> None:
     """Nothing of the partition's data is appended. ``text`` is the error's message."""
-
-    error: ErrorCode
-    shows_start: bool = False
-    text: str | None = None
-
-    def __call__(self, refusal: Refusal) -> None:
-        refusal.error = self.error
-        refusal.shows_start = self.shows_start
-        refusal.text = self.text
+    refusal.error = error
+    refusal.shows_start = shows_start
+    refusal.text = text
 
 
-_INVALID: Final = Refuse(ErrorCode.INVALID_RECORD, shows_start=True)
+_INVALID: Final = refuse_data(ErrorCode.INVALID_RECORD, shows_start=True)
 
 
-class RefuseCorrupt(msgspec.Struct, frozen=True):
+def refuse_corrupt(refusal: Refusal) -> None:
     """The request is refused as the broker reads the size or the magic of a batch."""
-
-    def __call__(self, refusal: Refusal) -> None:
-        refusal.error = ErrorCode.CORRUPT_MESSAGE
-        refusal.text = refusal.corruption
+    refusal.error = ErrorCode.CORRUPT_MESSAGE
+    refusal.text = refusal.corruption
 
 
-class Disconnect(msgspec.Struct, frozen=True):
+@with_arguments
+def disconnect(refusal: Refusal, reason: str) -> None:
     """The connection is closed, as if the request could not be read."""
-
-    reason: str
-
-    def __call__(self, refusal: Refusal) -> None:
-        refusal.disconnects = self.reason
+    refusal.disconnects = reason
 
 
 # ---- the request ---------------------------------------------------------------------------------
@@ -183,26 +175,26 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     Row(
         "DP-VER-01",
         lambda request: request.version < 3,
-        (Disconnect("versions 0 to 2 are listed for the sake of librdkafka, and not served"),),
+        (disconnect("versions 0 to 2 are listed for the sake of librdkafka, and not served"),),
         since=(4, 0),
     ),
     Row(
         "DP-PRODUCE-08",
         lambda request: request.version >= 3 and not request.is_one_batch_each,
-        (Disconnect("the data of a partition is not one batch of magic 2"),),
+        (disconnect("the data of a partition is not one batch of magic 2"),),
         since=(0, 11),
         until=(2, 4),
     ),
     Row(
         "DP-PRODUCE-18",
         lambda request: bool(request.corruption),
-        (RefuseCorrupt(),),
+        (refuse_corrupt,),
         since=(2, 8),
     ),
     Row(
         "DP-PRODUCE-09",
         lambda request: 3 <= request.version < 7 and request.names_unknown_codec,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR),),
         since=(2, 1),
     ),
     Row(
@@ -211,7 +203,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
             bool(request.producers)
             and (request.transactional_id is None or not request.may_write_id)
         ),
-        (Refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
+        (refuse_data(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
         since=(0, 11),
     ),
     Row(
@@ -219,7 +211,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
         lambda request: (
             request.is_idempotent and not request.producers and not request.may_be_idempotent
         ),
-        (Refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
+        (refuse_data(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
         since=(0, 11),
         until=(2, 8),
     ),
@@ -227,7 +219,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
         "DP-PRODUCE-11",
         lambda request: len(request.producers) > 1,
         (
-            Refuse(
+            refuse_data(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 text="Transactional records contained more than one producer ID",
             ),
@@ -330,51 +322,49 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     Row(
         "DP-PRODUCE-04",
         lambda arrival: arrival.topic is None,
-        (Refuse(ErrorCode.UNKNOWN_TOPIC_ID),),
+        (refuse_data(ErrorCode.UNKNOWN_TOPIC_ID),),
     ),
     Row(
         "DP-PRODUCE-05",
         lambda arrival: not arrival.may_write,
-        (Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+        (refuse_data(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-PRODUCE-06",
         lambda arrival: not arrival.is_known,
-        (Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (refuse_data(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
     Row(
         "DP-PRODUCE-18",
         lambda arrival: (
             arrival.has_formats_of_now and arrival.layout.is_corrupt and not arrival.layout.batches
         ),
-        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+        (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
     Row(
         "DP-PRODUCE-07",
         _begins_wrong,
-        (Refuse(ErrorCode.INVALID_RECORD),),
+        (refuse_data(ErrorCode.INVALID_RECORD),),
     ),
     Row(
         "DP-PRODUCE-09",
         lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
-        (Refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
+        (refuse_data(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
         since=(2, 1),
     ),
     Row(
         "DP-PRODUCE-07",
         lambda arrival: arrival.has_formats_of_now and len(arrival.layout.batches) > 1,
-        (Refuse(ErrorCode.INVALID_RECORD),),
+        (refuse_data(ErrorCode.INVALID_RECORD),),
     ),
 )
 """The transaction coordinator is asked about partitions to which none of these applies."""
 
 
-class _RefuseUnverified(msgspec.Struct, frozen=True):
+def _refuse_unverified(refusal: Refusal) -> None:
     """The transaction coordinator does not confirm that the partition is in the transaction."""
-
-    def __call__(self, refusal: Refusal) -> None:
-        assert refusal.unverified is not None, "the row's condition found it"
-        refusal.error, refusal.text = refusal.unverified
+    assert refusal.unverified is not None, "the row's condition found it"
+    refusal.error, refusal.text = refusal.unverified
 
 
 _KNOWS_STORAGE_ERROR: Final = 4
@@ -385,46 +375,46 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     Row(
         "DP-PRODUCE-12",
         lambda arrival: arrival.unverified is not None,
-        (_RefuseUnverified(),),
+        (_refuse_unverified,),
         since=(3, 6),
     ),
     Row(
         "DP-PRODUCE-10",
         lambda arrival: arrival.request.acks not in (ALL_IN_SYNC, 0, 1),
-        (Refuse(ErrorCode.INVALID_REQUIRED_ACKS),),
+        (refuse_data(ErrorCode.INVALID_REQUIRED_ACKS),),
     ),
     Row(
         "DP-PRODUCE-13",
         lambda arrival: (
             arrival.topic in INTERNAL_TOPICS and arrival.request.client_id != ADMIN_CLIENT
         ),
-        (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
+        (refuse_data(ErrorCode.INVALID_TOPIC_EXCEPTION),),
     ),
     Row(
         "DP-CTL-16",
         lambda arrival: arrival.is_failed and arrival.request.version < _KNOWS_STORAGE_ERROR,
-        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse_data(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         until=(2, 8),
     ),
     Row(
         "DP-CTL-16",
         lambda arrival: arrival.is_failed,
-        (Refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
+        (refuse_data(ErrorCode.KAFKA_STORAGE_ERROR),),
     ),
     Row(
         "DP-PRODUCE-14",
         lambda arrival: not arrival.leads,
-        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse_data(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
     Row(
         "DP-PRODUCE-15",
         lambda arrival: arrival.request.acks == ALL_IN_SYNC and arrival.in_sync < arrival.min_isr,
-        (Refuse(ErrorCode.NOT_ENOUGH_REPLICAS, shows_start=True),),
+        (refuse_data(ErrorCode.NOT_ENOUGH_REPLICAS, shows_start=True),),
     ),
     Row(
         "DP-PRODUCE-18",
         lambda arrival: arrival.layout.is_corrupt,
-        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+        (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
 )
 
@@ -532,7 +522,9 @@ def _is_invalid(
 ) -> tuple[Row[ArrivedBatch, Refusal], Row[ArrivedBatch, Refusal]]:
     """INVALID_RECORD(87) came with 2.4; until then the error was CORRUPT_MESSAGE(2)."""
     return (
-        Row(requirement, when, (Refuse(ErrorCode.CORRUPT_MESSAGE),), since=since, until=(2, 4)),
+        Row(
+            requirement, when, (refuse_data(ErrorCode.CORRUPT_MESSAGE),), since=since, until=(2, 4)
+        ),
         Row(requirement, when, (_INVALID,), since=(2, 4)),
     )
 
@@ -544,7 +536,7 @@ FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-17",
         lambda batch: batch.end - batch.at > batch.settings.max_message_bytes,
-        (Refuse(ErrorCode.MESSAGE_TOO_LARGE),),
+        (refuse_data(ErrorCode.MESSAGE_TOO_LARGE),),
     ),
     Row(
         "DP-PRODUCE-18",
@@ -552,12 +544,12 @@ FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
             (batch.magic == _NEWEST_MAGIC and batch.end - batch.at < HEADER_SIZE)
             or not batch.crc_is_right
         ),
-        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+        (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
     Row(
         "DP-PRODUCE-09",
         lambda batch: batch.codec > Compression.ZSTD,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
     ),
 )
 """All batches pass these before the first one is looked at by ``BATCH_ROWS``."""
@@ -572,7 +564,7 @@ BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-20",
         _of_header(lambda header: header.record_count == 0),
-        (Refuse(ErrorCode.CORRUPT_MESSAGE),),
+        (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
         since=(0, 11),
         until=(1, 1),
     ),
@@ -586,7 +578,7 @@ BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-23",
         _is_for_other_format,
-        (Refuse(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, shows_start=True),),
+        (refuse_data(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, shows_start=True),),
         since=(0, 11),
         until=(4, 0),
     ),
@@ -620,7 +612,7 @@ UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-44",
         lambda batch: batch.is_packed_wrongly,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
     ),
     *_is_invalid("DP-PRODUCE-28", lambda _: True),
 )
@@ -632,7 +624,7 @@ GAP_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-44",
         always,
-        (Refuse(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
         since=(2, 4),
     ),
 )
@@ -657,11 +649,11 @@ STORED_ROWS: Final[Sequence[Row[RewrittenBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-29",
         lambda batch: batch.is_rebuilt and batch.size > batch.settings.max_message_bytes,
-        (Refuse(ErrorCode.MESSAGE_TOO_LARGE),),
+        (refuse_data(ErrorCode.MESSAGE_TOO_LARGE),),
     ),
     Row(
         "DP-PRODUCE-30",
         lambda batch: batch.size > batch.settings.segment_bytes,
-        (Refuse(ErrorCode.RECORD_LIST_TOO_LARGE),),
+        (refuse_data(ErrorCode.RECORD_LIST_TOO_LARGE),),
     ),
 )

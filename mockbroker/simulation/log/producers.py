@@ -19,23 +19,22 @@ from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from mockbroker.simulation.log.batch_header import NO_SEQUENCE, BatchHeader
 from mockbroker.simulation.log.batch_storage import StoredBatch
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments
 
 __all__ = [
     "COORDINATOR_ROWS",
     "NO_EPOCH",
     "ROWS",
     "START_ROWS",
-    "Duplicate",
-    "ForgetBefore",
     "Guard",
     "KeptBatch",
     "Marker",
     "Producer",
     "ProducerBatch",
     "Producers",
-    "Refused",
     "SequenceCheck",
+    "answer_duplicate",
+    "forget_deleted",
     "is_ordinary_sequence",
     "marker_of",
 ]
@@ -132,37 +131,26 @@ class ProducerBatch(msgspec.Struct, frozen=True):
         return None
 
 
-class SequenceCheck:
-    """What the rows decide: a duplicate, an error, or neither."""
+class SequenceCheck(Refusable):
+    """What the rows decide about a batch: a duplicate, an error, or neither."""
 
-    __slots__ = ("duplicate", "error")
+    __slots__ = ("batch", "code", "duplicate")
 
-    def __init__(self) -> None:
+    def __init__(self, batch: ProducerBatch) -> None:
+        self.batch = batch
         self.duplicate: KeptBatch | None = None
-        self.error = ErrorCode.NONE
+        self.code = ErrorCode.NONE
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """The batch is not appended."""
-
-    error: ErrorCode
-
-    def __call__(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
-        subject[1].error = self.error
-
-
-class Duplicate(msgspec.Struct, frozen=True):
+@with_arguments
+def answer_duplicate(check: SequenceCheck, kept: int = _KEPT_BATCHES) -> None:
     """The batch has been appended before. ``kept`` batches are remembered."""
-
-    kept: int = _KEPT_BATCHES
-
-    def __call__(self, subject: tuple[ProducerBatch, SequenceCheck]) -> None:
-        subject[1].duplicate = subject[0].duplicate(self.kept)
+    check.duplicate = check.batch.duplicate(kept)
 
 
-_Row: TypeAlias = Row[ProducerBatch, tuple[ProducerBatch, SequenceCheck]]
+_Row: TypeAlias = Row[ProducerBatch, SequenceCheck]
 
-_OUT_OF_ORDER: Final = Refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+_OUT_OF_ORDER: Final = refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
 
 def _has_epoch(batch: ProducerBatch) -> bool:
@@ -223,18 +211,18 @@ def _leaves_transaction(batch: ProducerBatch) -> bool:
 
 
 COORDINATOR_ROWS: Final[Sequence[_Row]] = (
-    Row("DP-IDEM-03", _is_old_epoch, (Refused(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row("DP-IDEM-03", _is_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
     Row(
         "DP-TXN-46",
         _is_in_no_transaction,
-        (Refused(ErrorCode.INVALID_TXN_STATE),),
+        (refuse(ErrorCode.INVALID_TXN_STATE),),
         since=(3, 6),
         until=(4, 0),
     ),
     Row(
         "DP-TXN-46",
         _is_in_no_transaction_of_epoch,
-        (Refused(ErrorCode.INVALID_TXN_STATE),),
+        (refuse(ErrorCode.INVALID_TXN_STATE),),
         since=(4, 0),
     ),
 )
@@ -244,13 +232,13 @@ ROWS: Final[Sequence[_Row]] = (
     Row(
         "DP-IDEM-01",
         lambda batch: batch.duplicate(_KEPT_BATCHES) is not None,
-        (Duplicate(),),
+        (answer_duplicate(),),
         since=(1, 0),
     ),
     Row(
         "DP-IDEM-02",
         lambda batch: batch.duplicate(1) is not None,
-        (Duplicate(1),),
+        (answer_duplicate(1),),
         until=(1, 0),
     ),
     *COORDINATOR_ROWS,
@@ -258,7 +246,7 @@ ROWS: Final[Sequence[_Row]] = (
     Row(
         "DP-IDEM-05",
         _is_unknown_and_late,
-        (Refused(ErrorCode.UNKNOWN_PRODUCER_ID),),
+        (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
         since=(1, 0),
         until=(2, 5),
     ),
@@ -278,13 +266,13 @@ ROWS: Final[Sequence[_Row]] = (
     Row(
         "DP-IDEM-08",
         _follows_marker_late,
-        (Refused(ErrorCode.UNKNOWN_PRODUCER_ID),),
+        (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
         since=(2, 0),
         until=(2, 5),
     ),
     Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), since=(2, 5)),
     Row("DP-IDEM-09", _has_gap, (_OUT_OF_ORDER,)),
-    Row("DP-IDEM-11", _leaves_transaction, (Refused(ErrorCode.INVALID_TXN_STATE),)),
+    Row("DP-IDEM-11", _leaves_transaction, (refuse(ErrorCode.INVALID_TXN_STATE),)),
 )
 """The first row that applies decides. A batch to which none applies is appended."""
 
@@ -303,16 +291,14 @@ def is_ordinary_sequence(batch: ProducerBatch) -> bool:
     )
 
 
-class ForgetBefore(msgspec.Struct, frozen=True):
+def forget_deleted(subject: tuple[Producers, int]) -> None:
     """Producers go with their batches."""
-
-    def __call__(self, subject: tuple[Producers, int]) -> None:
-        producers, start_offset = subject
-        producers.forget_before(start_offset)
+    producers, start_offset = subject
+    producers.forget_before(start_offset)
 
 
 START_ROWS: Final[Sequence[Row[object, tuple[Producers, int]]]] = (
-    Row("DP-IDEM-13", always, (ForgetBefore(),), until=(2, 4)),
+    Row("DP-IDEM-13", always, (forget_deleted,), until=(2, 4)),
 )
 """What happens to producers when the log starts later. Since 2.4 they stay until they expire."""
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from kproto.error_codes import ErrorCode
 from kproto.records.model import NO_TIMESTAMP, Record
 from kproto.records.record import RecordSurvey
 from mockbroker.simulation.log.batch_header import BatchHeader
 from mockbroker.simulation.log.settings import LogSettings
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Row,
+    always,
+    apply_first,
+    rows_of_release,
+    with_arguments,
+)
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = [
@@ -26,11 +30,11 @@ __all__ = [
     "RecordChecks",
     "RecordError",
     "RecordErrors",
-    "RejectAtFirst",
-    "RejectRecord",
-    "RejectWithAll",
     "Rejection",
     "needs_records",
+    "reject_at_first",
+    "reject_record",
+    "reject_with_all",
 ]
 
 _SHOWN: Final = 3
@@ -94,34 +98,32 @@ class ArrivedRecord(NamedTuple):
         return not self.settings.append_time and self.record.timestamp != NO_TIMESTAMP
 
 
-class RejectRecord(msgspec.Struct, frozen=True):
-    """``text`` is filled in with the fields of the record and its place."""
-
-    error: ErrorCode
-    text: str
-
-    def __call__(self, subject: tuple[ArrivedRecord, list[RecordError]]) -> None:
-        arrived, errors = subject
-        text = self.text.format(
-            tp=f"{arrived.tp[0]}-{arrived.tp[1]}",
-            timestamp=arrived.record.timestamp,
-            offset=arrived.record.offset,
-            least=arrived.least_ms,
-            most=arrived.most_ms,
-            kind=arrived.kind,
-            key=arrived.size_of(arrived.record.key),
-            value=arrived.size_of(arrived.record.value),
-        )
-        errors.append(RecordError(arrived.batch_index, text, self.error))
+@with_arguments
+def reject_record(
+    subject: tuple[ArrivedRecord, list[RecordError]], error: ErrorCode, text: str
+) -> None:
+    """Add an error whose text is filled in with the fields of the record and its place."""
+    arrived, errors = subject
+    filled_in = text.format(
+        tp=f"{arrived.tp[0]}-{arrived.tp[1]}",
+        timestamp=arrived.record.timestamp,
+        offset=arrived.record.offset,
+        least=arrived.least_ms,
+        most=arrived.most_ms,
+        kind=arrived.kind,
+        key=arrived.size_of(arrived.record.key),
+        value=arrived.size_of(arrived.record.value),
+    )
+    errors.append(RecordError(arrived.batch_index, filled_in, error))
 
 
 _KEYLESS: Final = "Compacted topic cannot accept message without key in topic partition {tp}"
-_OUT_OF_RANGE: Final = RejectRecord(
+_OUT_OF_RANGE: Final = reject_record(
     ErrorCode.INVALID_TIMESTAMP,
     "Timestamp {timestamp} of message with offset {offset} is out of range. "
     "The timestamp should be within [{least}, {most}]",
 )
-_FORGED_TIME: Final = RejectRecord(
+_FORGED_TIME: Final = reject_record(
     ErrorCode.INVALID_TIMESTAMP,
     "Invalid timestamp type in message {kind}(offset={offset}, timestamp={timestamp}, "
     "key={key} bytes, value={value} bytes). "
@@ -142,13 +144,13 @@ RECORD_ROWS: Final[Sequence[Row[ArrivedRecord, tuple[ArrivedRecord, list[RecordE
     Row(
         "DP-PRODUCE-24",
         _has_no_key,
-        (RejectRecord(ErrorCode.CORRUPT_MESSAGE, _KEYLESS),),
+        (reject_record(ErrorCode.CORRUPT_MESSAGE, _KEYLESS),),
         until=(2, 4),
     ),
     Row(
         "DP-PRODUCE-24",
         _has_no_key,
-        (RejectRecord(ErrorCode.INVALID_RECORD, _KEYLESS),),
+        (reject_record(ErrorCode.INVALID_RECORD, _KEYLESS),),
         since=(2, 4),
     ),
     Row("DP-PRODUCE-25", _is_out_of_range, (_OUT_OF_RANGE,), since=(3, 6)),
@@ -179,46 +181,41 @@ class RecordErrors:
         self.rejection: Rejection | None = None
 
 
-class RejectAtFirst(msgspec.Struct, frozen=True):
+@with_arguments
+def reject_at_first(subject: RecordErrors, *, explains: bool) -> None:
     """The first error decides. ``explains``: its text is told, and which record it was."""
-
-    explains: bool
-
-    def __call__(self, subject: RecordErrors) -> None:
-        first = subject.errors[0]
-        if self.explains:
-            place = RecordError(first.batch_index, None, first.error)
-            subject.rejection = Rejection(first.error, first.text, (place,), shows_start=True)
-        else:
-            subject.rejection = Rejection(first.error, None, (), shows_start=False)
+    first = subject.errors[0]
+    if explains:
+        place = RecordError(first.batch_index, None, first.error)
+        subject.rejection = Rejection(first.error, first.text, (place,), shows_start=True)
+    else:
+        subject.rejection = Rejection(first.error, None, (), shows_start=False)
 
 
-class RejectWithAll(msgspec.Struct, frozen=True):
+def reject_with_all(subject: RecordErrors) -> None:
     """All errors are told; a wrong timestamp decides."""
-
-    def __call__(self, subject: RecordErrors) -> None:
-        errors = tuple(subject.errors)
-        error, text = errors[0].error, _INVALID_TIMESTAMPS
-        if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):
-            error = ErrorCode.INVALID_TIMESTAMP
-        else:
-            shown = ", ".join(
-                f"RecordError(batchIndex={each.batch_index}, message='{each.text}')"
-                for each in errors[:_SHOWN]
-            )
-            text = (
-                f"One or more records have been rejected due to {len(errors)} record errors in "
-                f"total, and only showing the first three errors at most: [{shown}]"
-            )
-        subject.rejection = Rejection(error, text, errors, shows_start=True)
+    errors = tuple(subject.errors)
+    error, text = errors[0].error, _INVALID_TIMESTAMPS
+    if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):
+        error = ErrorCode.INVALID_TIMESTAMP
+    else:
+        shown = ", ".join(
+            f"RecordError(batchIndex={each.batch_index}, message='{each.text}')"
+            for each in errors[:_SHOWN]
+        )
+        text = (
+            f"One or more records have been rejected due to {len(errors)} record errors in "
+            f"total, and only showing the first three errors at most: [{shown}]"
+        )
+    subject.rejection = Rejection(error, text, errors, shows_start=True)
 
 
 _INVALID_TIMESTAMPS: Final = "One or more records have been rejected due to invalid timestamp"
 
 REJECTION_ROWS: Final[Sequence[Row[RecordErrors, RecordErrors]]] = (
-    Row("DP-PRODUCE-39", always, (RejectAtFirst(explains=False),), until=(2, 4)),
-    Row("DP-PRODUCE-39", always, (RejectAtFirst(explains=True),), since=(2, 4), until=(2, 5)),
-    Row("DP-PRODUCE-39", always, (RejectWithAll(),), since=(2, 5)),
+    Row("DP-PRODUCE-39", always, (reject_at_first(explains=False),), until=(2, 4)),
+    Row("DP-PRODUCE-39", always, (reject_at_first(explains=True),), since=(2, 4), until=(2, 5)),
+    Row("DP-PRODUCE-39", always, (reject_with_all,), since=(2, 5)),
 )
 """What a batch with errors is answered."""
 

@@ -17,7 +17,7 @@ from mockbroker.simulation.log.leadership import access_error
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.waiting import LogWait
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, TopicPartition
 
@@ -76,27 +76,19 @@ class _Step:
         offset = self.query.offset
         return self.log.high_watermark if offset == HIGH_WATERMARK else offset
 
+    def refuse(self, code: ErrorCode) -> None:
+        self.deletion.error = code
+
 
 _Row: TypeAlias = Row[_Step, _Step]
 
 
-class Refuse(msgspec.Struct, frozen=True):
-    """Delete nothing."""
-
-    error: ErrorCode
-
-    def __call__(self, step: _Step) -> None:
-        step.deletion.error = self.error
-
-
-class MoveStart(msgspec.Struct, frozen=True):
+def move_start(step: _Step) -> None:
     """Raise the leader's log start offset to the offset, unless it is higher already."""
-
-    def __call__(self, step: _Step) -> None:
-        start_offset = step.start_offset
-        step.logs.advance_start("delete_records", step.query.tp, start_offset)
-        step.deletion.start_offset = start_offset
-        step.deletion.low_watermark = low_watermark(step.controller, step.logs, step.query.tp)
+    start_offset = step.start_offset
+    step.logs.advance_start("delete_records", step.query.tp, start_offset)
+    step.deletion.start_offset = start_offset
+    step.deletion.low_watermark = low_watermark(step.controller, step.logs, step.query.tp)
 
 
 def low_watermark(controller: Controller, logs: Logs, tp: TopicPartition) -> int:
@@ -118,31 +110,31 @@ DELETION_ROWS: Final[tuple[_Row, ...]] = (
     Row(
         "DP-DELREC-01",
         lambda step: not step.query.may_delete,
-        (Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+        (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-DELREC-01",
         lambda step: step.query.partition is None,
-        (Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
     Row(
         "DP-DELREC-01",
         lambda step: step.query.tp[0] in INTERNAL_TOPICS,
-        (Refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
+        (refuse(ErrorCode.INVALID_TOPIC_EXCEPTION),),
     ),
     Row(
         "DP-CTL-16",
         lambda step: step.access_error == ErrorCode.KAFKA_STORAGE_ERROR,
-        (Refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
+        (refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
     ),
     Row(
         "DP-DELREC-01",
         lambda step: bool(step.access_error),
-        (Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
-    Row("DP-DELREC-01", _only_compacted, (Refuse(ErrorCode.POLICY_VIOLATION),)),
-    Row("DP-DELREC-01", _out_of_range, (Refuse(ErrorCode.OFFSET_OUT_OF_RANGE),)),
-    Row("DP-DELREC-02", always, (MoveStart(),)),
+    Row("DP-DELREC-01", _only_compacted, (refuse(ErrorCode.POLICY_VIOLATION),)),
+    Row("DP-DELREC-01", _out_of_range, (refuse(ErrorCode.OFFSET_OUT_OF_RANGE),)),
+    Row("DP-DELREC-02", always, (move_start,)),
 )
 
 

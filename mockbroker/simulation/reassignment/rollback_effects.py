@@ -12,29 +12,28 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.reassignment.transitions import (
     Brokers,
     Choice,
-    Commit,
     Effects,
-    ElectAmongReplicas,
-    RaiseLeaderEpoch,
     RuleContext,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    SetReplicas,
-    SetTarget,
     Transition,
-    WriteStateZnode,
-    WriteTopicZnode,
+    commit,
     dropped,
+    elect_among_replicas,
+    raise_leader_epoch,
     replicas,
+    send_leader_and_isr,
+    send_stop_replica,
+    send_update_metadata,
+    set_replicas,
+    set_target,
+    write_state_znode,
+    write_topic_znode,
 )
-from mockbroker.simulation.releases.rows import Effect
+from mockbroker.simulation.releases.rows import Effect, with_arguments
 from mockbroker.simulation.state.actions import ReplicasMoved
 
 __all__ = [
@@ -42,9 +41,9 @@ __all__ = [
     "DELETION_SUCCESSFUL",
     "NON_EXISTENT",
     "OFFLINE",
-    "MoveReplicas",
-    "RemoveFromIsr",
     "finish_with",
+    "move_replicas",
+    "remove_from_isr",
     "take_offline",
 ]
 
@@ -55,36 +54,26 @@ NON_EXISTENT: Final = "NonExistentReplica"
 """States of Kafka's replica state machine."""
 
 
-class MoveReplicas(msgspec.Struct, frozen=True):
+@with_arguments
+def move_replicas(transition: Transition, which: Choice, state: str) -> None:
     """Log that replicas enter a state of the replica state machine, if there are any."""
-
-    which: Choice
-    state: str
-
-    def __call__(self, transition: Transition) -> None:
-        which = self.which(transition)
-        if which:
-            transition.record(ReplicasMoved(*transition.tp, which, self.state))
+    moving = which(transition)
+    if moving:
+        transition.record(ReplicasMoved(*transition.tp, moving, state))
 
 
-class RemoveFromIsr(msgspec.Struct, frozen=True):
+@with_arguments
+def remove_from_isr(transition: Transition, which: Choice) -> None:
     """Remove replicas from the ISR, and raise the leader epoch: otherwise the leader would ignore
     the LeaderAndIsr that follows. The last member of the ISR stays."""
-
-    which: Choice
-
-    def __call__(self, transition: Transition) -> None:
-        gone = self.which(transition)
-        isr = (
-            tuple(each for each in transition.now.isr if each not in gone)
-            or transition.now.isr[-1:]
+    gone = which(transition)
+    isr = tuple(each for each in transition.now.isr if each not in gone) or transition.now.isr[-1:]
+    if isr != transition.now.isr:
+        transition.now = replace(
+            transition.now, isr=isr, leader_epoch=transition.now.leader_epoch + 1
         )
-        if isr != transition.now.isr:
-            transition.now = replace(
-                transition.now, isr=isr, leader_epoch=transition.now.leader_epoch + 1
-            )
-            WriteStateZnode()(transition)
-            Commit()(transition)
+        write_state_znode(transition)
+        commit(transition)
 
 
 def take_offline(which: Choice) -> Effects:
@@ -94,10 +83,10 @@ def take_offline(which: Choice) -> Effects:
         return (context.now.leader,) if which(context) else ()
 
     return (
-        MoveReplicas(which, OFFLINE),
-        RemoveFromIsr(which),
-        SendLeaderAndIsr(leader),
-        SendStopReplica(which, delete=False),
+        move_replicas(which, OFFLINE),
+        remove_from_isr(which),
+        send_leader_and_isr(leader),
+        send_stop_replica(which, delete=False),
     )
 
 
@@ -106,25 +95,25 @@ def finish_with(chosen: Choice, remove_record: Effect[Transition]) -> Effects:
     reassignment. ``remove_record`` deletes its record. The numbers are the page's."""
     return (
         # 1: in memory only
-        SetReplicas(chosen),
-        Commit(),
+        set_replicas(chosen),
+        commit,
         # 2: so that the leader does not take the dropped replicas back into the ISR
-        ElectAmongReplicas(),
-        RaiseLeaderEpoch(),
-        WriteStateZnode(),
-        Commit(),
-        SendLeaderAndIsr(replicas),
+        elect_among_replicas,
+        raise_leader_epoch,
+        write_state_znode,
+        commit,
+        send_leader_and_isr(replicas),
         # 3
         *take_offline(dropped),
         # 4
-        MoveReplicas(dropped, NON_EXISTENT),
-        SendStopReplica(dropped),
+        move_replicas(dropped, NON_EXISTENT),
+        send_stop_replica(dropped),
         # 5
-        WriteTopicZnode(),
+        write_topic_znode,
         # 6
         remove_record,
-        SetTarget(None),
-        Commit(),
+        set_target(None),
+        commit,
         # 7
-        SendUpdateMetadata(),
+        send_update_metadata(),
     )

@@ -1,10 +1,10 @@
 """Transitions of partitions: what rules look at, how a table is applied, and the effects that
 several reassignment controllers share.
 
-A row's condition looks at one partition (``RuleContext``). Its effects, values with a ``perform``
-method, first edit a draft of that partition (``Transition.now``). Some effects write the draft to
-znodes, and ``Commit`` makes it the controller's own value, which requests are answered from.
-Everything enters the action log in the order in which it happens.
+A row's condition looks at one partition (``RuleContext``). Its effects first edit a draft of that
+partition (``Transition.now``). Some effects write the draft to znodes, and ``commit`` makes it the
+controller's own value, which requests are answered from. Everything enters the action log in the
+order in which it happens.
 
 R is a partition's replicas, T the target of its reassignment.
 """
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
-from mockbroker.simulation.releases.rows import Effect, Row, apply_first
+from mockbroker.simulation.releases.rows import Effect, Row, apply_first, with_arguments
 from mockbroker.simulation.state.actions import (
     Change,
     LeaderAndIsrSent,
@@ -41,35 +41,35 @@ from mockbroker.simulation.state.model import (
 __all__ = [
     "Brokers",
     "Choice",
-    "Commit",
     "Condition",
     "Effects",
-    "ElectAmongReplicas",
-    "RaiseLeaderEpoch",
-    "Refuse",
     "RuleContext",
-    "SendLeaderAndIsr",
-    "SendStopReplica",
-    "SendUpdateMetadata",
-    "SetReplicas",
-    "SetTarget",
-    "ShrinkIsr",
     "Table",
     "Transition",
-    "Warn",
-    "WriteStateZnode",
-    "WriteTopicZnode",
     "ZnodeWriter",
+    "commit",
     "dropped",
+    "elect_among_replicas",
     "idle",
     "leader_and_isr",
+    "raise_leader_epoch",
+    "refuse_request",
     "replicas",
     "requested",
     "run_first",
+    "send_leader_and_isr",
+    "send_stop_replica",
+    "send_update_metadata",
+    "set_replicas",
+    "set_target",
+    "shrink_isr",
     "target",
     "targeted",
     "untargeted",
     "update_metadata",
+    "warn",
+    "write_state_znode",
+    "write_topic_znode",
 ]
 
 Brokers: TypeAlias = tuple[int, ...]
@@ -212,150 +212,110 @@ def run_first(
 # ---- effects -------------------------------------------------------------------------------------
 
 
-class Refuse(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_request(
+    transition: Transition, code: ErrorCode, text: str | Callable[[Transition], str] | None = None
+) -> None:
     """Refuse the request and change nothing. In a text that is a string, ``{tp}`` stands for the
     partition; with None the error carries no text."""
-
-    code: ErrorCode
-    text: str | Callable[[Transition], str] | None = None
-
-    def __call__(self, transition: Transition) -> None:
-        text = self.text
-        if isinstance(text, str):
-            text = text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")
-        elif text is not None:
-            text = text(transition)
-        raise Refusal(self.code, text)
+    if isinstance(text, str):
+        text = text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")
+    raise Refusal(code, text(transition) if callable(text) else text)
 
 
-class SetReplicas(msgspec.Struct, frozen=True):
+@with_arguments
+def set_replicas(transition: Transition, choose: Choice) -> None:
     """Set R."""
-
-    choose: Choice
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = replace(transition.now, replicas=self.choose(transition))
+    transition.now = replace(transition.now, replicas=choose(transition))
 
 
-class SetTarget(msgspec.Struct, frozen=True):
+@with_arguments
+def set_target(
+    transition: Transition,
+    target: Choice | None,
+    whole: Callable[[RuleContext], Brokers | None] = lambda context: context.whole_target,
+) -> None:
     """Set T to ``target``, a step towards ``whole``. None ends the reassignment."""
-
-    target: Choice | None
-    whole: Callable[[RuleContext], Brokers | None] = lambda context: context.whole_target
-
-    def __call__(self, transition: Transition) -> None:
-        if self.target is None:
-            transition.now = untargeted(transition.now)
-        else:
-            transition.now = targeted(
-                transition.now, self.target(transition), self.whole(transition)
-            )
+    if target is None:
+        transition.now = untargeted(transition.now)
+    else:
+        transition.now = targeted(transition.now, target(transition), whole(transition))
 
 
-class ElectAmongReplicas(msgspec.Struct, frozen=True):
+def elect_among_replicas(transition: Transition) -> None:
     """Keep the leader if it is in R and live; otherwise elect the first of R that is live and in
     sync."""
-
-    def __call__(self, transition: Transition) -> None:
-        now, is_online = transition.now, transition.is_online
-        if now.leader in now.replicas and is_online(now.leader):
-            return
-        candidates = (each for each in now.replicas if each in now.isr and is_online(each))
-        leader = next(candidates, NO_LEADER)
-        transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
+    now, is_online = transition.now, transition.is_online
+    if now.leader in now.replicas and is_online(now.leader):
+        return
+    candidates = (each for each in now.replicas if each in now.isr and is_online(each))
+    leader = next(candidates, NO_LEADER)
+    transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
 
 
-class RaiseLeaderEpoch(msgspec.Struct, frozen=True):
+def raise_leader_epoch(transition: Transition) -> None:
     """Raise the leader epoch: brokers ignore a LeaderAndIsr whose leader epoch they know
     already."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
+    transition.now = replace(transition.now, leader_epoch=transition.now.leader_epoch + 1)
 
 
-class WriteTopicZnode(msgspec.Struct, frozen=True):
+def write_topic_znode(transition: Transition) -> None:
     """Write R to ``/brokers/topics/T``."""
-
-    def __call__(self, transition: Transition) -> None:
-        topic = transition.controller.state.topics[transition.tp[0]]
-        transition.writer.store_topic(transition.cause, topic.with_partition(transition.now))
+    topic = transition.controller.state.topics[transition.tp[0]]
+    transition.writer.store_topic(transition.cause, topic.with_partition(transition.now))
 
 
-class WriteStateZnode(msgspec.Struct, frozen=True):
+def write_state_znode(transition: Transition) -> None:
     """Write leader, epochs, ISR and T to the partition's state znode."""
-
-    def __call__(self, transition: Transition) -> None:
-        if transition.writer.store_state(transition.cause, transition.tp[0], transition.now):
-            transition.now = replace(
-                transition.now, partition_epoch=transition.now.partition_epoch + 1
-            )
+    if transition.writer.store_state(transition.cause, transition.tp[0], transition.now):
+        transition.now = replace(transition.now, partition_epoch=transition.now.partition_epoch + 1)
 
 
-class Commit(msgspec.Struct, frozen=True):
+def commit(transition: Transition) -> None:
     """Make the draft the value that the controller remembers."""
-
-    def __call__(self, transition: Transition) -> None:
-        name, index = transition.tp
-        before = transition.controller.partition((name, index))
-        if transition.now != before:
-            transition.record(PartitionChanged(name, before, transition.now))
+    name, index = transition.tp
+    before = transition.controller.partition((name, index))
+    if transition.now != before:
+        transition.record(PartitionChanged(name, before, transition.now))
 
 
-class SendLeaderAndIsr(msgspec.Struct, frozen=True):
+@with_arguments
+def send_leader_and_isr(transition: Transition, to: Choice, *, is_new: bool = False) -> None:
     """Send LeaderAndIsr to the live brokers among ``to``, if there are any."""
-
-    to: Choice
-    is_new: bool = False
-
-    def __call__(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition))
-        if to:
-            transition.record(
-                leader_and_isr(to, transition.tp[0], transition.now, is_new=self.is_new)
-            )
+    brokers = transition.live(to(transition))
+    if brokers:
+        transition.record(leader_and_isr(brokers, transition.tp[0], transition.now, is_new=is_new))
 
 
-class ShrinkIsr(msgspec.Struct, frozen=True):
+def shrink_isr(transition: Transition) -> None:
     """Let the leader remove from the ISR what is no longer in R, and write the state znode."""
-
-    def __call__(self, transition: Transition) -> None:
-        isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
-        if set(isr) != set(transition.now.isr):
-            transition.now = replace(transition.now, isr=isr)
-            WriteStateZnode()(transition)
-            Commit()(transition)
+    isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
+    if set(isr) != set(transition.now.isr):
+        transition.now = replace(transition.now, isr=isr)
+        write_state_znode(transition)
+        commit(transition)
 
 
-class SendStopReplica(msgspec.Struct, frozen=True):
+@with_arguments
+def send_stop_replica(transition: Transition, to: Choice, *, delete: bool = True) -> None:
     """Send StopReplica to the live brokers among ``to``. ``delete``: they delete the data too."""
-
-    to: Choice
-    delete: bool = True
-
-    def __call__(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition))
-        if to:
-            transition.record(StopReplicaSent(to, *transition.tp, delete=self.delete))
+    brokers = transition.live(to(transition))
+    if brokers:
+        transition.record(StopReplicaSent(brokers, *transition.tp, delete=delete))
 
 
-class SendUpdateMetadata(msgspec.Struct, frozen=True):
+@with_arguments
+def send_update_metadata(transition: Transition, when: Condition = lambda _: True) -> None:
     """Send UpdateMetadata to every live broker, if ``when`` holds."""
-
-    when: Condition = lambda _: True
-
-    def __call__(self, transition: Transition) -> None:
-        to = transition.controller.state.live_ids
-        if to and self.when(transition):
-            transition.record(update_metadata(to, transition.tp[0], transition.now))
+    to = transition.controller.state.live_ids
+    if to and when(transition):
+        transition.record(update_metadata(to, transition.tp[0], transition.now))
 
 
-class Warn(msgspec.Struct, frozen=True):
+@with_arguments
+def warn(transition: Transition, text: str) -> None:
     """Log a warning. ``{tp}`` in the text stands for the partition."""
-
-    text: str
-
-    def __call__(self, transition: Transition) -> None:
-        transition.record(Warned(self.text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")))
+    transition.record(Warned(text.format(tp=f"{transition.tp[0]}-{transition.tp[1]}")))
 
 
 # ---- requests to brokers, as values --------------------------------------------------------------

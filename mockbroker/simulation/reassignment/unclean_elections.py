@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from mockbroker.simulation.configs.effective import UNCLEAN_ELECTION
 from mockbroker.simulation.elections.partition_change import Election, next_partition
 from mockbroker.simulation.reassignment.transitions import RuleContext, Table, Transition
@@ -23,22 +21,20 @@ BY_TOPIC: Final = "by topic"
 ``UNCLEAN_ELECTION`` says whether the topic allows them now, all its configs considered."""
 
 
-class ElectUncleanly(msgspec.Struct, frozen=True):
+def elect_uncleanly(transition: Transition) -> None:
     """Elect a leader, out of sync if the topic allows that."""
-
-    def __call__(self, transition: Transition) -> None:
-        before = transition.now
-        unclean = transition.facts[UNCLEAN_ELECTION]
-        after = next_partition(
-            before,
-            transition.is_online,
-            election=Election.UNCLEAN if unclean else Election.ONLINE,
+    before = transition.now
+    unclean = transition.facts[UNCLEAN_ELECTION]
+    after = next_partition(
+        before,
+        transition.is_online,
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )
+    if after != before:
+        transition.writer.change_partition(
+            transition.cause,
+            PartitionChanged(transition.tp[0], before, after),
         )
-        if after != before:
-            transition.writer.change_partition(
-                transition.cause,
-                PartitionChanged(transition.tp[0], before, after),
-            )
 
 
 def _by_topic(context: RuleContext) -> bool:
@@ -54,8 +50,8 @@ def _offline(context: RuleContext) -> bool:
 
 
 ON_UNCLEAN_ALLOWED: Final[Table] = (
-    Row("A-55", _by_topic, (ElectUncleanly(),), since=(2, 1)),
-    Row("A-55", _by_default, (ElectUncleanly(),)),
+    Row("A-55", _by_topic, (elect_uncleanly,), since=(2, 1)),
+    Row("A-55", _by_default, (elect_uncleanly,)),
 )
 """Applied to each partition of the topics concerned
 (``enableTopicUncleanLeaderElection``, ``enableDefaultUncleanLeaderElection``)."""

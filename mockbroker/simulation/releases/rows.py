@@ -23,10 +23,12 @@ from mockbroker.simulation.releases.release import EVER, Fact, Release, ReleaseN
 
 __all__ = [
     "Effect",
+    "Refusable",
     "Row",
     "always",
     "apply_first",
     "refuse",
+    "refuse_with_text",
     "rows_of_release",
     "rules_of_release",
     "with_arguments",
@@ -72,14 +74,40 @@ def _text(argument: object) -> str:
     return str(name)
 
 
-class _Refusable(Protocol):
+class _HasCode(Protocol):
+    code: ErrorCode
+
+
+class _HasText(_HasCode, Protocol):
+    text: str | None
+
+
+class Refusable:
+    """A base class for subjects that keep the error code with which a row refuses them."""
+
+    __slots__ = ()
+
+    def refuse(self: _HasCode, code: ErrorCode) -> None:
+        self.code = code
+
+
+class _CanRefuse(Protocol):
     def refuse(self, code: ErrorCode) -> None: ...
 
 
 @with_arguments
-def refuse(subject: _Refusable, code: ErrorCode) -> None:
+def refuse(subject: _CanRefuse, code: ErrorCode) -> None:
     """Refuse the subject with an error code."""
     subject.refuse(code)
+
+
+@with_arguments
+def refuse_with_text(
+    subject: _HasText, text: str, code: ErrorCode = ErrorCode.INVALID_REQUEST
+) -> None:
+    """Set the subject's error code and text. ``{subject.level}`` in ``text`` stands for the
+    subject's ``level``, and so on."""
+    subject.code, subject.text = code, text.format(subject=subject)
 
 
 class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):

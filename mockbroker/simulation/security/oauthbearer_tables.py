@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, with_arguments
 
 __all__ = [
     "LIFETIME_ROWS",
@@ -71,23 +71,16 @@ class BearerToken(msgspec.Struct):
         return _rounded(self.claim("exp"))
 
 
-class RefuseToken(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_token(subject: BearerToken, reason: str, status: str = "invalid_token") -> None:
     """Refuse the token. The client receives ``status``, not ``reason``."""
-
-    reason: str
-    status: str = "invalid_token"
-
-    def __call__(self, subject: BearerToken, /) -> None:
-        subject.reason, subject.status = self.reason, self.status
+    subject.reason, subject.status = reason, status
 
 
-class BreakConnection(msgspec.Struct, frozen=True):
+@with_arguments
+def break_connection(subject: BearerToken, reason: str) -> None:
     """Kafka's code raises an exception of its own, which ends the connection without an answer."""
-
-    reason: str
-
-    def __call__(self, subject: BearerToken, /) -> None:
-        subject.reason, subject.breaks = self.reason, True
+    subject.reason, subject.breaks = reason, True
 
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
@@ -146,72 +139,72 @@ TOKEN_ROWS: Final[Sequence[Row[BearerToken, BearerToken]]] = (
     Row(
         "OAUTH-03",
         lambda token: ".." in token.text,
-        (RefuseToken("it contains '..'"),),
+        (refuse_token("it contains '..'"),),
     ),
     Row(
         "OAUTH-03",
         lambda token: len(token.parts) != 3,
-        (RefuseToken("it does not have three parts, separated by dots"),),
+        (refuse_token("it does not have three parts, separated by dots"),),
     ),
     Row(
         "OAUTH-03",
         lambda token: token.header is None or token.claims is None,
-        (RefuseToken("its header or claims are not JSON in Base64 for URLs"),),
+        (refuse_token("its header or claims are not JSON in Base64 for URLs"),),
     ),
     Row(
         "OAUTH-04",
         lambda token: token.header is not None and "alg" not in token.header,
-        (BreakConnection("its header names no algorithm"),),
+        (break_connection("its header names no algorithm"),),
     ),
     Row(
         "OAUTH-04",
         lambda token: token.header is not None and token.header["alg"] != "none",
-        (RefuseToken("its algorithm is not 'none'"),),
+        (refuse_token("its algorithm is not 'none'"),),
     ),
     Row(
         "OAUTH-04",
         lambda token: bool(token.parts[2]),
-        (RefuseToken("it has a signature"),),
+        (refuse_token("it has a signature"),),
     ),
     Row(
         "OAUTH-05",
         lambda token: _wrong_type(token, token.validator.scope_claim, _is_scope),
-        (RefuseToken("its scope is neither text nor a list"),),
+        (refuse_token("its scope is neither text nor a list"),),
     ),
     Row(
         "OAUTH-05",
         lambda token: not _is_number(token.claim("exp")),
-        (RefuseToken("it has no time of expiry (exp) that is a number"),),
+        (refuse_token("it has no time of expiry (exp) that is a number"),),
     ),
     Row(
         "OAUTH-05",
         lambda token: not _is_text(token.principal) or is_blank(token.principal),
-        (RefuseToken("it has no text that names the principal"),),
+        (refuse_token("it has no text that names the principal"),),
     ),
     Row(
         "OAUTH-05",
         lambda token: _wrong_type(token, "iat", _is_number),
-        (RefuseToken("its time of issue (iat) is not a number"),),
+        (refuse_token("its time of issue (iat) is not a number"),),
     ),
     Row(
         "OAUTH-06",
         _issued_later,
-        (RefuseToken("it was issued later than now"),),
+        (refuse_token("it was issued later than now"),),
     ),
     Row(
         "OAUTH-06",
         _expired,
-        (RefuseToken("it has expired"),),
+        (refuse_token("it has expired"),),
     ),
     Row(
         "OAUTH-06",
         _expires_first,
-        (RefuseToken("it expired before it was issued"),),
+        (refuse_token("it expired before it was issued"),),
     ),
     Row(
         "OAUTH-07",
         lambda token: not token.scope.issuperset(token.validator.required_scope),
-        (RefuseToken("it lacks a required scope", "insufficient_scope"),),
+        (refuse_token("it lacks a required scope", "insufficient_scope"),),
     ),
 )
 
@@ -230,20 +223,15 @@ class SessionLifetime(msgspec.Struct):
     breaks: bool = False
 
 
-class End(msgspec.Struct, frozen=True):
+@with_arguments
+def end_session_after(subject: SessionLifetime, after_ms: Callable[[SessionLifetime], int]) -> None:
     """The session ends after that time, which is not negative."""
-
-    after_ms: Callable[[SessionLifetime], int]
-
-    def __call__(self, subject: SessionLifetime, /) -> None:
-        subject.sent_ms, subject.ends = max(self.after_ms(subject), 0), True
+    subject.sent_ms, subject.ends = max(after_ms(subject), 0), True
 
 
-class Overflow(msgspec.Struct, frozen=True):
+def overflow_lifetime(subject: SessionLifetime) -> None:
     """The nanoseconds of the end do not fit into 64 bits: Kafka raises an exception."""
-
-    def __call__(self, subject: SessionLifetime, /) -> None:
-        subject.breaks = True
+    subject.breaks = True
 
 
 def _of_credential(lifetime: SessionLifetime) -> int:
@@ -265,19 +253,19 @@ LIFETIME_ROWS: Final[Sequence[SessionRow]] = (
     Row(
         "OAUTH-09",
         lambda lifetime: (lifetime.credential_ms or 0) > _LONGEST_MS and not lifetime.most_ms,
-        (Overflow(),),
+        (overflow_lifetime,),
         since=(4, 2),
     ),
     Row(
         "OAUTH-09",
         lambda lifetime: lifetime.credential_ms is not None and bool(lifetime.most_ms),
-        (End(_of_both),),
+        (end_session_after(_of_both),),
     ),
     Row(
         "OAUTH-09",
         lambda lifetime: lifetime.credential_ms is not None,
-        (End(_of_credential),),
+        (end_session_after(_of_credential),),
         since=(3, 3),
     ),
-    Row("OAUTH-09", lambda lifetime: bool(lifetime.most_ms), (End(_of_config),)),
+    Row("OAUTH-09", lambda lifetime: bool(lifetime.most_ms), (end_session_after(_of_config),)),
 )

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, refuse_with_text
 
 __all__ = ["FEWEST_ITERATIONS", "MOST_ITERATIONS", "SCRAM_ROWS", "ScramChange"]
 
@@ -30,16 +30,6 @@ class ScramChange(msgspec.Struct):
     text: str | None = None
 
 
-class RefuseCredential(msgspec.Struct, frozen=True):
-    """Refuse the change with a text."""
-
-    code: ErrorCode
-    text: str
-
-    def __call__(self, subject: ScramChange, /) -> None:
-        subject.code, subject.text = self.code, self.text
-
-
 _UNACCEPTABLE: Final = ErrorCode.UNACCEPTABLE_CREDENTIAL
 
 SCRAM_ROWS: Final[Sequence[Row[ScramChange, ScramChange]]] = (
@@ -47,40 +37,40 @@ SCRAM_ROWS: Final[Sequence[Row[ScramChange, ScramChange]]] = (
         "SCRAM-01",
         lambda change: change.repeated,
         (
-            RefuseCredential(
-                ErrorCode.DUPLICATE_RESOURCE,
+            refuse_with_text(
                 "A user credential cannot be altered twice in the same request",
+                ErrorCode.DUPLICATE_RESOURCE,
             ),
         ),
     ),
     Row(
         "SCRAM-02",
         lambda change: not change.user,
-        (RefuseCredential(_UNACCEPTABLE, "Username must not be empty"),),
+        (refuse_with_text("Username must not be empty", _UNACCEPTABLE),),
     ),
     Row(
         "SCRAM-03",
         lambda change: change.mechanism is None,
-        (RefuseCredential(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),),
+        (refuse_with_text("Unknown SCRAM mechanism", ErrorCode.UNSUPPORTED_SASL_MECHANISM),),
     ),
     Row(
         "SCRAM-04",
         lambda change: change.iterations is None and not change.stored,
         (
-            RefuseCredential(
-                ErrorCode.RESOURCE_NOT_FOUND,
+            refuse_with_text(
                 "Attempt to delete a user credential that does not exist",
+                ErrorCode.RESOURCE_NOT_FOUND,
             ),
         ),
     ),
     Row(
         "SCRAM-05",
         lambda change: change.iterations is not None and change.iterations < FEWEST_ITERATIONS,
-        (RefuseCredential(_UNACCEPTABLE, "Too few iterations"),),
+        (refuse_with_text("Too few iterations", _UNACCEPTABLE),),
     ),
     Row(
         "SCRAM-05",
         lambda change: change.iterations is not None and change.iterations > MOST_ITERATIONS,
-        (RefuseCredential(_UNACCEPTABLE, "Too many iterations"),),
+        (refuse_with_text("Too many iterations", _UNACCEPTABLE),),
     ),
 )

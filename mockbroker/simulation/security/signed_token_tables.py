@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, with_arguments
 
 __all__ = [
     "GRANT_ROWS",
@@ -62,13 +62,10 @@ class SignedToken(msgspec.Struct):
         return "" if self.claims is None else str(self.claims["iss"])
 
 
-class RefuseSigned(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_signed_token(subject: SignedToken, reason: str) -> None:
     """Refuse the token; only the log has the reason."""
-
-    reason: str
-
-    def __call__(self, subject: SignedToken, /) -> None:
-        subject.reason = self.reason
+    subject.reason = reason
 
 
 def _other_audience(token: SignedToken) -> bool:
@@ -84,29 +81,29 @@ SIGNED_ROWS: Final[Sequence[Row[SignedToken, SignedToken]]] = (
     Row(
         "OAUTH-12",
         lambda token: len(token.sections) != 3,
-        (RefuseSigned("it does not have three sections"),),
+        (refuse_signed_token("it does not have three sections"),),
     ),
     Row(
         "OAUTH-12",
         lambda token: token.claims is None,
-        (RefuseSigned("it has no signature of the token endpoint"),),
+        (refuse_signed_token("it has no signature of the token endpoint"),),
     ),
     Row(
         "OAUTH-13",
         lambda token: token.now_ms - token.validator.clock_skew_ms >= token.expires_ms,
-        (RefuseSigned("it has expired"),),
+        (refuse_signed_token("it has expired"),),
     ),
-    Row("OAUTH-14", _other_audience, (RefuseSigned("it is for another audience"),)),
+    Row("OAUTH-14", _other_audience, (refuse_signed_token("it is for another audience"),)),
     Row(
         "OAUTH-14",
         _unexpected_audience,
-        (RefuseSigned("it has an audience, and none is expected"),),
+        (refuse_signed_token("it has an audience, and none is expected"),),
         until=(4, 4),
     ),
     Row(
         "OAUTH-14",
         lambda token: token.validator.expected_issuer not in (None, token.issuer),
-        (RefuseSigned("it is of another issuer"),),
+        (refuse_signed_token("it is of another issuer"),),
     ),
 )
 
@@ -142,35 +139,31 @@ class Grant(msgspec.Struct):
         )
 
 
-class RefuseGrant(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_grant(subject: Grant, error: str, status: int = 400) -> None:
     """Answer with an error of RFC 6749."""
-
-    error: str
-    status: int = 400
-
-    def __call__(self, subject: Grant, /) -> None:
-        subject.error, subject.status = self.error, self.status
+    subject.error, subject.status = error, status
 
 
 GRANT_ROWS: Final[Sequence[Row[Grant, Grant]]] = (
     Row(
         "OAUTH-15",
         lambda grant: "grant_type" not in grant.form,
-        (RefuseGrant("invalid_request"),),
+        (refuse_grant("invalid_request"),),
     ),
     Row(
         "OAUTH-15",
         lambda grant: not grant.authenticated,
-        (RefuseGrant("invalid_client", 401),),
+        (refuse_grant("invalid_client", 401),),
     ),
     Row(
         "OAUTH-15",
         lambda grant: grant.form["grant_type"] != "client_credentials",
-        (RefuseGrant("unsupported_grant_type"),),
+        (refuse_grant("unsupported_grant_type"),),
     ),
     Row(
         "OAUTH-15",
         lambda grant: not set(grant.scopes) <= set(grant.client.scopes if grant.client else ()),
-        (RefuseGrant("invalid_scope"),),
+        (refuse_grant("invalid_scope"),),
     ),
 )

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments
 
 __all__ = [
     "CREATE_ROWS",
@@ -35,7 +35,7 @@ _OWNERS_SINCE: Final = (3, 3)
 """The release of KIP-373."""
 
 
-class TokenRequest(msgspec.Struct):
+class TokenRequest(Refusable, msgspec.Struct):
     """A request about a token while it is checked; ``code`` and ``time_ms`` are the answer.
 
     ``allowed``: the connection may be used for such requests. ``enabled``: the brokers have a
@@ -72,27 +72,18 @@ class TokenRequest(msgspec.Struct):
         """Whether the metadata.version has no tokens."""
         return self.kraft and self.level < _FIRST_LEVEL
 
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
-
-class RefuseLate(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_and_answer_no_time(subject: TokenRequest, code: ErrorCode) -> None:
     """Refuse a request where the state of tokens is kept. A KRaft controller leaves the time 0."""
-
-    code: ErrorCode
-
-    def __call__(self, subject: TokenRequest, /) -> None:
-        subject.code = self.code
-        subject.time_ms = 0 if subject.kraft else NO_TIME
+    subject.code = code
+    subject.time_ms = 0 if subject.kraft else NO_TIME
 
 
-class ExpireAfter(msgspec.Struct, frozen=True):
+@with_arguments
+def expire_after(subject: TokenRequest, period: Callable[[TokenRequest], int]) -> None:
     """The token expires after this period, but not later than it may."""
-
-    period: Callable[[TokenRequest], int]
-
-    def __call__(self, subject: TokenRequest, /) -> None:
-        subject.time_ms = min(subject.max_ms, subject.now_ms + self.period(subject))
+    subject.time_ms = min(subject.max_ms, subject.now_ms + period(subject))
 
 
 def _remove(request: TokenRequest) -> None:
@@ -107,24 +98,24 @@ _NOT_ALLOWED: Final[Row[TokenRequest, TokenRequest]] = Row(
 _DISABLED: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-02",
     lambda request: not request.enabled,
-    (RefuseLate(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),),
+    (refuse_and_answer_no_time(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED),),
 )
 _UNSUPPORTED: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-03",
     lambda request: request.unsupported,
-    (RefuseLate(ErrorCode.UNSUPPORTED_VERSION),),
+    (refuse_and_answer_no_time(ErrorCode.UNSUPPORTED_VERSION),),
 )
 _NOT_FOUND: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-06",
     lambda request: not request.found,
-    (RefuseLate(ErrorCode.DELEGATION_TOKEN_NOT_FOUND),),
+    (refuse_and_answer_no_time(ErrorCode.DELEGATION_TOKEN_NOT_FOUND),),
 )
 _MISMATCH: Final[Row[TokenRequest, TokenRequest]] = Row(
     "TOKEN-07",
     lambda request: not request.may_renew,
-    (RefuseLate(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),),
+    (refuse_and_answer_no_time(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH),),
 )
-_EXPIRED: Final = (RefuseLate(ErrorCode.DELEGATION_TOKEN_EXPIRED),)
+_EXPIRED: Final = (refuse_and_answer_no_time(ErrorCode.DELEGATION_TOKEN_EXPIRED),)
 
 CREATE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     _NOT_ALLOWED,
@@ -154,17 +145,17 @@ RENEW_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     Row(
         "TOKEN-09",
         lambda request: request.period_ms < 0 or (request.kraft and request.period_ms == 0),
-        (ExpireAfter(lambda request: request.default_ms),),
+        (expire_after(lambda request: request.default_ms),),
     ),
     Row(
         "TOKEN-09",
         lambda request: request.kraft,
-        (ExpireAfter(lambda request: min(request.default_ms, request.period_ms)),),
+        (expire_after(lambda request: min(request.default_ms, request.period_ms)),),
     ),
     Row(
         "TOKEN-09",
         always,
-        (ExpireAfter(lambda request: request.period_ms),),
+        (expire_after(lambda request: request.period_ms),),
     ),
 )
 
@@ -180,7 +171,7 @@ EXPIRE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     Row(
         "TOKEN-10",
         always,
-        (ExpireAfter(lambda request: request.period_ms),),
+        (expire_after(lambda request: request.period_ms),),
     ),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases.rows import Refusable
 from mockbroker.simulation.state.model import TopicPartition
 from mockbroker.simulation.transactions.model import (
     LAST_EPOCH,
@@ -51,7 +52,7 @@ class InitRequest(msgspec.Struct, frozen=True):
         return self.producer_id != NO_PRODUCER_ID
 
 
-class InitGate(msgspec.Struct):
+class InitGate(Refusable, msgspec.Struct):
     """InitProducerId, before the transactional id is looked up."""
 
     request: InitRequest
@@ -59,20 +60,14 @@ class InitGate(msgspec.Struct):
     coordinator_error: ErrorCode
     code: ErrorCode = ErrorCode.NONE
 
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
-
-class Gate(msgspec.Struct):
+class Gate(Refusable, msgspec.Struct):
     """Another request, before the transactional id is looked up."""
 
     transactional_id: str
     exists: bool
     coordinator_error: ErrorCode
     code: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 class TransactionEvent(msgspec.Struct, kw_only=True):
@@ -136,15 +131,12 @@ class AddEvent(ProducerEvent, kw_only=True):
         self.answer(code)
 
 
-class VerifyEvent(ProducerEvent, kw_only=True):
+class VerifyEvent(Refusable, ProducerEvent, kw_only=True):
     """A partition's leader asks whether partitions belong to the transaction. ``code`` holds for
     all of them; without one, ``absent`` is the error of those that do not belong to it."""
 
     code: ErrorCode = ErrorCode.NONE
     absent: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 class EndEvent(ProducerEvent, kw_only=True):

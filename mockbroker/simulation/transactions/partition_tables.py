@@ -13,7 +13,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.log.producers import Producer
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 
 __all__ = [
     "ON_FIRST_BATCH",
@@ -33,7 +33,7 @@ _VERSION_2: Final = 2
 # ---- the first batch of a transaction ------------------------------------------------------------
 
 
-class Question(msgspec.Struct):
+class Question(Refusable, msgspec.Struct):
     """A transactional batch at the leader of its partition. ``known`` is the log's state of the
     producer. ``adds``: the partition joins the transaction if need be; ``verifies`` is the config
     ``transaction.partition.verification.enable``. ``asks`` and ``code`` are the decision."""
@@ -46,18 +46,9 @@ class Question(msgspec.Struct):
     code: ErrorCode = ErrorCode.NONE
 
 
-class _Fail(msgspec.Struct, frozen=True):
-    code: ErrorCode
-
-    def __call__(self, question: Question) -> None:
-        question.code = self.code
-
-
-class _Ask(msgspec.Struct, frozen=True):
+def _ask_coordinator(question: Question) -> None:
     """Ask the coordinator."""
-
-    def __call__(self, question: Question) -> None:
-        question.asks = True
+    question.asks = True
 
 
 def _is_stale(question: Question) -> bool:
@@ -84,19 +75,19 @@ ON_FIRST_BATCH: Final[tuple[Row[Question, Question], ...]] = (
     Row(
         "DP-TXN-42",
         _is_stale,
-        (_Fail(ErrorCode.INVALID_PRODUCER_EPOCH),),
+        (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
         since=_TRANSACTION_VERSIONS,
     ),
     Row("DP-TXN-40", _is_open, (), since=_VERIFIED, until=_TRANSACTION_VERSIONS),
     Row("DP-TXN-40", _is_open_in_epoch, (), since=_TRANSACTION_VERSIONS),
-    Row("DP-TXN-40", always, (_Ask(),), since=_VERIFIED),
+    Row("DP-TXN-40", always, (_ask_coordinator,), since=_VERIFIED),
 )
 """Without a row nobody is asked."""
 
 # ---- what the coordinator says -------------------------------------------------------------------
 
 
-class Reply(msgspec.Struct):
+class Reply(Refusable, msgspec.Struct):
     """The coordinator's error, which a row replaces. ``knows_abortable``: the client's version of
     its request has TRANSACTION_ABORTABLE(120). ``adds``: it is of transaction version 2."""
 
@@ -106,27 +97,17 @@ class Reply(msgspec.Struct):
     text: str | None = None
 
 
-class _Become(msgspec.Struct, frozen=True):
-    code: ErrorCode
-
-    def __call__(self, reply: Reply) -> None:
-        reply.code = self.code
+def _refuse_not_added(reply: Reply) -> None:
+    reply.text = "Partition was not added to the transaction"
 
 
-class _TellNotAdded(msgspec.Struct, frozen=True):
-    def __call__(self, reply: Reply) -> None:
-        reply.text = "Partition was not added to the transaction"
-
-
-class _TellUnderlyingError(msgspec.Struct, frozen=True):
+def _refuse_as_underlying_error(reply: Reply) -> None:
     """Clients that do not know the error try again after this one."""
-
-    def __call__(self, reply: Reply) -> None:
-        reply.text = (
-            "Unable to verify the partition has been added to the transaction. "
-            f"Underlying error: {reply.code.name}"
-        )
-        reply.code = ErrorCode.NOT_ENOUGH_REPLICAS
+    reply.text = (
+        "Unable to verify the partition has been added to the transaction. "
+        f"Underlying error: {reply.code.name}"
+    )
+    reply.code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 def _is_unknown_to_client(reply: Reply) -> bool:
@@ -138,8 +119,8 @@ def _is_fenced(reply: Reply) -> bool:
 
 
 ON_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
-    Row("DP-TXN-42", _is_fenced, (_Become(ErrorCode.INVALID_PRODUCER_EPOCH),)),
-    Row("DP-TXN-43", _is_unknown_to_client, (_Become(ErrorCode.INVALID_TXN_STATE),)),
+    Row("DP-TXN-42", _is_fenced, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row("DP-TXN-43", _is_unknown_to_client, (refuse(ErrorCode.INVALID_TXN_STATE),)),
 )
 """Errors without a row stay as they are."""
 
@@ -164,16 +145,16 @@ def _is_not_added(reply: Reply) -> bool:
 
 
 ON_PRODUCE_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
-    Row("DP-TXN-43", _is_not_added, (_TellNotAdded(),)),
-    Row("DP-TXN-44", _is_unreachable, (_TellUnderlyingError(),)),
-    Row("DP-TXN-44 DP-TXN-45", _is_concurrent_for_old, (_TellUnderlyingError(),)),
+    Row("DP-TXN-43", _is_not_added, (_refuse_not_added,)),
+    Row("DP-TXN-44", _is_unreachable, (_refuse_as_underlying_error,)),
+    Row("DP-TXN-44 DP-TXN-45", _is_concurrent_for_old, (_refuse_as_underlying_error,)),
 )
 """What Produce makes of it."""
 
 # ---- markers -------------------------------------------------------------------------------------
 
 
-class MarkerArrival(msgspec.Struct):
+class MarkerArrival(Refusable, msgspec.Struct):
     """A marker at a broker. ``is_hosted``: the broker has a replica of the partition; ``leads``: it
     leads it. ``is_loaded`` is False at a group coordinator that still loads its partition.
     ``version`` is the transaction version, 0 where the request has none."""
@@ -188,13 +169,6 @@ class MarkerArrival(msgspec.Struct):
     coordinator_epoch: int
     version: int
     code: ErrorCode = ErrorCode.NONE
-
-
-class _RefuseMarker(msgspec.Struct, frozen=True):
-    code: ErrorCode
-
-    def __call__(self, marker: MarkerArrival) -> None:
-        marker.code = self.code
 
 
 def _has_old_epoch(marker: MarkerArrival) -> bool:
@@ -221,46 +195,46 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
     Row(
         "DP-MARK-01",
         lambda marker: not marker.is_hosted,
-        (_RefuseMarker(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
     Row(
         "DP-MARK-01",
         lambda marker: marker.magic < 2,
-        (_RefuseMarker(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),),
+        (refuse(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),),
         until=(4, 0),
     ),
     Row(
         "DP-MARK-01",
         lambda marker: not marker.leads,
-        (_RefuseMarker(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
     ),
     Row(
         "DP-MARK-01",
         lambda marker: not marker.is_loaded,
-        (_RefuseMarker(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
+        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         since=(4, 0),
     ),
     Row(
         "DP-MARK-01",
         lambda marker: not marker.has_replicas,
-        (_RefuseMarker(ErrorCode.NOT_ENOUGH_REPLICAS),),
+        (refuse(ErrorCode.NOT_ENOUGH_REPLICAS),),
     ),
     # Kafka's own classes throw before they look at the producer.
     Row(
         "DP-MARK-01",
         lambda marker: marker.epoch < 0,
-        (_RefuseMarker(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
-    Row("DP-MARK-01", _has_old_epoch, (_RefuseMarker(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row("DP-MARK-01", _has_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
     Row(
         "DP-MARK-01 DP-TXN-52",
         _ends_nothing_new,
-        (_RefuseMarker(ErrorCode.INVALID_PRODUCER_EPOCH),),
+        (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
         since=_MARKERS_HAVE_VERSIONS,
     ),
     Row(
         "DP-MARK-01",
         _has_old_coordinator,
-        (_RefuseMarker(ErrorCode.TRANSACTION_COORDINATOR_FENCED),),
+        (refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED),),
     ),
 )

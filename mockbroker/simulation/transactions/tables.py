@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-import msgspec
-
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 from mockbroker.simulation.transactions.events import (
     AddEvent,
     AgeEvent,
@@ -151,24 +149,20 @@ def _is_exhausted(event: InitEvent) -> bool:
     return event.metadata.is_exhausted
 
 
-class _RaiseEpoch(msgspec.Struct, frozen=True):
+@with_arguments
+def _raise_epoch(event: InitEvent, by: int = 1, *, keeps_last: bool = False) -> None:
     """Give the producer the next epoch. ``by`` 0: the present one again. ``keeps_last``: the
     request may be repeated."""
-
-    by: int = 1
-    keeps_last: bool = False
-
-    def __call__(self, event: InitEvent) -> None:
-        metadata = event.metadata
-        last = metadata.epoch if self.keeps_last else NO_EPOCH
-        event.machine.initialize(
-            event.transaction,
-            event.request.timeout_ms,
-            event.answer,
-            producer_id=metadata.producer_id,
-            epoch=metadata.epoch + self.by,
-            last_epoch=last if self.by else metadata.last_epoch,
-        )
+    metadata = event.metadata
+    last = metadata.epoch if keeps_last else NO_EPOCH
+    event.machine.initialize(
+        event.transaction,
+        event.request.timeout_ms,
+        event.answer,
+        producer_id=metadata.producer_id,
+        epoch=metadata.epoch + by,
+        last_epoch=last if by else metadata.last_epoch,
+    )
 
 
 def _rotate(event: InitEvent) -> None:
@@ -198,9 +192,9 @@ ON_INIT: Final[tuple[Row[InitEvent, InitEvent], ...]] = (
     Row("DP-TXN-05", is_ongoing, (_fence_and_refuse,)),
     Row("DP-TXN-04", _rotates, (_rotate,)),
     Row("DP-TXN-04", _is_exhausted, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
-    Row("DP-TXN-01 DP-TXN-02", _is_anonymous, (_RaiseEpoch(),)),
-    Row("DP-TXN-03", _continues, (_RaiseEpoch(keeps_last=True),)),
-    Row("DP-TXN-03", _repeats, (_RaiseEpoch(by=0),)),
+    Row("DP-TXN-01 DP-TXN-02", _is_anonymous, (_raise_epoch(),)),
+    Row("DP-TXN-03", _continues, (_raise_epoch(keeps_last=True),)),
+    Row("DP-TXN-03", _repeats, (_raise_epoch(by=0),)),
     Row("DP-TXN-03", always, (_FENCED,)),
 )
 
@@ -250,21 +244,18 @@ ON_ADD: Final[tuple[Row[AddEvent, AddEvent], ...]] = (
 )
 
 
-class _AbsentGets(msgspec.Struct, frozen=True):
+@with_arguments
+def _refuse_absent(event: VerifyEvent, code: ErrorCode) -> None:
     """Partitions that do not belong to the transaction get this error."""
-
-    code: ErrorCode
-
-    def __call__(self, event: VerifyEvent) -> None:
-        event.absent = self.code
+    event.absent = code
 
 
 ON_VERIFY: Final[tuple[Row[VerifyEvent, VerifyEvent], ...]] = (
     Row("DP-ADD-03", other_producer, (_OTHER_PRODUCER,)),
     Row("DP-ADD-03", other_epoch, (_FENCED,)),
     Row("DP-TXN-09", is_prepared, (_CONCURRENT,)),
-    Row("DP-ADD-04", always, (_AbsentGets(ErrorCode.INVALID_TXN_STATE),), until=_ABORTABLE),
-    Row("DP-ADD-04", always, (_AbsentGets(ErrorCode.TRANSACTION_ABORTABLE),), since=_ABORTABLE),
+    Row("DP-ADD-04", always, (_refuse_absent(ErrorCode.INVALID_TXN_STATE),), until=_ABORTABLE),
+    Row("DP-ADD-04", always, (_refuse_absent(ErrorCode.TRANSACTION_ABORTABLE),), since=_ABORTABLE),
 )
 
 # ---- EndTxn --------------------------------------------------------------------------------------

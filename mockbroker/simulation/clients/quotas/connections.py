@@ -27,13 +27,11 @@ class Arrival(msgspec.Struct):
     held_ms: int = 0
 
 
-class HoldConnection(msgspec.Struct, frozen=True):
+def hold_connection(subject: Arrival) -> None:
     """Hold the connection, and close it then."""
-
-    def __call__(self, subject: Arrival, /) -> None:
-        subject.held_ms = min(subject.excess_ms, _LONGEST_MS)
+    subject.held_ms = min(subject.excess_ms, _LONGEST_MS)
 
 
 CONNECTION_ROWS: Final[Sequence[Row[Arrival, Arrival]]] = (
-    Row("QUOTA-21", always, (HoldConnection(),), since=(2, 8)),
+    Row("QUOTA-21", always, (hold_connection,), since=(2, 8)),
 )

@@ -14,7 +14,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = ["MUTATION_APIS", "MUTATION_ROWS", "MutationQuota", "MutationRequest", "TokenBucket"]
 
@@ -63,13 +63,10 @@ class MutationRequest(msgspec.Struct):
         return self.version >= _STRICT_SINCE[self.api_key]
 
 
-class Count(msgspec.Struct, frozen=True):
+@with_arguments
+def count_mutations(subject: MutationRequest, *, strict: bool) -> None:
     """The request counts towards the quota."""
-
-    strict: bool
-
-    def __call__(self, subject: MutationRequest, /) -> None:
-        subject.counts, subject.strict = True, self.strict
+    subject.counts, subject.strict = True, strict
 
 
 MUTATION_ROWS: Final[Sequence[Row[MutationRequest, MutationRequest]]] = (
@@ -79,8 +76,13 @@ MUTATION_ROWS: Final[Sequence[Row[MutationRequest, MutationRequest]]] = (
         lambda request: request.validate_only and not request.kraft,
         (),
     ),
-    Row("QUOTA-18", lambda request: request.knows_error, (Count(strict=True),), since=(2, 7)),
-    Row("QUOTA-19", always, (Count(strict=False),), since=(2, 7)),
+    Row(
+        "QUOTA-18",
+        lambda request: request.knows_error,
+        (count_mutations(strict=True),),
+        since=(2, 7),
+    ),
+    Row("QUOTA-19", always, (count_mutations(strict=False),), since=(2, 7)),
 )
 
 

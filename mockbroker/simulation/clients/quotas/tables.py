@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, refuse_with_text
 
 __all__ = [
     "CLIENT_ID",
@@ -111,16 +111,6 @@ class FilterCheck(msgspec.Struct):
 _Check: TypeAlias = EntityCheck | ValueCheck | Component | FilterCheck
 
 
-class RefuseQuota(msgspec.Struct, frozen=True):
-    """Refuse with a text, which may have fields of what is checked."""
-
-    text: str
-    code: ErrorCode = ErrorCode.INVALID_REQUEST
-
-    def __call__(self, subject: _Check, /) -> None:
-        subject.code, subject.text = self.code, self.text.format(check=subject)
-
-
 def _unresolvable(check: EntityCheck) -> bool:
     if check.ip is None or check.ip == "localhost":
         return False
@@ -135,28 +125,28 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
     Row(
         "QUOTA-01",
         lambda check: check.repeated,
-        (RefuseQuota("Ignoring duplicate entity {check.shown}"),),
+        (refuse_with_text("Ignoring duplicate entity {subject.shown}"),),
     ),
     Row(
         "QUOTA-02",
         lambda check: not check.names,
-        (RefuseQuota("Invalid empty client quota entity"),),
+        (refuse_with_text("Invalid empty client quota entity"),),
     ),
     Row(
         "QUOTA-03",
         lambda check: check.unknown_type is not None,
-        (RefuseQuota("Unhandled client quota entity type: {check.unknown_type}"),),
+        (refuse_with_text("Unhandled client quota entity type: {subject.unknown_type}"),),
     ),
     Row(
         "QUOTA-03",
         lambda check: check.empty_type is not None,
-        (RefuseQuota("Empty {check.empty_type} not supported"),),
+        (refuse_with_text("Empty {subject.empty_type} not supported"),),
     ),
     Row(
         "QUOTA-04",
         lambda check: IP in check.names and len(check.names) > 1,
         (
-            RefuseQuota(
+            refuse_with_text(
                 "Invalid quota entity combination, IP entity shouldnot be combined with User or "
                 "ClientId"
             ),
@@ -165,7 +155,7 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
     Row(
         "QUOTA-04",
         _unresolvable,
-        (RefuseQuota("{check.ip} is not a valid IP or resolvable host."),),
+        (refuse_with_text("{subject.ip} is not a valid IP or resolvable host."),),
     ),
 )
 
@@ -173,32 +163,33 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
     Row(
         "QUOTA-05",
         lambda check: check.type is None,
-        (RefuseQuota("Invalid configuration key {check.key}"),),
+        (refuse_with_text("Invalid configuration key {subject.key}"),),
     ),
     Row(
         "QUOTA-06",
         lambda check: not math.isfinite(check.value),
-        (RefuseQuota("Quota {check.key} must be a finite number"),),
+        (refuse_with_text("Quota {subject.key} must be a finite number"),),
         since=(4, 4),
     ),
     Row(
         "QUOTA-06",
         lambda check: check.value <= 0,
-        (RefuseQuota("Quota {check.key} must be greater than 0"),),
+        (refuse_with_text("Quota {subject.key} must be greater than 0"),),
     ),
     Row(
         "QUOTA-07",
         lambda check: check.value > _LARGEST.get(check.type or "", math.inf),
         (
-            RefuseQuota(
-                "Proposed value for {check.key} is too large for {check.article} {check.type}."
+            refuse_with_text(
+                "Proposed value for {subject.key} is too large for {subject.article} "
+                "{subject.type}."
             ),
         ),
     ),
     Row(
         "QUOTA-07",
         lambda check: check.type in _LARGEST and abs(math.fmod(check.value, 1)) > 1e-6,
-        (RefuseQuota("{check.key} cannot be a fractional value."),),
+        (refuse_with_text("{subject.key} cannot be a fractional value."),),
     ),
 )
 
@@ -208,33 +199,45 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
     Row(
         "QUOTA-08",
         lambda part: not part.type,
-        (RefuseQuota("Invalid empty entity type."),),
+        (refuse_with_text("Invalid empty entity type."),),
     ),
     Row(
         "QUOTA-08",
         lambda part: part.type in part.known,
-        (RefuseQuota("Entity type {check.type} cannot appear more than once in the filter."),),
+        (
+            refuse_with_text(
+                "Entity type {subject.type} cannot appear more than once in the filter."
+            ),
+        ),
     ),
     Row(
         "QUOTA-08",
         lambda part: part.type not in _TYPES,
-        (RefuseQuota("Unsupported entity type {check.type}", ErrorCode.UNSUPPORTED_VERSION),),
+        (
+            refuse_with_text(
+                "Unsupported entity type {subject.type}", ErrorCode.UNSUPPORTED_VERSION
+            ),
+        ),
     ),
     Row(
         "QUOTA-09",
         lambda part: part.match_type == EXACT and part.match is None,
-        (RefuseQuota("Request specified MATCH_TYPE_EXACT, but set match string to null."),),
+        (refuse_with_text("Request specified MATCH_TYPE_EXACT, but set match string to null."),),
     ),
     Row(
         "QUOTA-09",
         lambda part: part.match_type == DEFAULT and part.match is not None,
-        (RefuseQuota("Request specified MATCH_TYPE_DEFAULT, but also specified a match string."),),
+        (
+            refuse_with_text(
+                "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."
+            ),
+        ),
     ),
     Row(
         "QUOTA-09",
         lambda part: part.match_type == SPECIFIED and part.match is not None,
         (
-            RefuseQuota(
+            refuse_with_text(
                 "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."
             ),
         ),
@@ -242,7 +245,7 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
     Row(
         "QUOTA-09",
         lambda part: part.match_type not in (EXACT, DEFAULT, SPECIFIED),
-        (RefuseQuota("Unknown match type {check.match_type}"),),
+        (refuse_with_text("Unknown match type {subject.match_type}"),),
     ),
 )
 
@@ -251,7 +254,7 @@ FILTER_ROWS: Final[Sequence[Row[FilterCheck, FilterCheck]]] = (
         "QUOTA-10",
         lambda check: IP in check.types and len(check.types) > 1,
         (
-            RefuseQuota(
+            refuse_with_text(
                 "Invalid entity filter component combination. IP filter component should not be "
                 "used with user or clientId filter component."
             ),

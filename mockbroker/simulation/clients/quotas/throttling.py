@@ -32,25 +32,21 @@ class Throttle(msgspec.Struct):
     """Whether a fetch is answered without partitions."""
 
 
-class MuteConnection(msgspec.Struct, frozen=True):
+def mute_connection(subject: Throttle) -> None:
     """Answer at once, and read nothing more for the throttle time."""
-
-    def __call__(self, subject: Throttle, /) -> None:
-        subject.mutes = True
+    subject.mutes = True
 
 
-class EmptyFetches(msgspec.Struct, frozen=True):
+def empty_fetches(subject: Throttle) -> None:
     """Answer a fetch without partitions; its session goes on."""
-
-    def __call__(self, subject: Throttle, /) -> None:
-        subject.empties_fetches = True
+    subject.empties_fetches = True
 
 
 THROTTLE_ROWS: Final[Sequence[Row[Throttle, Throttle]]] = (
     Row(
         "DP-CTL-37 DP-PRODUCE-43 DP-FETCH-21 QUOTA-14",
         always,
-        (MuteConnection(), EmptyFetches()),
+        (mute_connection, empty_fetches),
         since=(2, 0),
     ),
 )

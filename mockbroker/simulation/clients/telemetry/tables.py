@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 
 __all__ = [
     "EXPIRY_ROWS",
@@ -30,11 +30,8 @@ _COMPRESSIONS: Final = range(5)
 """none, gzip, snappy, lz4, zstd"""
 
 
-class _Attempt(msgspec.Struct):
+class _Attempt(Refusable, msgspec.Struct):
     code: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 class IdAttempt(_Attempt):

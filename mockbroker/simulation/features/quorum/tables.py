@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Row, refuse_with_text
 from mockbroker.simulation.state.model import Voter
 
-__all__ = ["ADD_ROWS", "CONTROLLER_ROWS", "REMOVE_ROWS", "QuorumChange", "Refusal"]
+__all__ = ["ADD_ROWS", "CONTROLLER_ROWS", "REMOVE_ROWS", "QuorumChange"]
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 _NO_DIRECTORY: Final = uuid.UUID(int=0)
@@ -82,24 +82,13 @@ def _key_text(voter_id: int, directory_id: uuid.UUID) -> str:
 QuorumRow: TypeAlias = Row[QuorumChange, QuorumChange]
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """An effect that refuses a change; ``text`` may have fields of it."""
-
-    code: ErrorCode
-    text: str
-
-    def __call__(self, subject: QuorumChange, /) -> None:
-        subject.code = self.code
-        subject.text = self.text.format(change=subject)
-
-
 def _other_cluster(change: QuorumChange) -> bool:
     return change.wanted_cluster is not None and change.wanted_cluster != change.cluster_id
 
 
-_OTHER_CLUSTER: Final = Refusal(
+_OTHER_CLUSTER: Final = refuse_with_text(
+    'The given id "{subject.wanted_cluster}" doesn\'t match the cluster id "{subject.cluster_id}"',
     ErrorCode.INCONSISTENT_CLUSTER_ID,
-    'The given id "{change.wanted_cluster}" doesn\'t match the cluster id "{change.cluster_id}"',
 )
 
 ADD_ROWS: Final[Sequence[QuorumRow]] = (
@@ -107,16 +96,20 @@ ADD_ROWS: Final[Sequence[QuorumRow]] = (
     Row(
         "QUORUM-02",
         lambda change: change.names_no_voter,
-        (Refusal(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter"),),
+        (
+            refuse_with_text(
+                "Add voter request didn't include a valid voter", ErrorCode.INVALID_REQUEST
+            ),
+        ),
     ),
     Row(
         "QUORUM-03",
         lambda change: change.lacks_listener,
         (
-            Refusal(
-                ErrorCode.INVALID_REQUEST,
-                "Add voter request didn't include the endpoint ({change.endpoints_text}) for the "
+            refuse_with_text(
+                "Add voter request didn't include the endpoint ({subject.endpoints_text}) for the "
                 f"default listener ListenerName({CONTROLLER_LISTENER})",
+                ErrorCode.INVALID_REQUEST,
             ),
         ),
     ),
@@ -124,10 +117,10 @@ ADD_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-04",
         lambda change: change.kraft_level < 1,
         (
-            Refusal(
-                ErrorCode.UNSUPPORTED_VERSION,
+            refuse_with_text(
                 "Cluster doesn't support adding voter because the kraft.version feature is "
-                "{change.kraft_level}",
+                "{subject.kraft_level}",
+                ErrorCode.UNSUPPORTED_VERSION,
             ),
         ),
     ),
@@ -135,10 +128,10 @@ ADD_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-05",
         lambda change: change.known_id,
         (
-            Refusal(
+            refuse_with_text(
+                "The voter id for {subject.voter_text} is already part of the set of voters "
+                "{subject.voters_text}.",
                 ErrorCode.DUPLICATE_VOTER,
-                "The voter id for {change.voter_text} is already part of the set of voters "
-                "{change.voters_text}.",
             ),
         ),
     ),
@@ -149,16 +142,20 @@ REMOVE_ROWS: Final[Sequence[QuorumRow]] = (
     Row(
         "QUORUM-02",
         lambda change: change.names_no_voter,
-        (Refusal(ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter"),),
+        (
+            refuse_with_text(
+                "Remove voter request didn't include a valid voter", ErrorCode.INVALID_REQUEST
+            ),
+        ),
     ),
     Row(
         "QUORUM-04",
         lambda change: change.kraft_level < 1,
         (
-            Refusal(
-                ErrorCode.UNSUPPORTED_VERSION,
+            refuse_with_text(
                 "Cluster doesn't support removing voter because the kraft.version feature is "
-                "{change.kraft_level}",
+                "{subject.kraft_level}",
+                ErrorCode.UNSUPPORTED_VERSION,
             ),
         ),
     ),
@@ -166,10 +163,10 @@ REMOVE_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-06",
         lambda change: not change.removable,
         (
-            Refusal(
+            refuse_with_text(
+                "Cannot remove voter {subject.voter_text} from the set of voters "
+                "{subject.voters_text}",
                 ErrorCode.VOTER_NOT_FOUND,
-                "Cannot remove voter {change.voter_text} from the set of voters "
-                "{change.voters_text}",
             ),
         ),
     ),
@@ -180,9 +177,9 @@ CONTROLLER_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-09",
         lambda change: change.node_id == change.controller_id,
         (
-            Refusal(
-                ErrorCode.INVALID_REQUEST,
+            refuse_with_text(
                 "Controller cannot unregister itself while it is active.",
+                ErrorCode.INVALID_REQUEST,
             ),
         ),
     ),
@@ -190,9 +187,9 @@ CONTROLLER_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-09",
         lambda change: change.metadata_level < _UNREGISTRATION_SINCE,
         (
-            Refusal(
-                ErrorCode.UNSUPPORTED_VERSION,
+            refuse_with_text(
                 "The current MetadataVersion is too old to support controller unregistration.",
+                ErrorCode.UNSUPPORTED_VERSION,
             ),
         ),
     ),
@@ -200,9 +197,9 @@ CONTROLLER_ROWS: Final[Sequence[QuorumRow]] = (
         "QUORUM-09",
         lambda change: not change.known_id,
         (
-            Refusal(
+            refuse_with_text(
+                "Controller ID {subject.node_id} is not currently registered.",
                 ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
-                "Controller ID {change.node_id} is not currently registered.",
             ),
         ),
     ),

@@ -29,14 +29,14 @@ from mockbroker.simulation.state.model import Partition, TopicPartition
 __all__ = [
     "PendingPartition",
     "Plan",
-    "RemoveFromPlan",
-    "RemoveFromQueue",
-    "SetPending",
-    "WritePlan",
+    "add_to_plan",
+    "drop_from_plan",
+    "drop_from_queue",
     "pending",
     "read_plan",
     "remove_from_queue",
     "repeated",
+    "set_pending",
     "write_plan",
 ]
 
@@ -127,42 +127,32 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
 # ---- effects -------------------------------------------------------------------------------------
 
 
-class SetPending(msgspec.Struct, frozen=True):
+def set_pending(transition: Transition) -> None:
     """Make the partition pending, with the requested target and the fact ``original``."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = PendingPartition(
-            **{name: getattr(transition.now, name) for name in Partition.__struct_fields__},
-            new_replicas=transition.requested_replicas,
-            original_replicas=transition.facts["original"],
-        )
+    transition.now = PendingPartition(
+        **{name: getattr(transition.now, name) for name in Partition.__struct_fields__},
+        new_replicas=transition.requested_replicas,
+        original_replicas=transition.facts["original"],
+    )
 
 
-class WritePlan(msgspec.Struct, frozen=True):
+def add_to_plan(transition: Transition) -> None:
     """Write the draft into the plan, beside what is pending and what was submitted together with it
     (the fact ``plan``)."""
-
-    def __call__(self, transition: Transition) -> None:
-        assert isinstance(transition.now, PendingPartition), "after SetPending"
-        # Partitions submitted together are recorded at once, but remembered one by one.
-        submitted: Plan = transition.facts.get("plan", {})
-        plan = (
-            pending(transition.controller) | {transition.tp: _planned(transition.now)} | submitted
-        )
-        write_plan(transition.controller, transition.cause, plan)
+    assert isinstance(transition.now, PendingPartition), "after set_pending"
+    # Partitions submitted together are recorded at once, but remembered one by one.
+    submitted: Plan = transition.facts.get("plan", {})
+    plan = pending(transition.controller) | {transition.tp: _planned(transition.now)} | submitted
+    write_plan(transition.controller, transition.cause, plan)
 
 
-class RemoveFromPlan(msgspec.Struct, frozen=True):
+def drop_from_plan(transition: Transition) -> None:
     """Remove the partition from the plan; an empty plan deletes the znode."""
-
-    def __call__(self, transition: Transition) -> None:
-        plan = pending(transition.controller)
-        plan.pop(transition.tp, None)
-        write_plan(transition.controller, transition.cause, plan)
+    plan = pending(transition.controller)
+    plan.pop(transition.tp, None)
+    write_plan(transition.controller, transition.cause, plan)
 
 
-class RemoveFromQueue(msgspec.Struct, frozen=True):
+def drop_from_queue(transition: Transition) -> None:
     """Remove the partition from the queue."""
-
-    def __call__(self, transition: Transition) -> None:
-        remove_from_queue(transition.controller, transition.cause, transition.tp)
+    remove_from_queue(transition.controller, transition.cause, transition.tp)

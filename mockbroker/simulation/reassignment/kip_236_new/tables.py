@@ -13,30 +13,30 @@ from typing import Final
 
 from mockbroker.simulation.reassignment.kip_236_new.plans import (
     PendingPartition,
-    RemoveFromPlan,
-    RemoveFromQueue,
-    SetPending,
-    WritePlan,
+    add_to_plan,
+    drop_from_plan,
+    drop_from_queue,
+    set_pending,
 )
 from mockbroker.simulation.reassignment.rollback_effects import finish_with
 from mockbroker.simulation.reassignment.transitions import (
     Brokers,
-    Commit,
     Effects,
-    RaiseLeaderEpoch,
     RuleContext,
-    SendLeaderAndIsr,
-    SendUpdateMetadata,
-    SetReplicas,
-    SetTarget,
     Table,
     Transition,
-    Warn,
-    WriteStateZnode,
-    WriteTopicZnode,
+    commit,
     idle,
+    raise_leader_epoch,
     replicas,
+    send_leader_and_isr,
+    send_update_metadata,
+    set_replicas,
+    set_target,
     target,
+    warn,
+    write_state_znode,
+    write_topic_znode,
 )
 from mockbroker.simulation.releases.rows import Row, always
 from mockbroker.simulation.state.model import Partition
@@ -114,26 +114,26 @@ def _new_and_present(context: RuleContext) -> Brokers:
 # ---- submission ----------------------------------------------------------------------------------
 
 ON_SUBMIT: Final[Table] = (
-    Row("K236-07 K236-08 K236-09", always, (SetPending(), WritePlan(), Commit())),
+    Row("K236-07 K236-08 K236-09", always, (set_pending, add_to_plan, commit)),
 )
 """Record the partition with its originals, then remember it, before anything begins."""
 
 _BEGIN: Final[Effects] = (
-    SetReplicas(_new_and_present),
-    WriteTopicZnode(),
-    RaiseLeaderEpoch(),
-    WriteStateZnode(),
-    Commit(),
-    SendLeaderAndIsr(replicas),
-    SendUpdateMetadata(),
+    set_replicas(_new_and_present),
+    write_topic_znode,
+    raise_leader_epoch,
+    write_state_znode,
+    commit,
+    send_leader_and_isr(replicas),
+    send_update_metadata(),
 )
 
 _FINISH: Final[Row[RuleContext, Transition]] = Row(
-    "K236-02 K236-11", _caught_up, finish_with(target, RemoveFromPlan())
+    "K236-02 K236-11", _caught_up, finish_with(target, drop_from_plan)
 )
 
 ON_TRIGGER: Final[Table] = (
-    Row("K236-02", _already_there, (RemoveFromPlan(), SetTarget(None), Commit())),
+    Row("K236-02", _already_there, (drop_from_plan, set_target(None), commit)),
     _FINISH,
     Row("K236-01", always, _BEGIN),
 )
@@ -148,7 +148,7 @@ ON_STEP: Final[Table] = (
 
 # ---- cancellation --------------------------------------------------------------------------------
 
-ON_REREAD: Final[Table] = (Row("K236-10", always, (SetPending(), Commit())),)
+ON_REREAD: Final[Table] = (Row("K236-10", always, (set_pending, commit)),)
 """Before a cancellation: adopt what the znode says of a partition."""
 
 ON_MISSING: Final[Table] = (
@@ -156,9 +156,9 @@ ON_MISSING: Final[Table] = (
         "K236-10",
         always,
         (
-            Warn("{tp}: no longer in /admin/reassign_partitions; its replicas stay as they are"),
-            SetTarget(None),
-            Commit(),
+            warn("{tp}: no longer in /admin/reassign_partitions; its replicas stay as they are"),
+            set_target(None),
+            commit,
         ),
     ),
 )
@@ -168,17 +168,17 @@ ON_CANCEL: Final[Table] = (
     Row(
         "K236-34 A-18",
         _original_unknown,
-        (Warn("{tp}: not rolled back, as its original_replicas are missing"),),
+        (warn("{tp}: not rolled back, as its original_replicas are missing"),),
     ),
     Row(
         "K236-35 A-14",
         _would_go_offline,
-        (Warn("{tp}: not rolled back, as none of its original_replicas could lead it"),),
+        (warn("{tp}: not rolled back, as none of its original_replicas could lead it"),),
     ),
     Row(
         "K236-20 K236-21 K236-22 K236-23 K236-24 K236-25 K236-26",
         always,
-        finish_with(_original, RemoveFromPlan()),
+        finish_with(_original, drop_from_plan),
     ),
 )
 """Roll back in seven steps, or say why not."""
@@ -193,7 +193,7 @@ ON_CONFLICT: Final[Table] = (
 """Another target is requested: roll back what is pending first."""
 
 ON_DEQUEUE: Final[Table] = (
-    Row("K236-40", _target_unchanged, (RemoveFromQueue(),)),
-    Row("K236-36 K236-40", always, (SetPending(), WritePlan(), Commit(), RemoveFromQueue())),
+    Row("K236-40", _target_unchanged, (drop_from_queue,)),
+    Row("K236-36 K236-40", always, (set_pending, add_to_plan, commit, drop_from_queue)),
 )
 """Move a partition from the queue into the plan."""

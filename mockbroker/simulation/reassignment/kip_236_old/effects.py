@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import msgspec
-
 from kproto.znodes import MalformedZnodeError, NotEmptyError
 from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS,
@@ -30,10 +28,8 @@ from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = [
-    "RemoveRecord",
     "RequestedPartition",
-    "SetRequest",
-    "StoreRequest",
+    "delete_request",
     "drop_set",
     "original_of",
     "plan_on_record",
@@ -41,7 +37,9 @@ __all__ = [
     "remove_if_empty",
     "remove_record",
     "requested",
+    "set_request",
     "store_plan",
+    "store_request",
     "top_of",
 ]
 
@@ -113,32 +111,28 @@ def top_of(partition: Partition) -> int:
     return len(partition.replicas)
 
 
-class StoreRequest(msgspec.Struct, frozen=True):
+def store_request(transition: Transition) -> None:
     """Write the reassignment's znode; a changed reassignment keeps its znode."""
-
-    def __call__(self, transition: Transition) -> None:
-        context = transition
-        text = encode_reassignment(
-            RequestedReassignment(
-                context.requested_replicas, top_of(context.start), context.facts["legacy"]
-            )
-        ).decode()
-        transition.controller.znodes.put(transition.cause, reassignment_path(*transition.tp), text)
-
-
-class SetRequest(msgspec.Struct, frozen=True):
-    """Put the partition under reassignment, with its original replicas as far as they are known."""
-
-    def __call__(self, transition: Transition) -> None:
-        context = transition
-        known = original_of(context.start)
-        transition.now = requested(
-            transition.now,
-            context.requested_replicas,
-            legacy=context.facts["legacy"],
-            top=top_of(context.start),
-            original=context.facts.get("original") or known,
+    context = transition
+    text = encode_reassignment(
+        RequestedReassignment(
+            context.requested_replicas, top_of(context.start), context.facts["legacy"]
         )
+    ).decode()
+    transition.controller.znodes.put(transition.cause, reassignment_path(*transition.tp), text)
+
+
+def set_request(transition: Transition) -> None:
+    """Put the partition under reassignment, with its original replicas as far as they are known."""
+    context = transition
+    known = original_of(context.start)
+    transition.now = requested(
+        transition.now,
+        context.requested_replicas,
+        legacy=context.facts["legacy"],
+        top=top_of(context.start),
+        original=context.facts.get("original") or known,
+    )
 
 
 def original_of(partition: Partition) -> Brokers | None:
@@ -148,14 +142,10 @@ def original_of(partition: Partition) -> Brokers | None:
     return partition.replicas
 
 
-class RemoveRecord(msgspec.Struct, frozen=True):
+def delete_request(transition: Transition) -> None:
     """Delete the reassignment's znode, and remove the partition from the plan it came in."""
-
-    def __call__(self, transition: Transition) -> None:
-        partition = cast(RequestedPartition, transition.start)
-        remove_record(
-            transition.controller, transition.cause, transition.tp, legacy=partition.legacy
-        )
+    partition = cast(RequestedPartition, transition.start)
+    remove_record(transition.controller, transition.cause, transition.tp, legacy=partition.legacy)
 
 
 def remove_record(controller: Controller, cause: str, tp: TopicPartition, *, legacy: bool) -> None:

@@ -15,38 +15,38 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.reassignment.kip_236_old.effects import (
-    RemoveRecord,
     RequestedPartition,
-    SetRequest,
-    StoreRequest,
+    delete_request,
     drop_set,
+    set_request,
+    store_request,
     top_of,
 )
 from mockbroker.simulation.reassignment.rollback_effects import (
     DELETION_STARTED,
     DELETION_SUCCESSFUL,
     NON_EXISTENT,
-    MoveReplicas,
     finish_with,
+    move_replicas,
     take_offline,
 )
 from mockbroker.simulation.reassignment.transitions import (
     Brokers,
-    Commit,
     Effects,
-    RaiseLeaderEpoch,
-    Refuse,
     RuleContext,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    SetReplicas,
     Table,
-    WriteStateZnode,
-    WriteTopicZnode,
+    commit,
+    raise_leader_epoch,
+    refuse_request,
     replicas,
     requested,
+    send_leader_and_isr,
+    send_stop_replica,
+    send_update_metadata,
+    set_replicas,
     target,
+    write_state_znode,
+    write_topic_znode,
 )
 from mockbroker.simulation.releases.rows import Row, always
 
@@ -122,24 +122,24 @@ def _without_dropped(context: RuleContext) -> Brokers:
 
 _DROP: Final[Effects] = (
     *take_offline(_dropped),
-    MoveReplicas(_dropped, DELETION_STARTED),
-    SendStopReplica(_dropped),
-    MoveReplicas(_dropped, DELETION_SUCCESSFUL),
-    MoveReplicas(_dropped, NON_EXISTENT),
-    SetReplicas(_without_dropped),
-    Commit(),
-    WriteTopicZnode(),
+    move_replicas(_dropped, DELETION_STARTED),
+    send_stop_replica(_dropped),
+    move_replicas(_dropped, DELETION_SUCCESSFUL),
+    move_replicas(_dropped, NON_EXISTENT),
+    set_replicas(_without_dropped),
+    commit,
+    write_topic_znode,
 )
 
 _INITIATE: Final[Effects] = (
-    SetReplicas(_and_requested),
-    WriteTopicZnode(),
-    SetRequest(),
-    RaiseLeaderEpoch(),
-    WriteStateZnode(),
-    Commit(),
-    SendLeaderAndIsr(replicas),
-    SendUpdateMetadata(),
+    set_replicas(_and_requested),
+    write_topic_znode,
+    set_request,
+    raise_leader_epoch,
+    write_state_znode,
+    commit,
+    send_leader_and_isr(replicas),
+    send_update_metadata(),
 )
 
 # ---- the tables ----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ REFUSALS: Final[Table] = (
         "K236-05, K236-51",
         _disabled,
         (
-            Refuse(
+            refuse_request(
                 ErrorCode.POLICY_VIOLATION,
                 "Reassignments are disabled while /admin/reassign_cancel exists.",
             ),
@@ -159,7 +159,7 @@ REFUSALS: Final[Table] = (
         "K236-59",
         _submitted_otherwise,
         (
-            Refuse(
+            refuse_request(
                 ErrorCode.REASSIGNMENT_IN_PROGRESS,
                 "{tp} is being reassigned already, by the other of the two ways: "
                 "/admin/reassign_partitions and /admin/reassignment_requests.",
@@ -170,7 +170,7 @@ REFUSALS: Final[Table] = (
         "K236-63",
         _too_few,
         (
-            Refuse(
+            refuse_request(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "{tp} has fewer replicas than its min.insync.replicas, so none could be spared.",
             ),
@@ -187,7 +187,7 @@ ON_REQUEST: Final[Table] = (
     Row(
         "K236-54, K236-62, K236-64, K236-66",
         always,
-        (StoreRequest(), *_DROP, *_INITIATE),
+        (store_request, *_DROP, *_INITIATE),
     ),
 )
 """The requested replicas are RAR; the fact ``original`` is OAR, if a plan on record has it. One row
@@ -196,7 +196,7 @@ dropped."""
 
 ON_STEP: Final[Table] = (
     Row("K236-51", _disabled, ()),
-    Row("K236-56", _caught_up, finish_with(target, RemoveRecord())),
+    Row("K236-56", _caught_up, finish_with(target, delete_request)),
 )
 """The ISR or the leader of a partition under reassignment may have changed."""
 
@@ -212,7 +212,7 @@ ON_CANCEL: Final[Table] = (
         "K236-55",
         _original_unknown,
         (
-            Refuse(
+            refuse_request(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "The original replicas of {tp} are not known to this controller; "
                 "reassign it to the replicas it shall have.",
@@ -223,12 +223,12 @@ ON_CANCEL: Final[Table] = (
         "A-14",
         _original_cannot_lead,
         (
-            Refuse(
+            refuse_request(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "None of the original replicas of {tp} is in sync, so none could lead it.",
             ),
         ),
     ),
-    Row("K236-01, K236-04", always, finish_with(requested, RemoveRecord())),
+    Row("K236-01, K236-04", always, finish_with(requested, delete_request)),
 )
 """The requested replicas are OAR, empty if unknown."""

@@ -17,24 +17,24 @@ from typing import Final
 import msgspec
 
 from mockbroker.simulation.reassignment.transitions import (
-    Commit,
     Effects,
-    ElectAmongReplicas,
-    RaiseLeaderEpoch,
     RuleContext,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    SetReplicas,
-    SetTarget,
-    ShrinkIsr,
     Table,
-    Warn,
-    WriteStateZnode,
-    WriteTopicZnode,
+    commit,
     dropped,
+    elect_among_replicas,
     idle,
+    raise_leader_epoch,
     requested,
+    send_leader_and_isr,
+    send_stop_replica,
+    send_update_metadata,
+    set_replicas,
+    set_target,
+    shrink_isr,
+    warn,
+    write_state_znode,
+    write_topic_znode,
 )
 from mockbroker.simulation.releases.rows import Row, always
 
@@ -163,25 +163,25 @@ def _not_yet_in(context: RuleContext) -> Brokers:
 
 # ---- what both revisions share -------------------------------------------------------------------
 
-_SET_TARGET: Final[Effects] = (SetTarget(requested, requested),)
+_SET_TARGET: Final[Effects] = (set_target(requested, requested),)
 
 _CONFIRM: Final[Effects] = (
-    RaiseLeaderEpoch(),
-    WriteStateZnode(),
-    Commit(),
-    SendLeaderAndIsr(_leader),
-    SendLeaderAndIsr(_followers),
+    raise_leader_epoch,
+    write_state_znode,
+    commit,
+    send_leader_and_isr(_leader),
+    send_leader_and_isr(_followers),
 )
 
 _FINISH: Final[Effects] = (
-    SetReplicas(_whole_target),
-    WriteTopicZnode(),
-    SetTarget(None),
-    ElectAmongReplicas(),
+    set_replicas(_whole_target),
+    write_topic_znode,
+    set_target(None),
+    elect_among_replicas,
     *_CONFIRM,
-    ShrinkIsr(),
-    SendStopReplica(dropped),
-    SendUpdateMetadata(),
+    shrink_isr,
+    send_stop_replica(dropped),
+    send_update_metadata(),
 )
 
 _ON_ALTER: Final[Table] = (
@@ -191,14 +191,14 @@ _ON_ALTER: Final[Table] = (
         _permutation,
         (
             *_SET_TARGET,
-            WriteStateZnode(),
-            Commit(),
-            SendStopReplica(_not_yet_in),
-            SetReplicas(_whole_target),
-            WriteTopicZnode(),
-            SetTarget(None),
+            write_state_znode,
+            commit,
+            send_stop_replica(_not_yet_in),
+            set_replicas(_whole_target),
+            write_topic_znode,
+            set_target(None),
             *_CONFIRM,
-            SendUpdateMetadata(),
+            send_update_metadata(),
         ),
     ),
     Row(
@@ -206,11 +206,11 @@ _ON_ALTER: Final[Table] = (
         always,
         (
             *_SET_TARGET,
-            RaiseLeaderEpoch(),
-            WriteStateZnode(),
-            Commit(),
-            SendLeaderAndIsr(_hosts),
-            SendStopReplica(_not_yet_in),
+            raise_leader_epoch,
+            write_state_znode,
+            commit,
+            send_leader_and_isr(_hosts),
+            send_stop_replica(_not_yet_in),
         ),
     ),
 )
@@ -221,15 +221,15 @@ _ON_CANCEL: Final[Table] = (
         "K455-43",
         always,
         (
-            SetReplicas(_and_all_joined),
-            WriteTopicZnode(),
-            SetTarget(None),
-            RaiseLeaderEpoch(),
-            WriteStateZnode(),
-            Commit(),
-            SendLeaderAndIsr(_hosts),
-            SendStopReplica(_not_yet_in),
-            SendUpdateMetadata(),
+            set_replicas(_and_all_joined),
+            write_topic_znode,
+            set_target(None),
+            raise_leader_epoch,
+            write_state_znode,
+            commit,
+            send_leader_and_isr(_hosts),
+            send_stop_replica(_not_yet_in),
+            send_update_metadata(),
         ),
     ),
 )
@@ -238,19 +238,19 @@ _ON_TAKE_OVER: Final[Table] = (
     Row(
         "K455-38",
         _reassigning,
-        (RaiseLeaderEpoch(), WriteStateZnode(), Commit(), SendLeaderAndIsr(_hosts)),
+        (raise_leader_epoch, write_state_znode, commit, send_leader_and_isr(_hosts)),
     ),
     Row(
         "K455-36",
         _leader_missed_the_end,
         (
-            ElectAmongReplicas(),
-            RaiseLeaderEpoch(),
-            WriteStateZnode(),
-            Commit(),
-            SendLeaderAndIsr(_hosts),
-            ShrinkIsr(),
-            SendUpdateMetadata(),
+            elect_among_replicas,
+            raise_leader_epoch,
+            write_state_znode,
+            commit,
+            send_leader_and_isr(_hosts),
+            shrink_isr,
+            send_update_metadata(),
         ),
     ),
 )
@@ -265,7 +265,7 @@ NEW: Final = Draft(
         Row(
             "K455-35",
             _newer_may_grow,
-            (SetReplicas(_one_more), WriteTopicZnode(), Commit(), SendUpdateMetadata()),
+            (set_replicas(_one_more), write_topic_znode, commit, send_update_metadata()),
         ),
         Row("K455-33", _newer_is_done, _FINISH),
     ),
@@ -284,12 +284,12 @@ OLD: Final = Draft(
             "K455-31",
             _older_may_shrink,
             (
-                SetReplicas(_and_first_joined),
-                WriteTopicZnode(),
-                SetTarget(_without_first_joined),
-                WriteStateZnode(),
-                Commit(),
-                SendUpdateMetadata(),
+                set_replicas(_and_first_joined),
+                write_topic_znode,
+                set_target(_without_first_joined),
+                write_state_znode,
+                commit,
+                send_update_metadata(),
             ),
         ),
         Row("K455-31", _older_is_done, _FINISH),
@@ -297,16 +297,16 @@ OLD: Final = Draft(
             "A-12",
             _older_forgot,
             (
-                SetTarget(None),
-                RaiseLeaderEpoch(),
-                WriteStateZnode(),
-                Commit(),
-                Warn(
+                set_target(None),
+                raise_leader_epoch,
+                write_state_znode,
+                commit,
+                warn(
                     "{tp}: target unknown, so every replica stays: a shrunken targetReplicas was "
                     "found at take-over, and which replicas were to go is lost"
                 ),
-                SendLeaderAndIsr(_hosts),
-                SendUpdateMetadata(),
+                send_leader_and_isr(_hosts),
+                send_update_metadata(),
             ),
         ),
     ),

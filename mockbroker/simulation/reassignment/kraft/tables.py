@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
@@ -27,13 +26,13 @@ from mockbroker.simulation.elections.partition_change import (
 from mockbroker.simulation.reassignment.transitions import (
     Brokers,
     Effects,
-    Refuse,
     RuleContext,
     Table,
     Transition,
     idle,
+    refuse_request,
 )
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = ["COMPLETION", "GUARDED", "ON_ALTER", "ON_CANCEL"]
 
@@ -69,75 +68,62 @@ def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
 # ---- effects -------------------------------------------------------------------------------------
 
 
-class SetTarget(msgspec.Struct, frozen=True):
+def set_target(transition: Transition) -> None:
     """Reassign from all present replicas, those of an earlier reassignment included.
 
     Kafka sets ``adding`` and ``removing`` only to lists that are not empty. So while a reassignment
     is in progress, a new target that adds nothing keeps the earlier ``adding``, and a target that
     removes nothing keeps the earlier ``removing``. Kafka 3.9.2 to 4.4.0 behaves so.
     """
-
-    def __call__(self, transition: Transition) -> None:
-        present, target = set(transition.now.replicas), transition.requested_replicas
-        removing = tuple(sorted(present - set(target)))
-        transition.now = replace(
-            transition.now,
-            replicas=target + removing,
-            adding=tuple(sorted(set(target) - present)) or transition.now.adding,
-            removing=removing or transition.now.removing,
-        )
+    present, target = set(transition.now.replicas), transition.requested_replicas
+    removing = tuple(sorted(present - set(target)))
+    transition.now = replace(
+        transition.now,
+        replicas=target + removing,
+        adding=tuple(sorted(set(target) - present)) or transition.now.adding,
+        removing=removing or transition.now.removing,
+    )
 
 
-class RemoveAdding(msgspec.Struct, frozen=True):
+def remove_adding(transition: Transition) -> None:
     """Remove the replicas that were being added, from the ISR too. The others keep the order that
     the target gave them."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = replace(
-            transition.now,
-            replicas=_without_adding(transition, transition.now.replicas),
-            isr=_without_adding(transition, transition.now.isr),
-            adding=(),
-            removing=(),
-        )
+    transition.now = replace(
+        transition.now,
+        replicas=_without_adding(transition, transition.now.replicas),
+        isr=_without_adding(transition, transition.now.isr),
+        adding=(),
+        removing=(),
+    )
 
 
-class DeclareFirstReplicaInSync(msgspec.Struct, frozen=True):
+def declare_first_replica_in_sync(transition: Transition) -> None:
     """The ISR becomes the first replica, whatever data it has."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = replace(transition.now, isr=transition.now.replicas[:1])
+    transition.now = replace(transition.now, isr=transition.now.replicas[:1])
 
 
-class Complete(msgspec.Struct, frozen=True):
+def complete_if_in_sync(transition: Transition) -> None:
     """Drop the replicas to be removed if those that have to be in sync are."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = complete(transition.now, transition.facts[COMPLETION])
+    transition.now = complete(transition.now, transition.facts[COMPLETION])
 
 
-class Elect(msgspec.Struct, frozen=True):
+@with_arguments
+def elect(transition: Transition, *, unclean: bool = False) -> None:
     """Choose a leader. ``unclean``: replicas out of sync count too, if the topic allows that."""
-
-    unclean: bool = False
-
-    def __call__(self, transition: Transition) -> None:
-        allowed = self.unclean and transition.facts[UNCLEAN_ELECTION]
-        election = Election.UNCLEAN if allowed else Election.ONLINE
-        transition.now = elect_leader(transition.now, transition.is_online, election)
+    allowed = unclean and transition.facts[UNCLEAN_ELECTION]
+    election = Election.UNCLEAN if allowed else Election.ONLINE
+    transition.now = elect_leader(transition.now, transition.is_online, election)
 
 
-class Commit(msgspec.Struct, frozen=True):
+def commit(transition: Transition) -> None:
     """Make the draft the partition's value. If the request has changed the partition before, apply
     the difference to that value."""
-
-    def __call__(self, transition: Transition) -> None:
-        name, index = transition.tp
-        current = transition.controller.partition((name, index))
-        after = with_epochs(transition.start, transition.now)
-        transition.controller.change_partition(
-            transition.cause, name, with_difference(current, transition.start, after)
-        )
+    name, index = transition.tp
+    current = transition.controller.partition((name, index))
+    after = with_epochs(transition.start, transition.now)
+    transition.controller.change_partition(
+        transition.cause, name, with_difference(current, transition.start, after)
+    )
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -158,20 +144,24 @@ def _unclean_text(transition: Transition) -> str:
 
 # ---- tables --------------------------------------------------------------------------------------
 
-_CANCEL: Final[Effects] = (Elect(unclean=True), Commit())
+_CANCEL: Final[Effects] = (elect(unclean=True), commit)
 
 ON_ALTER: Final[Table] = (
-    Row("K860-06", _guard_forbids, (Refuse(ErrorCode.INVALID_REPLICATION_FACTOR, _factor_text),)),
-    Row("K455-01", always, (SetTarget(), Complete(), Elect(), Commit())),
+    Row(
+        "K860-06",
+        _guard_forbids,
+        (refuse_request(ErrorCode.INVALID_REPLICATION_FACTOR, _factor_text),),
+    ),
+    Row("K455-01", always, (set_target, complete_if_in_sync, elect(), commit)),
 )
 
 ON_CANCEL: Final[Table] = (
-    Row("A-41", idle, (Refuse(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),)),
+    Row("A-41", idle, (refuse_request(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),)),
     Row(
         "K455-22",
         _would_lose_data,
-        (Refuse(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
+        (refuse_request(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
     ),
-    Row("K455-01", _nobody_stays_in_sync, (RemoveAdding(), DeclareFirstReplicaInSync(), *_CANCEL)),
-    Row("K455-01", always, (RemoveAdding(), *_CANCEL)),
+    Row("K455-01", _nobody_stays_in_sync, (remove_adding, declare_first_replica_in_sync, *_CANCEL)),
+    Row("K455-01", always, (remove_adding, *_CANCEL)),
 )

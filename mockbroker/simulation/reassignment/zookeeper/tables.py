@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode, message
@@ -26,29 +25,29 @@ from mockbroker.simulation.reassignment.plan_znode import remove_from_plan, rewr
 from mockbroker.simulation.reassignment.transitions import (
     Brokers,
     Choice,
-    Commit,
     Effects,
-    ElectAmongReplicas,
-    RaiseLeaderEpoch,
-    Refuse,
     RuleContext,
-    SendLeaderAndIsr,
-    SendStopReplica,
-    SendUpdateMetadata,
-    ShrinkIsr,
     Table,
     Transition,
-    WriteStateZnode,
-    WriteTopicZnode,
+    commit,
     dropped,
+    elect_among_replicas,
     idle,
     leader_and_isr,
+    raise_leader_epoch,
+    refuse_request,
     replicas,
+    send_leader_and_isr,
+    send_stop_replica,
+    send_update_metadata,
+    shrink_isr,
     untargeted,
+    write_state_znode,
+    write_topic_znode,
 )
 from mockbroker.simulation.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.simulation.reassignment.zookeeper.scala_sets import in_scala_2_12
-from mockbroker.simulation.releases.rows import Effect, Row, always
+from mockbroker.simulation.releases.rows import Effect, Row, always, with_arguments
 from mockbroker.simulation.state.model import NO_LEADER, Partition
 
 __all__ = [
@@ -239,141 +238,116 @@ def _additions(context: RuleContext) -> Brokers:
 # ---- effects -------------------------------------------------------------------------------------
 
 
-class StartReassignment(msgspec.Struct, frozen=True):
+def start_reassignment(transition: Transition) -> None:
     """R becomes the requested replicas, then the rest of the origin; ``adding`` and ``removing``
     tell them apart."""
-
-    def __call__(self, transition: Transition) -> None:
-        transition.now = with_target(transition.now, transition.requested_replicas)
+    transition.now = with_target(transition.now, transition.requested_replicas)
 
 
-class RememberTarget(msgspec.Struct, frozen=True):
+def remember_target(transition: Transition) -> None:
     """Remember the requested replicas as the target; R stays. What an earlier plan was adding stays
     in R until the end."""
-
-    def __call__(self, transition: Transition) -> None:
-        now, target = transition.now, transition.requested_replicas
-        fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
-        common = {name: getattr(now, name) for name in Partition.__struct_fields__}
-        common["adding"] = fresh
-        common["removing"] = tuple(each for each in now.replicas if each not in target)
-        transition.now = PlannedPartition(**common, planned=target)
+    now, target = transition.now, transition.requested_replicas
+    fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
+    common = {name: getattr(now, name) for name in Partition.__struct_fields__}
+    common["adding"] = fresh
+    common["removing"] = tuple(each for each in now.replicas if each not in target)
+    transition.now = PlannedPartition(**common, planned=target)
 
 
-class UniteReplicas(msgspec.Struct, frozen=True):
+def unite_replicas(transition: Transition) -> None:
     """R becomes the union of target and R, in the order of a Scala 2.12 set
     (``onPartitionReassignment``)."""
-
-    def __call__(self, transition: Transition) -> None:
-        both = (transition.now.target or ()) + transition.now.replicas
-        transition.now = replace(transition.now, replicas=in_scala_2_12(both))
+    both = (transition.now.target or ()) + transition.now.replicas
+    transition.now = replace(transition.now, replicas=in_scala_2_12(both))
 
 
-class SendFormerLeaderAndIsr(msgspec.Struct, frozen=True):
+@with_arguments
+def send_former_leader_and_isr(transition: Transition, to: Choice) -> None:
     """Send new replicas the leader, epochs and ISR from before the row: up to 2.3
     ``updateLeaderEpoch`` writes the state znode but not the controller's cache. Brokers ignore the
     outdated epoch."""
-
-    to: Choice
-
-    def __call__(self, transition: Transition) -> None:
-        to = transition.live(self.to(transition))
-        if to:
-            start = transition.start
-            former = replace(
-                transition.now,
-                leader=start.leader,
-                leader_epoch=start.leader_epoch,
-                isr=start.isr,
-                partition_epoch=start.partition_epoch,
-            )
-            transition.record(leader_and_isr(to, transition.tp[0], former, is_new=True))
-
-
-class AdoptTarget(msgspec.Struct, frozen=True):
-    """R becomes the target, and the reassignment ends."""
-
-    def __call__(self, transition: Transition) -> None:
-        target = transition.now.target or transition.now.replicas
-        transition.now = replace(
-            untargeted(transition.now), replicas=target, adding=(), removing=()
+    brokers = transition.live(to(transition))
+    if brokers:
+        start = transition.start
+        former = replace(
+            transition.now,
+            leader=start.leader,
+            leader_epoch=start.leader_epoch,
+            isr=start.isr,
+            partition_epoch=start.partition_epoch,
         )
+        transition.record(leader_and_isr(brokers, transition.tp[0], former, is_new=True))
 
 
-class ElectFromIsr(msgspec.Struct, frozen=True):
+def adopt_target(transition: Transition) -> None:
+    """R becomes the target, and the reassignment ends."""
+    target = transition.now.target or transition.now.replicas
+    transition.now = replace(untargeted(transition.now), replicas=target, adding=(), removing=())
+
+
+def elect_from_isr(transition: Transition) -> None:
     """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
     row's condition ensures that there is one."""
-
-    def __call__(self, transition: Transition) -> None:
-        isr = tuple(filter(transition.is_online, transition.now.isr))
-        leader = next(each for each in transition.now.replicas if each in isr)
-        transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
+    isr = tuple(filter(transition.is_online, transition.now.isr))
+    leader = next(each for each in transition.now.replicas if each in isr)
+    transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
 
 
-class KeepLiveInIsr(msgspec.Struct, frozen=True):
+def keep_live_in_isr(transition: Transition) -> None:
     """The leader removes dead replicas from the ISR; its epoch stays."""
-
-    def __call__(self, transition: Transition) -> None:
-        now = transition.now
-        gone = {each for each in now.replicas if not transition.is_online(each)}
-        isr = tuple(each for each in now.isr if each not in gone)
-        transition.now = replace(now, isr=isr or now.isr)
+    now = transition.now
+    gone = {each for each in now.replicas if not transition.is_online(each)}
+    isr = tuple(each for each in now.isr if each not in gone)
+    transition.now = replace(now, isr=isr or now.isr)
 
 
-class RemoveFromIsr(msgspec.Struct, frozen=True):
+@with_arguments
+def remove_one_by_one(transition: Transition, choose: Choice) -> None:
     """Remove replicas from the ISR one by one. Each is a write of the state znode with a raised
     leader epoch.
 
     Removing the leader leaves the partition without one. The last member of the ISR stays, replica
     or not.
     """
-
-    choose: Choice
-
-    def __call__(self, transition: Transition) -> None:
-        for broker in sorted(self.choose(transition)):
-            now = transition.now
-            if broker not in now.isr:
-                continue
-            rest = tuple(each for each in now.isr if each != broker)
-            transition.now = replace(
-                now,
-                leader=NO_LEADER if broker == now.leader else now.leader,
-                vacated=now.vacated
-                or (broker == now.leader and bool(transition.is_online(broker))),
-                isr=rest or now.isr,
-                leader_epoch=now.leader_epoch + 1,
-            )
-            WriteStateZnode()(transition)
-            Commit()(transition)
+    for broker in sorted(choose(transition)):
+        now = transition.now
+        if broker not in now.isr:
+            continue
+        rest = tuple(each for each in now.isr if each != broker)
+        transition.now = replace(
+            now,
+            leader=NO_LEADER if broker == now.leader else now.leader,
+            vacated=now.vacated or (broker == now.leader and bool(transition.is_online(broker))),
+            isr=rest or now.isr,
+            leader_epoch=now.leader_epoch + 1,
+        )
+        write_state_znode(transition)
+        commit(transition)
 
 
-class RemoveFromPlan(msgspec.Struct, frozen=True):
+def drop_from_plan(transition: Transition) -> None:
     """Remove the partition from ``/admin/reassign_partitions`` if it has the replicas planned
     there."""
-
-    def __call__(self, transition: Transition) -> None:
-        remove_from_plan(
-            transition.writer,
-            transition.cause,
-            lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
-        )
+    remove_from_plan(
+        transition.writer,
+        transition.cause,
+        lambda tp, replicas: tp == transition.tp and replicas == transition.now.replicas,
+    )
 
 
-class RewritePlan(msgspec.Struct, frozen=True):
+def write_remembered_plan(transition: Transition) -> None:
     """Write what the controller remembers into the plan, whatever the znode holds meanwhile
     (``removePartitionsFromReassignedPartitions``, before 2.4)."""
-
-    def __call__(self, transition: Transition) -> None:
-        rewrite_plan(
-            transition.writer,
-            transition.cause,
-            {
-                (name, each.index): each.planned
-                for name, each in transition.controller.partitions()
-                if isinstance(each, PlannedPartition)
-            },
-        )
+    rewrite_plan(
+        transition.writer,
+        transition.cause,
+        {
+            (name, each.index): each.planned
+            for name, each in transition.controller.partitions()
+            if isinstance(each, PlannedPartition)
+        },
+    )
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -395,26 +369,26 @@ def _dead_text(transition: Transition) -> str:
 
 
 _STOP_DROPPED: Final[Effects] = (
-    SendStopReplica(dropped, delete=False),
-    SendStopReplica(dropped),
+    send_stop_replica(dropped, delete=False),
+    send_stop_replica(dropped),
 )
 
 _DROP: Final[Effects] = (
-    RemoveFromIsr(dropped),
-    SendLeaderAndIsr(_kept),
-    SendUpdateMetadata(_replicas_went),
+    remove_one_by_one(dropped),
+    send_leader_and_isr(_kept),
+    send_update_metadata(_replicas_went),
     *_STOP_DROPPED,
 )
 """Stop the removed replicas, then have them delete their data."""
 
-_UPDATE: Final[Effects] = (StartReassignment(), WriteTopicZnode(), Commit())
+_UPDATE: Final[Effects] = (start_reassignment, write_topic_znode, commit)
 
 _ANNOUNCE: Final[Effects] = (
-    RaiseLeaderEpoch(),
-    WriteStateZnode(),
-    Commit(),
-    SendLeaderAndIsr(replicas),
-    SendUpdateMetadata(),
+    raise_leader_epoch,
+    write_state_znode,
+    commit,
+    send_leader_and_isr(replicas),
+    send_update_metadata(),
 )
 
 
@@ -422,18 +396,18 @@ def _finish(to: Choice, remove_from_plan: Effect[Transition]) -> Effects:
     """Complete a reassignment. Replicas are removed only after the leader has learned of the new
     list: otherwise it could take them back into the ISR."""
     return (
-        AdoptTarget(),
-        Commit(),
-        ElectAmongReplicas(),
-        RaiseLeaderEpoch(),
-        WriteStateZnode(),
-        Commit(),
-        SendLeaderAndIsr(to),
-        SendUpdateMetadata(),
+        adopt_target,
+        commit,
+        elect_among_replicas,
+        raise_leader_epoch,
+        write_state_znode,
+        commit,
+        send_leader_and_isr(to),
+        send_update_metadata(),
         *_DROP,
-        WriteTopicZnode(),
+        write_topic_znode,
         remove_from_plan,
-        SendUpdateMetadata(),
+        send_update_metadata(),
     )
 
 
@@ -441,18 +415,18 @@ def _finish_without_leader(remove_from_plan: Effect[Transition]) -> Effects:
     """Complete a reassignment whose target is down. The last in-sync replica is in the target, so
     the ISR stays, and no leader needs a LeaderAndIsr."""
     return (
-        AdoptTarget(),
-        Commit(),
-        SendUpdateMetadata(_replicas_went),
+        adopt_target,
+        commit,
+        send_update_metadata(_replicas_went),
         *_STOP_DROPPED,
-        WriteTopicZnode(),
+        write_topic_znode,
         remove_from_plan,
-        SendUpdateMetadata(),
+        send_update_metadata(),
     )
 
 
-_FINISH: Final[Effects] = _finish(replicas, RemoveFromPlan())
-_FINISH_BEFORE_2_4: Final[Effects] = _finish(_recipients_of_the_end, RewritePlan())
+_FINISH: Final[Effects] = _finish(replicas, drop_from_plan)
+_FINISH_BEFORE_2_4: Final[Effects] = _finish(_recipients_of_the_end, write_remembered_plan)
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -463,34 +437,41 @@ REFUSALS: Final[Table] = (
     Row(
         "K455-22, K455-23",
         _invalid_list,
-        (Refuse(_INVALID, message(_INVALID)),),
+        (refuse_request(_INVALID, message(_INVALID)),),
         until=_REFUSALS_EXPLAINED,
     ),
-    Row("K455-23", _empty_list, (Refuse(_INVALID, texts.EMPTY),), since=_REFUSALS_EXPLAINED),
+    Row(
+        "K455-23", _empty_list, (refuse_request(_INVALID, texts.EMPTY),), since=_REFUSALS_EXPLAINED
+    ),
     Row(
         "K455-23",
         _repeated_broker,
-        (Refuse(_INVALID, _repeated_text),),
+        (refuse_request(_INVALID, _repeated_text),),
         since=_REFUSALS_EXPLAINED,
     ),
     Row(
         "K455-23",
         _negative_broker,
-        (Refuse(_INVALID, _negative_text),),
+        (refuse_request(_INVALID, _negative_text),),
         since=_REFUSALS_EXPLAINED,
     ),
-    Row("K455-23", _dead_addition, (Refuse(_INVALID, _dead_text),), since=_REFUSALS_EXPLAINED),
+    Row(
+        "K455-23",
+        _dead_addition,
+        (refuse_request(_INVALID, _dead_text),),
+        since=_REFUSALS_EXPLAINED,
+    ),
 )
 """Refused requests. Unlike KRaft, this controller checks the list before it checks whether the
 partition exists."""
 
 ON_CANCEL: Final[Table] = (
-    Row("K455-22", idle, (Refuse(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
+    Row("K455-22", idle, (refuse_request(_NO_REASSIGNMENT, message(_NO_REASSIGNMENT)),)),
 )
 """Refused cancellations. The error has a text, while KRaft sends none."""
 
 _REMEMBER_PLAN: Final[Row[RuleContext, Transition]] = Row(
-    "K455-60", always, (RememberTarget(), Commit()), until=_KIP_455
+    "K455-60", always, (remember_target, commit), until=_KIP_455
 )
 
 ON_SUBMIT: Final[Table] = (_REMEMBER_PLAN,)
@@ -508,7 +489,7 @@ ON_PLAN: Final[Table] = (
     Row(
         "K455-60",
         _replicas_unchanged,
-        (AdoptTarget(), Commit(), RewritePlan()),
+        (adopt_target, commit, write_remembered_plan),
         until=_KIP_455,
     ),
 )
@@ -520,39 +501,39 @@ ON_PHASE: Final[Table] = (
         "K455-42",
         _incomplete,
         (
-            RaiseLeaderEpoch(),
-            WriteStateZnode(),
-            Commit(),
-            SendLeaderAndIsr(_origin),
-            SendLeaderAndIsr(_adding, is_new=True),
-            SendUpdateMetadata(),
-            SendLeaderAndIsr(_not_started, is_new=True),
+            raise_leader_epoch,
+            write_state_znode,
+            commit,
+            send_leader_and_isr(_origin),
+            send_leader_and_isr(_adding, is_new=True),
+            send_update_metadata(),
+            send_leader_and_isr(_not_started, is_new=True),
         ),
         since=_NEW_AT_ONCE,
     ),
     Row(
         "K455-42",
         _incomplete,
-        (*_ANNOUNCE, SendLeaderAndIsr(_not_started, is_new=True)),
+        (*_ANNOUNCE, send_leader_and_isr(_not_started, is_new=True)),
         since=_KIP_455,
         until=_NEW_AT_ONCE,
     ),
     Row("K455-42", _leader_to_be_had, _FINISH, since=_KIP_455),
-    Row("K455-42", always, _finish_without_leader(RemoveFromPlan()), since=_KIP_455),
+    Row("K455-42", always, _finish_without_leader(drop_from_plan), since=_KIP_455),
     Row(
         "K455-60",
         _incomplete,
         (
-            UniteReplicas(),
-            WriteTopicZnode(),
-            Commit(),
+            unite_replicas,
+            write_topic_znode,
+            commit,
             *_ANNOUNCE,
-            SendFormerLeaderAndIsr(_not_started),
+            send_former_leader_and_isr(_not_started),
         ),
         until=_KIP_455,
     ),
     Row("K455-60", _done_with_a_leader, _FINISH_BEFORE_2_4, until=_KIP_455),
-    Row("K455-60", _done, _finish_without_leader(RewritePlan()), until=_KIP_455),
+    Row("K455-60", _done, _finish_without_leader(write_remembered_plan), until=_KIP_455),
 )
 """A or B: applied after U, after a take-over, and when a broker of the target returns."""
 
@@ -571,7 +552,7 @@ ON_REPLICA_START: Final[Table] = (
     Row(
         "K455-38",
         _dead_in_isr,
-        (RemoveFromIsr(_dead), SendLeaderAndIsr(replicas), SendUpdateMetadata()),
+        (remove_one_by_one(_dead), send_leader_and_isr(replicas), send_update_metadata()),
         since=_OFFLINE_AT_START,
     ),
 )
@@ -579,11 +560,11 @@ ON_REPLICA_START: Final[Table] = (
 among them no longer leads (``ReplicaStateMachine.startup``)."""
 
 ON_PARTITION_START: Final[Table] = (
-    Row("K455-38", _leader_is_gone, (ElectFromIsr(), *_ANNOUNCE)),
+    Row("K455-38", _leader_is_gone, (elect_from_isr, *_ANNOUNCE)),
     Row(
         "K455-38",
         _dead_in_isr,
-        (KeepLiveInIsr(), WriteStateZnode(), Commit(), SendUpdateMetadata()),
+        (keep_live_in_isr, write_state_znode, commit, send_update_metadata()),
         until=_OFFLINE_AT_START,
     ),
 )
@@ -592,7 +573,7 @@ reassignments (``PartitionStateMachine.startup``). Dead followers that no contro
 the ISR are removed by their leader, which raises no epoch."""
 
 ON_LEADER: Final[Table] = (
-    Row("K455-38", _isr_beyond_replicas, (ShrinkIsr(), SendUpdateMetadata()), since=_KAFKA_9672),
+    Row("K455-38", _isr_beyond_replicas, (shrink_isr, send_update_metadata()), since=_KAFKA_9672),
 )
 """Applied after a raised epoch: the leader removes members of the ISR that are not replicas, since
 they never caught up (``Partition.maybeShrinkIsr``). They exist only if a controller died between
@@ -602,10 +583,10 @@ ON_CHANGE: Final[Table] = (
     Row(
         "K455-42",
         _leader_changes,
-        (WriteStateZnode(), Commit(), SendLeaderAndIsr(replicas), SendUpdateMetadata()),
+        (write_state_znode, commit, send_leader_and_isr(replicas), send_update_metadata()),
     ),
     Row("K455-42", _dead_follower_leaves, _ANNOUNCE),
-    Row("K455-42", always, (WriteStateZnode(), Commit(), SendUpdateMetadata())),
+    Row("K455-42", always, (write_state_znode, commit, send_update_metadata())),
 )
 """An ISR or a leader changed without a reassignment. A leader changes its ISR without raising its
 epoch; the controller raises it when it removes a dead follower."""

@@ -92,9 +92,9 @@ def test_a_transaction_of_version_2_begins_at_sequence_0(
     rows = rows_of_release(ROWS, Release(release))
     for implicit, expected in ((True, code), (False, 0)):
         unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)
-        check = SequenceCheck()
-        apply_first(rows, unknown, (unknown, check))
-        assert check.error == expected
+        check = SequenceCheck(unknown)
+        apply_first(rows, unknown, check)
+        assert check.code == expected
 
 
 @pytest.mark.parametrize(
