@@ -22,23 +22,24 @@ from kafka.admin import (
 from kafka.admin import ACLResourcePatternType as PatternType
 from kafka.structs import OffsetAndMetadata
 
-from kspec.adapters.python.lines import (
-    Failure,
-    Raised,
-    Returned,
+from kspec.adapters.python.lines import Failure, Raised, Returned, Unsupported, client_call, outcome
+from kspec.adapters.python.values import (
     ascending,
-    client_call,
+    by_topic,
     elements,
     get,
-    outcome,
+    key_of,
     partition_of,
     rule_parts,
     rule_text,
 )
 
-__all__ = ["CALLS", "OPTIONS", "by_code", "key_of"]
+__all__ = ["CALLS", "OPTIONS"]
 
 OPTIONS: Final = {
+    "timeout_ms of each call": "timeout_ms",
+    "raise_errors of create_topics": False,
+    "raise_errors of elect_leaders": False,
     "raise_errors of create_partitions": False,
     "raise_errors of delete_topics": False,
     "config_filter of describe_configs": "all",
@@ -49,15 +50,9 @@ _NAMES_SEVERAL: Final = re.compile(r"(?P<topic>[\w.-]+)\(partition=(?P<index>\d+
 _TIMES: Final = {"latest": -1, "earliest": -2}
 
 Call = dict[str, Any]
-Made = Callable[[], KafkaAdminClient]
-"""Returns the client, which the first call makes. Only for use inside ``client_call``."""
 
 
-def key_of(partition: Any) -> str:
-    return f"{get(partition, 'topic')}-{get(partition, 'partition')}"
-
-
-def by_code(row: Any) -> dict[str, Any] | None:
+def _by_code(row: Any) -> dict[str, Any] | None:
     """Return the error of a row in a result. It has a code and is not an exception."""
     code = get(row, "error_code")
     if not code:
@@ -98,48 +93,167 @@ def _partitions(keys: Any) -> list[TopicPartition]:
     return [TopicPartition(*partition_of(key)) for key in keys]
 
 
-def _create_partitions(admin: Made, call: Call) -> Returned:
+def _describe_cluster(admin: KafkaAdminClient, _call: Call) -> Returned:
     with client_call():
-        answer = admin().create_partitions(
+        cluster = admin.describe_cluster()
+    ids = [
+        get(row, "broker_id") if get(row, "node_id") is None else get(row, "node_id")
+        for row in elements(get(cluster, "brokers"))
+    ]
+    return Returned(
+        cluster, {"brokers": ascending(ids), "controller": get(cluster, "controller_id")}
+    )
+
+
+def _describe_topics(admin: KafkaAdminClient, call: Call) -> Returned:
+    with client_call():
+        topics = admin.describe_topics(call["topics"])
+    found: dict[str, Any] = {}
+    for topic in elements(topics):
+        name = str(get(topic, "name"))
+        found[name] = _by_code(topic) or {
+            str(get(row, "partition_index")): {
+                "leader": get(row, "leader_id"),
+                "replicas": get(row, "replica_nodes"),
+                "isr": get(row, "isr_nodes"),
+            }
+            for row in elements(get(topic, "partitions"))
+        }
+    return Returned(topics, found)
+
+
+def _list_topics(admin: KafkaAdminClient, _call: Call) -> Returned:
+    with client_call():
+        names = admin.list_topics()
+    return Returned(names, ascending(elements(names)))
+
+
+def _create_topics(admin: KafkaAdminClient, call: Call) -> Returned:
+    wanted = {
+        name: {
+            "num_partitions": each.get("partitions", 1),
+            "replication_factor": each.get("replication_factor", 1),
+        }
+        for name, each in call["topics"].items()
+    }
+    with client_call():
+        answer = admin.create_topics(
+            wanted,
+            timeout_ms=call["timeout_ms"],
+            validate_only=call.get("validate_only", False),
+            raise_errors=False,
+        )
+    return Returned(
+        answer,
+        {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))},
+    )
+
+
+def _alter_reassignments(admin: KafkaAdminClient, call: Call) -> Returned:
+    if call.get("allow_replication_factor_change") is False:
+        raise Unsupported("alter_partition_reassignments has no such option")
+    wanted = {
+        TopicPartition(*partition_of(key)): replicas
+        for key, replicas in call["assignments"].items()
+    }
+    with client_call():
+        results = admin.alter_partition_reassignments(wanted, timeout_ms=call["timeout_ms"])
+    return Returned(
+        results,
+        {
+            key_of(partition): None
+            if error is None
+            else {
+                "error": get(error, "__name__") or type(error).__name__,
+                "code": get(error, "errno"),
+                "message": get(error, "description") or "",
+            }
+            for partition, error in results.items()
+        },
+    )
+
+
+def _list_reassignments(admin: KafkaAdminClient, call: Call) -> Returned:
+    asked = call.get("partitions")
+    wanted = None if asked is None else by_topic(asked)
+    with client_call():
+        ongoing = admin.list_partition_reassignments(wanted, timeout_ms=call["timeout_ms"])
+    return Returned(
+        ongoing,
+        {
+            key_of(partition): {
+                "replicas": get(state, "replicas"),
+                "adding": get(state, "adding_replicas"),
+                "removing": get(state, "removing_replicas"),
+            }
+            for partition, state in ongoing.items()
+        },
+    )
+
+
+def _elect_leaders(admin: KafkaAdminClient, call: Call) -> Returned:
+    asked = call.get("partitions")
+    kind = int(call.get("type") == "unclean")
+    wanted = None if asked is None else by_topic(asked)
+    with client_call():
+        response = admin.elect_leaders(
+            kind, wanted, timeout_ms=call["timeout_ms"], raise_errors=False
+        )
+    code = get(response, "error_code")
+    if code:
+        raise Failure("error_code", code, repr(response))
+    return Returned(
+        response,
+        {
+            f"{get(topic, 'topic')}-{get(row, 'partition_id')}": _by_code(row)
+            for topic in elements(get(response, "replica_election_results"))
+            for row in elements(get(topic, "partition_result"))
+        },
+    )
+
+
+def _create_partitions(admin: KafkaAdminClient, call: Call) -> Returned:
+    with client_call():
+        answer = admin.create_partitions(
             call["counts"], timeout_ms=call["timeout_ms"], raise_errors=False
         )
     rows = elements(get(answer, "results"))
-    return Returned(answer, {str(get(row, "name")): by_code(row) for row in rows})
+    return Returned(answer, {str(get(row, "name")): _by_code(row) for row in rows})
 
 
-def _delete_topics(admin: Made, call: Call) -> Returned:
+def _delete_topics(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        answer = admin().delete_topics(
+        answer = admin.delete_topics(
             call["topics"], timeout_ms=call["timeout_ms"], raise_errors=False
         )
     rows = elements(get(answer, "topics"))
-    return Returned(answer, {str(get(row, "name")): by_code(row) for row in rows})
+    return Returned(answer, {str(get(row, "name")): _by_code(row) for row in rows})
 
 
-def _delete_records(admin: Made, call: Call) -> Returned:
+def _delete_records(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = {TopicPartition(*partition_of(key)): each for key, each in call["offsets"].items()}
     try:
         with client_call():
-            found = admin().delete_records(wanted, timeout_ms=call["timeout_ms"])
+            found = admin.delete_records(wanted, timeout_ms=call["timeout_ms"])
     except Raised as raised:
         raise Raised(raised.error, partitions=_named(raised.error)) from raised.error
-    return Returned(found, {key_of(partition): by_code(row) for partition, row in found.items()})
+    return Returned(found, {key_of(partition): _by_code(row) for partition, row in found.items()})
 
 
-def _list_offsets(admin: Made, call: Call) -> Returned:
+def _list_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = {
         TopicPartition(*partition_of(key)): _TIMES.get(each, each)
         for key, each in call["times"].items()
     }
     with client_call():
-        found = admin().list_partition_offsets(wanted, timeout_ms=call["timeout_ms"])
+        found = admin.list_partition_offsets(wanted, timeout_ms=call["timeout_ms"])
     return Returned(found, {key_of(each): get(row, "offset") for each, row in found.items()})
 
 
-def _describe_configs(admin: Made, call: Call) -> Returned:
+def _describe_configs(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = [ConfigResource(*each.split(":", 1)) for each in call["resources"]]
     with client_call():
-        found = admin().describe_configs(wanted, config_filter="all")
+        found = admin.describe_configs(wanted, config_filter="all")
     return Returned(
         found,
         {
@@ -150,7 +264,7 @@ def _describe_configs(admin: Made, call: Call) -> Returned:
     )
 
 
-def _alter_configs(admin: Made, call: Call) -> Returned:
+def _alter_configs(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = [
         ConfigResource(
             *resource.split(":", 1),
@@ -162,7 +276,7 @@ def _alter_configs(admin: Made, call: Call) -> Returned:
         for resource, configs in call["configs"].items()
     ]
     with client_call():
-        found = admin().alter_configs(wanted)
+        found = admin.alter_configs(wanted)
     return Returned(
         found,
         {
@@ -173,18 +287,16 @@ def _alter_configs(admin: Made, call: Call) -> Returned:
     )
 
 
-def _list_groups(admin: Made, call: Call) -> Returned:
+def _list_groups(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().list_groups(
-            states_filter=call.get("states"), types_filter=call.get("types")
-        )
+        found = admin.list_groups(states_filter=call.get("states"), types_filter=call.get("types"))
     groups = ascending(get(each, "group_id") for each in elements(found))
     return Returned(found, {"groups": groups, "errors": []})
 
 
-def _describe_groups(admin: Made, call: Call) -> Returned:
+def _describe_groups(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().describe_groups(call["groups"])
+        found = admin.describe_groups(call["groups"])
     return Returned(
         found,
         {
@@ -195,25 +307,25 @@ def _describe_groups(admin: Made, call: Call) -> Returned:
     )
 
 
-def _delete_groups(admin: Made, call: Call) -> Returned:
+def _delete_groups(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().delete_groups(call["groups"])
+        found = admin.delete_groups(call["groups"])
     return Returned(found, {group: _by_text(text) for group, text in found.items()})
 
 
-def _delete_offsets(admin: Made, call: Call) -> Returned:
+def _delete_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().delete_group_offsets(call["group"], _partitions(call["partitions"]))
+        found = admin.delete_group_offsets(call["group"], _partitions(call["partitions"]))
     return Returned(found, {key_of(each): _by_class(error) for each, error in found.items()})
 
 
-def _alter_offsets(admin: Made, call: Call) -> Returned:
+def _alter_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = {
         TopicPartition(*partition_of(key)): OffsetAndMetadata(each, "", -1)
         for key, each in call["offsets"].items()
     }
     with client_call():
-        found = admin().alter_group_offsets(call["group"], wanted)
+        found = admin.alter_group_offsets(call["group"], wanted)
     return Returned(found, {key_of(each): _by_class(error) for each, error in found.items()})
 
 
@@ -252,26 +364,26 @@ def _rules(acls: Any) -> list[str]:
     )
 
 
-def _create_acls(admin: Made, call: Call) -> Returned:
+def _create_acls(admin: KafkaAdminClient, call: Call) -> Returned:
     """It returns the rules that it created, and the errors of the others in their order."""
     wanted = [_rule(each) for each in call["acls"]]
     with client_call():
-        found = admin().create_acls(wanted)
+        found = admin.create_acls(wanted)
     created = set(_rules(get(found, "succeeded")))
     others = [each for each in call["acls"] if each not in created]
     errors = map(_by_class, elements(get(found, "failed")))
     return Returned(found, {**dict.fromkeys(created), **dict(zip(others, errors, strict=False))})
 
 
-def _describe_acls(admin: Made, call: Call) -> Returned:
+def _describe_acls(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().describe_acls(_filter(call["filter"]))
+        found = admin.describe_acls(_filter(call["filter"]))
     return Returned(found, _rules(get(found, 0)))
 
 
-def _delete_acls(admin: Made, call: Call) -> Returned:
+def _delete_acls(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().delete_acls([_filter(each) for each in call["filters"]])
+        found = admin.delete_acls([_filter(each) for each in call["filters"]])
     return Returned(
         found,
         {
@@ -281,13 +393,13 @@ def _delete_acls(admin: Made, call: Call) -> Returned:
     )
 
 
-def _describe_log_dirs(admin: Made, call: Call) -> Returned:
+def _describe_log_dirs(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
-        found = admin().describe_log_dirs(brokers=call["brokers"])
+        found = admin.describe_log_dirs(brokers=call["brokers"])
     return Returned(
         found,
         {
-            f"{get(each, 'broker')}:{get(row, 'log_dir')}": by_code(row)
+            f"{get(each, 'broker')}:{get(row, 'log_dir')}": _by_code(row)
             or ascending(
                 f"{get(topic, 'name')}-{get(one, 'partition_index')}"
                 for topic in elements(get(row, "topics"))
@@ -299,20 +411,27 @@ def _describe_log_dirs(admin: Made, call: Call) -> Returned:
     )
 
 
-def _alter_log_dirs(admin: Made, call: Call) -> Returned:
+def _alter_log_dirs(admin: KafkaAdminClient, call: Call) -> Returned:
     wanted = {}
     for replica, path in call["moves"].items():
         broker, _, partition = replica.partition(":")
         wanted[(*partition_of(partition), int(broker))] = path
     with client_call():
-        found = admin().alter_replica_log_dirs(wanted)
+        found = admin.alter_replica_log_dirs(wanted)
     return Returned(
         found,
         {f"{get(each, 'broker_id')}:{key_of(each)}": _by_class(one) for each, one in found.items()},
     )
 
 
-CALLS: Final[Mapping[str, Callable[[Made, Call], Returned]]] = {
+CALLS: Final[Mapping[str, Callable[[KafkaAdminClient, Call], Returned]]] = {
+    "describe_cluster": _describe_cluster,
+    "describe_topics": _describe_topics,
+    "list_topics": _list_topics,
+    "create_topics": _create_topics,
+    "alter_reassignments": _alter_reassignments,
+    "list_reassignments": _list_reassignments,
+    "elect_leaders": _elect_leaders,
     "create_acls": _create_acls,
     "describe_acls": _describe_acls,
     "delete_acls": _delete_acls,

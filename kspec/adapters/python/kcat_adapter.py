@@ -13,15 +13,14 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from kspec.adapters.python.lines import (
-    Failure,
-    Operation,
-    Returned,
+from kspec.adapters.python.lines import DONE, Failure, Operation, Returned, outcome, serve
+from kspec.adapters.python.values import (
+    LIBRDKAFKA_NAMES,
     ascending,
+    client_options,
     elements,
     get,
-    outcome,
-    serve,
+    librdkafka_time_outs,
 )
 
 __all__ = ["Adapter"]
@@ -51,25 +50,24 @@ class Adapter:
         }
 
     def options(self) -> Mapping[str, Any]:
-        return {"-m": "timeout_ms, in whole seconds, at least 1", **_time_outs("timeout_ms")}
+        return {
+            "-m": "timeout_ms, in whole seconds, at least 1",
+            **librdkafka_time_outs("timeout_ms"),
+        }
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._seconds = call["timeout_ms"] / 1000
-        options = {"client.id": call["client_id"], **_time_outs(call["timeout_ms"])}
-        sasl = call.get("sasl")
-        if sasl is not None:
-            options |= {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": sasl["mechanism"],
-                "sasl.username": sasl["username"],
-                "sasl.password": sasl["password"],
-            }
+        options = {
+            "client.id": call["client_id"],
+            **librdkafka_time_outs(call["timeout_ms"]),
+            **client_options(call, LIBRDKAFKA_NAMES),
+        }
         self._command = ["kcat", "-b", call["bootstrap"], "-L", "-J"]
         # kcat takes its timeout in whole seconds.
         self._command += ["-m", str(max(int(self._seconds), 1))]
         for name, value in options.items():
             self._command += ["-X", f"{name}={value}"]
-        return Returned(None, None)
+        return DONE
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -126,12 +124,6 @@ class Adapter:
             return json.loads(done.stdout)
         except ValueError:
             raise Failure("kcat", None, f"its output is not JSON: {done.stdout}") from None
-
-
-def _time_outs(timeout_ms: Any) -> dict[str, Any]:
-    """The second one cannot be less than a second."""
-    setup = max(timeout_ms, 1000) if isinstance(timeout_ms, int) else timeout_ms
-    return {"socket.timeout.ms": timeout_ms, "socket.connection.setup.timeout.ms": setup}
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ from kproto.client import (
     TopicPartition,
 )
 from kspec.adapters.python.lines import (
+    DONE,
     Operation,
     Returned,
     Unsupported,
     answered,
-    ascending,
-    by_topic,
     client_call,
     outcome,
     serve,
 )
+from kspec.adapters.python.values import ascending, by_topic
 
 __all__ = ["Adapter"]
 
@@ -52,7 +52,7 @@ class Adapter:
 
     def connect(self, call: dict[str, Any]) -> Returned:
         self._runner.run(self._connect(call))
-        return Returned(None, None)
+        return DONE
 
     async def _connect(self, call: dict[str, Any]) -> None:
         sasl = call.get("sasl")

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 __all__ = [
-    "PENDING",
+    "DONE",
     "Adapter",
     "Failure",
     "Operation",
@@ -35,28 +34,9 @@ __all__ = [
     "Returned",
     "Unsupported",
     "answered",
-    "ascending",
-    "by_topic",
-    "bytes_of",
-    "chosen",
-    "classic_only",
     "client_call",
-    "data_operations",
-    "elements",
-    "get",
-    "keys_of",
     "outcome",
-    "outcome_seconds",
-    "partition_of",
-    "place_of",
-    "polled",
-    "record_of",
-    "record_outcome",
-    "rule_parts",
-    "rule_text",
-    "secured",
     "serve",
-    "text_of",
 ]
 
 Operation = Callable[[dict[str, Any]], "Returned"]
@@ -68,6 +48,10 @@ class Returned:
 
     raw: Any
     result: Any
+
+
+DONE: Final = Returned(None, None)
+"""The answer of a call that has no result."""
 
 
 class Unsupported(Exception):
@@ -140,7 +124,7 @@ def serve(
 
     def close(_call: dict[str, Any]) -> Returned:
         adapter.close()
-        return Returned(None, None)
+        return DONE
 
     operations: dict[str, Operation] = {
         "connect": adapter.connect,
@@ -229,209 +213,6 @@ def _kafka_code(error: BaseException) -> int | None:
     """kafka-python and aiokafka call the code ``errno``, a name that OSError uses for its own."""
     code = getattr(error, "errno", None)
     return code if isinstance(code, int) and not isinstance(error, OSError) else None
-
-
-def by_topic(keys: Any) -> dict[str, list[int]]:
-    """Group ``["foo-0", "foo-1"]`` as ``{"foo": [0, 1]}``."""
-    found: dict[str, list[int]] = {}
-    for key in keys:
-        topic, partition = partition_of(key)
-        found.setdefault(topic, []).append(partition)
-    return found
-
-
-def secured(call: Mapping[str, Any]) -> str:
-    """Return Kafka's name of the security protocol that ``connect`` asks for."""
-    over = "SSL" if "tls" in call else "PLAINTEXT"
-    return f"SASL_{over}" if "sasl" in call else over
-
-
-class _DataClients(Protocol):
-    """A producer and a consumer."""
-
-    def operations(self) -> Mapping[str, Operation]: ...
-
-
-DATA_CALLS = (
-    "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
-    "abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
-    "commit", "committed", "close_consumer",
-)  # fmt: skip
-
-
-def data_operations(data: Callable[[], _DataClients | None]) -> dict[str, Operation]:
-    """Return the operations of a producer and a consumer that ``connect`` makes anew."""
-
-    def operation(name: str) -> Operation:
-        def perform(call: dict[str, Any]) -> Returned:
-            clients = data()
-            assert clients is not None, "connect comes first"
-            return clients.operations()[name](call)
-
-        return perform
-
-    return {name: operation(name) for name in DATA_CALLS}
-
-
-def chosen(
-    given: Mapping[str, Any],
-    names: Mapping[str, str],
-    ignored: Collection[str] = (),
-    values: Mapping[str, Mapping[Any, Any]] | None = None,
-) -> dict[str, Any]:
-    """Return the options of a producer or a consumer by the client's names for them.
-
-    ``values`` has the client's values of those options that have other values here, also for the
-    items of a list. Raises Unsupported for an option or a value that the client lacks, unless the
-    option is among ``ignored``.
-    """
-    missing = sorted(set(given) - set(names) - set(ignored))
-    if missing:
-        raise Unsupported(f"the client has no option for {', '.join(missing)}")
-    found = {}
-    for name, value in given.items():
-        if name in names:
-            table = (values or {}).get(name)
-            found[names[name]] = value if table is None else _value(name, value, table)
-    return found
-
-
-def _value(name: str, value: Any, table: Mapping[Any, Any]) -> Any:
-    if isinstance(value, list):
-        return [_value(name, each, table) for each in value]
-    if value not in table:
-        raise Unsupported(f"the client has no {value!r} for {name}")
-    return table[value]
-
-
-def classic_only(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a consumer without ``protocol``, for a client that only has the classic
-    one. Raises Unsupported for another protocol."""
-    if given.get("protocol", "classic") != "classic":
-        raise Unsupported("the client has no consumer groups of KIP-848")
-    return {name: value for name, value in given.items() if name != "protocol"}
-
-
-PENDING = {"pending": True}
-"""The outcome of a record that the client gave none."""
-_LONGEST_OUTCOME_SECONDS = 13.0
-
-
-def outcome_seconds(connect: Mapping[str, Any]) -> float:
-    """How long ``produce`` waits for its records' outcomes, by the members of ``connect``: less
-    than the 15 seconds after which the suite ends an adapter."""
-    delivery: float = connect.get("producer", {}).get("delivery_timeout_ms", 0)
-    timeout: float = connect["timeout_ms"]
-    return min((delivery + timeout) / 1000 + 4, _LONGEST_OUTCOME_SECONDS)
-
-
-def polled(count: int, milliseconds: float, poll: Callable[[float], Any]) -> Returned:
-    """Call ``poll`` with the seconds left until it has returned ``count`` records, or time is up.
-
-    ``poll`` returns a list of records. If it raises Raised, that ends the call, and the records
-    before it are in the answer.
-    """
-    ends = time.monotonic() + milliseconds / 1000
-    found: list[dict[str, Any]] = []
-    while len(found) < count and (left := ends - time.monotonic()) > 0:
-        try:
-            found += poll(left)
-        except Raised as raised:
-            raise Raised(raised.error, found) from raised.error
-    return Returned(found, found)
-
-
-def text_of(data: Any) -> Any:
-    """Return a key or a value as text, or as ``{"hex": ...}`` if it is no UTF-8."""
-    if not isinstance(data, bytes | bytearray):
-        return data
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        return {"hex": bytes(data).hex()}
-
-
-def bytes_of(text: str | None) -> bytes | None:
-    """Return a key or a value of the protocol as the bytes that a client takes."""
-    return None if text is None else text.encode()
-
-
-def partition_of(key: str) -> tuple[str, int]:
-    """Split ``foo-0`` into topic and partition."""
-    topic, _, index = key.rpartition("-")
-    return topic, int(index)
-
-
-def rule_parts(rule: str) -> tuple[str, str, str, str, str]:
-    """Split ``allow User:alice read topic:foo`` into the permission, the principal, the operation,
-    and the resource's kind and name."""
-    permission, principal, operation, resource = rule.split()
-    kind, _, name = resource.partition(":")
-    return permission, principal, operation, kind, name
-
-
-def rule_text(permission: Any, principal: Any, operation: Any, kind: Any, name: Any) -> str:
-    """Return an access rule as a text; the parts but principal and name are members of enums."""
-    words = [str(get(each, "name") or each).lower() for each in (permission, operation, kind)]
-    return f"{words[0]} {principal} {words[1]} {words[2]}:{name}"
-
-
-def keys_of(partitions: Any) -> list[str]:
-    """Return partitions with a topic and a number as texts, in order."""
-    return [
-        f"{topic}-{index}"
-        for topic, index in sorted(
-            (get(each, "topic"), get(each, "partition")) for each in partitions
-        )
-    ]
-
-
-def place_of(record: Any) -> dict[str, Any]:
-    """Return where a record is, from its attributes ``topic``, ``partition`` and ``offset``."""
-    return {name: get(record, name) for name in ("topic", "partition", "offset")}
-
-
-def record_outcome(found: Any) -> dict[str, Any]:
-    """Return the outcome of a record: of PENDING, of what the client raised, or of what it returned
-    in its place."""
-    if found is PENDING:
-        return dict(PENDING)
-    if isinstance(found, Raised):
-        return outcome(found.error)
-    return place_of(found)
-
-
-def record_of(record: Any) -> dict[str, Any]:
-    """Return a record that a consumer returned, from its attributes."""
-    return {
-        **place_of(record),
-        "timestamp": get(record, "timestamp"),
-        "key": text_of(record.key),
-        "value": text_of(record.value),
-    }
-
-
-def get(value: Any, *path: Any) -> Any:
-    """Return the item or attribute at ``path``; None if the client's return value lacks it."""
-    for name in path:
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif isinstance(name, int) and isinstance(value, list | tuple):
-            value = value[name] if name < len(value) else None
-        else:
-            value = getattr(value, name, None) if isinstance(name, str) else None
-    return value
-
-
-def elements(value: Any) -> list[Any]:
-    """Return a list's items; none if the client returned something else, which ``raw`` then
-    shows."""
-    return list(value) if isinstance(value, list | tuple | set | frozenset) else []
-
-
-def ascending(values: Any) -> list[Any]:
-    """Sort values of any types that the client may return."""
-    return sorted(values, key=lambda value: (isinstance(value, str), value is not None, value))
 
 
 def _write(answer: dict[str, Any]) -> None:
