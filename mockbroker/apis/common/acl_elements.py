@@ -7,15 +7,30 @@ connection. Numbers without a meaning decode, and are answered with INVALID_REQU
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mockbroker.apis.calls import Call
+from mockbroker.apis.common.requirements import Requirement
 from mockbroker.errors import UnreadableError
 
-__all__ = ["check_known"]
+__all__ = ["FILTER_FIELDS", "known_elements"]
+
+FILTER_FIELDS = ("resource_type_filter", "pattern_type_filter")
 
 _UNKNOWN = 0
 
 
-def check_known(**elements: int) -> None:
-    """Raises UnreadableError if one of the elements is UNKNOWN."""
-    unknown = [name for name, number in elements.items() if number == _UNKNOWN]
-    if unknown:
-        raise UnreadableError(f"{', '.join(unknown)} UNKNOWN(0), which Kafka does not read")
+def known_elements(holders: Callable[[Any], Iterable[Any]], *fields: str) -> Requirement:
+    """No element of the bindings or filters is UNKNOWN: these ``fields``, the operation and the
+    permission type. The check raises UnreadableError."""
+    names = (*fields, "operation", "permission_type")
+
+    def check(call: Call) -> int:
+        for holder in holders(call.body):
+            unknown = [name for name in names if getattr(holder, name) == _UNKNOWN]
+            if unknown:
+                raise UnreadableError(f"{', '.join(unknown)} UNKNOWN(0), which Kafka does not read")
+        return 0
+
+    return Requirement(check)

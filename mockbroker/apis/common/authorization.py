@@ -9,15 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
 from mockbroker.simulation.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
 __all__ = [
     "BROKER_CONFIG_TYPES",
     "NEEDS",
-    "Refused",
     "authorized_names",
-    "cluster_refusal",
     "config_refusal",
     "may",
     "may_config",
@@ -144,9 +142,6 @@ NEEDS: Final[Mapping[tuple[int, ResourceType], AclOperation]] = {
 }
 """(API key, resource type) -> the operation that the caller must be allowed."""
 
-Refused = tuple[ErrorCode, str | None]
-"""An error code and its text."""
-
 
 def may(call: Call, resource_type: ResourceType = _CLUSTER, name: str = CLUSTER_NAME) -> bool:
     """Return whether the caller may use this API on the resource."""
@@ -161,21 +156,6 @@ def authorized_names(
     """Return the topics on which the caller may do ``operation``, by default the API's own."""
     requested = operation or NEEDS[call.api.api_key, _TOPIC]
     return frozenset(name for name in set(names) if call.authorizes(requested, _TOPIC, name))
-
-
-def cluster_refusal(call: Call, operation: AclOperation | None = None) -> Refused | None:
-    """Return the refusal of the whole request, None if it is allowed.
-
-    The caller needs ``operation`` on the cluster, by default the one in ``NEEDS``. Handlers of
-    drafts, which are not in that table, must pass it.
-    """
-    requested = operation or NEEDS[call.api.api_key, _CLUSTER]
-    if call.authorizes(requested):
-        return None
-    # Kafka prints its whole request object here, including threads and buffers.
-    name = call.api.request.MESSAGE_NAME.removesuffix("Request")
-    text = f"Request {name} v{call.version} needs {requested.name} permission."
-    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text
 
 
 _CODES: Final = {

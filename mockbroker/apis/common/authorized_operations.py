@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 

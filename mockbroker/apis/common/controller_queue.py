@@ -8,11 +8,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from mockbroker.apis.registry import Call
+from kproto.error_codes import ErrorCode
+from mockbroker.apis.calls import Call
+from mockbroker.apis.common.requirements import Requirement
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
-__all__ = ["times_out"]
+__all__ = ["controller_queue"]
 
 
 def _has_no_time(call: Call) -> bool:
@@ -27,6 +29,12 @@ def _rows(release: Release) -> tuple[Row[Call, None], ...]:
     return rows_of_release(_ROWS, release)
 
 
-def times_out(call: Call) -> bool:
-    """Whether the controller answers REQUEST_TIMED_OUT, having done nothing."""
-    return apply_first(_rows(call.release), call, None)
+def _error(call: Call) -> int:
+    """The controller answers REQUEST_TIMED_OUT, having done nothing."""
+    if apply_first(_rows(call.release), call, None):
+        return ErrorCode.REQUEST_TIMED_OUT
+    return 0
+
+
+controller_queue: Final = Requirement(_error)
+"""The request does not wait in the controller's queue for longer than its time-out."""

@@ -24,6 +24,7 @@ from mockbroker.apis.common.request_entities import (
     is_partitions,
     is_topics,
     kind_of,
+    names_resources,
     partition_field,
     partition_of,
     topic_field,
@@ -34,10 +35,13 @@ __all__ = ["ErrorSkeleton"]
 
 _NOTHING = object()
 _BESIDE_AN_ERROR: Final[Mapping[str, Any]] = {
-    "Records": b"", "HighWatermark": -1, "BaseOffset": -1,
+    "Records": b"", "HighWatermark": -1, "BaseOffset": -1, "ProducerEpoch": -1,
 }  # fmt: skip
-"""What partitions have beside an error where the schema's default is another value. Clients take a
-high watermark of 0 for the end of the log, and some cannot read null records."""
+"""The values beside an error that are not the schema's defaults. Clients take a high watermark of 0
+for the end of the log, and some cannot read null records."""
+
+_NULL_BESIDE_AN_ERROR: Final = frozenset({"Entries", "ProtocolName"})
+"""Fields that are null beside an error, in versions in which they may be."""
 
 
 class _RequestElement(msgspec.Struct):
@@ -52,18 +56,25 @@ class _RequestElement(msgspec.Struct):
 
 
 class ErrorSkeleton:
-    """Builds the responses to one request, with the topics of the cluster that received it."""
+    """Builds the responses to one request, with the topics of the cluster that received it.
 
-    def __init__(self, body: Message, version: int, topics: Topics) -> None:
+    An array that matches nothing in the request gets one element with default values, unless
+    ``is_exact``: then it is empty.
+    """
+
+    def __init__(
+        self, body: Message, version: int, topics: Topics, *, is_exact: bool = False
+    ) -> None:
         self._version = version
         self._topics = topics
+        self._is_exact = is_exact
         self._root = _RequestElement(body, schema_of(type(body)).root)
 
     def answer(self, response: type[Message], version: int, places: tuple[Place, ...]) -> Message:
         """Return a response with an element for each element of the request, in the arrays that
-        lead to ``places``. An array that matches nothing in the request gets one default
-        element."""
+        lead to ``places``."""
         body = response()
+        _set_beside_an_error(body, schema_of(response).root, version)
         self._fill(body, schema_of(response).root, response, version, places, 0, self._root)
         return body
 
@@ -85,11 +96,10 @@ class ErrorSkeleton:
             assert inner is not None
             below = tuple(p for p in places if len(p.path) > depth and p.path[depth] is field)
             elements = []
-            for each in self._sources(field, kind_of(inner, version), source) or [source]:
+            default = [] if self._is_exact else [source]
+            for each in self._sources(field, kind_of(inner, version), source) or default:
                 element = response.STRUCTS[inner.name]()
-                for each_field in fields_of(inner, version):
-                    if each_field.name in _BESIDE_AN_ERROR:
-                        setattr(element, each_field.python_name, _BESIDE_AN_ERROR[each_field.name])
+                _set_beside_an_error(element, inner, version)
                 if each is not source:
                     self._copy(element, inner, response, version, each, leading)
                 self._fill(element, inner, response, version, below, depth + 1, each)
@@ -102,7 +112,7 @@ class ErrorSkeleton:
         """Return the elements of the request that the elements of a response array answer."""
         arrays = [] if source.struct is None else list(_arrays(source.struct, self._version))
         same = [each for each in arrays if each.name == field.name]
-        alike = same or [each for each in arrays if _kind(each, self._version) == kind]
+        alike = same or [each for each in arrays if kind in _kinds(each, self._version)]
         if kind != "element":
             alike = alike[:1]
         if alike:
@@ -160,7 +170,7 @@ class ErrorSkeleton:
     ) -> None:
         matched = False
         strings = []
-        for field in fields_of(struct, version):
+        for field in _identifying(struct, version) or list(fields_of(struct, version)):
             value = self._value(field, struct, version, source)
             if value is not _NOTHING:
                 setattr(element, field.python_name, value)
@@ -219,8 +229,36 @@ class ErrorSkeleton:
         setattr(element, field.python_name, copies)
 
 
+def _identifying(struct: Struct, version: int) -> list[Field]:
+    """Return the fields that the schema marks as such. Others are results, which an error lacks,
+    even if the request has a field of the same name (the leader epoch, say)."""
+    return [
+        field
+        for field in fields_of(struct, version)
+        if field.map_key
+        or field.entity_type is not None
+        or field in (partition_field(struct, version), id_field(struct, version))
+    ]
+
+
+def _set_beside_an_error(holder: Any, struct: Struct, version: int) -> None:
+    for field in fields_of(struct, version):
+        if field.name in _BESIDE_AN_ERROR:
+            setattr(holder, field.python_name, _BESIDE_AN_ERROR[field.name])
+        elif field.name in _NULL_BESIDE_AN_ERROR and field.is_nullable(version):
+            setattr(holder, field.python_name, None)
+
+
 def _arrays(struct: Struct, version: int) -> list[Field]:
     return [field for field in fields_of(struct, version) if field.type.kind == "array"]
+
+
+def _kinds(array: Field, version: int) -> tuple[Kind | None, ...]:
+    """Return the kinds of elements in a response that may answer those of the array. Access rules
+    name resources, and their results do not."""
+    inner = array.type.inner_struct
+    kind = _kind(array, version)
+    return (kind, "element") if inner is not None and names_resources(inner) else (kind,)
 
 
 def _kind(array: Field, version: int) -> Kind | None:

@@ -8,19 +8,13 @@ from typing import Generic, TypeVar
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
-from mockbroker.apis.common.authorization import may
-from mockbroker.apis.registry import Answer, Call
-from mockbroker.simulation.releases import facts
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.apis.calls import Answer, Call
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
 __all__ = [
     "GroupAnswer",
     "client_host",
-    "consumer_groups_served",
     "coordinator_error",
-    "may_use_group",
-    "streams_groups_served",
     "when_answered",
 ]
 
@@ -59,28 +53,9 @@ def when_answered(answer: GroupAnswer[ResultT], respond: Callable[[ResultT], Mes
     return Later(later)
 
 
-def may_use_group(call: Call, group_id: str) -> bool:
-    """Return whether the caller may use this API on the group."""
-    return may(call, ResourceType.GROUP, group_id)
-
-
 def coordinator_error(call: Call, group_id: str) -> ErrorCode:
     """Return 0 if the broker that received the request coordinates the group."""
     return call.cluster.coordinators.group_error(group_id, call.broker_id)
-
-
-def consumer_groups_served(call: Call) -> bool:
-    """Return whether brokers serve consumer groups (KIP-848)."""
-    return call.cluster.groups.consumer.enabled and (
-        not call.release.has(facts.GROUP_VERSION_NEEDED)
-        or call.cluster.features.level("group.version") > 0
-    )
-
-
-def streams_groups_served(call: Call) -> bool:
-    """Return whether brokers serve streams groups (KIP-1071)."""
-    enabled = call.cluster.groups.streams.enabled
-    return enabled and call.cluster.features.level("streams.version") > 0
 
 
 def client_host(call: Call) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kproto.error_codes import ErrorCode, message
+from mockbroker.apis.calls import Call
+from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.authorized_operations import group_operations
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
-from mockbroker.apis.registry import Call
+from mockbroker.apis.common.group_answers import coordinator_error
+from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["describe_groups"]
 
@@ -22,20 +24,17 @@ def describe_groups(
     kind: str,
     describe: Callable[[str], DescribedT | None],
     *,
-    served: bool,
     explains: bool = False,
 ) -> list[DescribedT]:
     """Return a row for each group of the request, refused groups first.
 
     ``row`` is the class of the response's rows. ``describe`` returns the row of a group of this
-    ``kind`` (``consumer``), or None if there is none with that id. ``served`` is whether the broker
-    has such groups at all, ``explains`` whether errors of the coordinator have a text.
+    ``kind`` (``consumer``), or None if there is none with that id. ``explains`` is
+    whether errors of the coordinator have a text.
     """
     ids: list[str] = call.body.group_ids
-    if not served:
-        return [row(group_id=each, error_code=ErrorCode.UNSUPPORTED_VERSION) for each in ids]
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in ids if may_use_group(call, each)]
+    allowed = [each for each in ids if may(call, ResourceType.GROUP, each)]
     return [row(group_id=each, error_code=refused) for each in ids if each not in allowed] + [
         _described(call, row, kind, describe, each, explains=explains) for each in allowed
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
 from mockbroker.simulation.clients.quotas.mutations import MutationQuota
 
 __all__ = ["mutation_quota"]

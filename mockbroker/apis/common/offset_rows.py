@@ -8,15 +8,14 @@ from typing import Any
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.registry import Call
 from mockbroker.simulation.state.metadata_views import MetadataView
 
 __all__ = [
     "OffsetRow",
     "OffsetTopic",
     "checked_topics",
-    "refused_topics",
     "set_codes",
     "valid_rows",
 ]
@@ -74,14 +73,6 @@ def _name(view: MetadataView, topic: Any, *, by_id: bool) -> str | None:
         return name
     found = view.topic_by_id(topic.topic_id)
     return None if found is None else found.name
-
-
-def refused_topics(topics: Iterable[Any], code: ErrorCode) -> list[OffsetTopic]:
-    """The error in every partition."""
-    return [
-        OffsetTopic(True, [OffsetRow("", partition, code) for partition in topic.partitions])
-        for topic in topics
-    ]
 
 
 def valid_rows(topics: Iterable[OffsetTopic]) -> list[OffsetRow]:

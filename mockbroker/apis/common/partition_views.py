@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
 from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = ["known_partition"]

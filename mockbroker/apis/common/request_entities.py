@@ -26,6 +26,7 @@ __all__ = [
     "is_topics",
     "kind_of",
     "named_by",
+    "names_resources",
     "partition_field",
     "partition_of",
     "topic_field",
@@ -96,14 +97,14 @@ def partition_field(struct: Struct, version: int) -> Field | None:
     return None
 
 
-def _names_resources(struct: Struct) -> bool:
+def names_resources(struct: Struct) -> bool:
     return {"ResourceType", "ResourceName"} <= {field.name for field in struct.fields}
 
 
 def kind_of(struct: Struct, version: int) -> Kind:
     if partition_field(struct, version) is not None:
         return "partition"
-    if topic_field(struct, version) or id_field(struct, version) or _names_resources(struct):
+    if topic_field(struct, version) or id_field(struct, version) or names_resources(struct):
         return "topic"
     return "element"
 
@@ -134,7 +135,7 @@ def topic_of(value: Any, struct: Struct, version: int, topics: Topics) -> str | 
             return next(
                 (each.name for each in topics.values() if each.topic_id == found), str(found)
             )
-    if _names_resources(struct) and value.resource_type == _TOPIC_RESOURCE:
+    if names_resources(struct) and value.resource_type == _TOPIC_RESOURCE:
         return str(value.resource_name)
     return None
 

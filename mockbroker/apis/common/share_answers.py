@@ -7,20 +7,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from kproto.error_codes import ErrorCode
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
+from mockbroker.apis.common.requirements import (
+    Requirement,
+    group_access,
+    share_groups,
+    silent,
+)
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.deliveries import BatchCheck
 from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement
 from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import Broker
 
 __all__ = [
     "acknowledge",
     "add_leader",
     "complete",
-    "is_member_id",
     "lock_ms",
-    "share_groups_served",
+    "member_id",
+    "share_session_requirements",
     "topic_name",
 ]
 
@@ -34,15 +41,23 @@ class _LedPartition(Protocol):
     current_leader: Any
 
 
-def share_groups_served(call: Call) -> bool:
-    """Whether brokers serve share groups: 4.1 does if ``share.version`` is set, later releases by
-    default."""
-    return call.cluster.features.level("share.version") > 0
+def _member_id_error(call: Call) -> int:
+    """A member id is not empty, and no longer than a UUID in text form."""
+    found: str | None = call.body.member_id
+    is_valid = found is not None and 0 < len(found) <= _MOST_CHARACTERS
+    return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
 
 
-def is_member_id(member_id: str | None) -> bool:
-    """Whether this may be a member id: not empty, and no longer than a UUID in text form."""
-    return member_id is not None and 0 < len(member_id) <= _MOST_CHARACTERS
+def _null_group_error(call: Call) -> int:
+    return ErrorCode.INVALID_REQUEST if call.body.group_id is None else ErrorCode.NONE
+
+
+member_id: Final = Requirement(_member_id_error)
+
+share_session_requirements: Final = silent(
+    share_groups, Requirement(_null_group_error), group_access(AclOperation.READ), member_id
+)
+"""What ShareFetch and ShareAcknowledge require."""
 
 
 def topic_name(call: Call, topic_id: uuid.UUID) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kproto.error_codes import ErrorCode, message
-from mockbroker.apis.common.authorization import may
-from mockbroker.apis.registry import Call
+from kproto.error_codes import message
+from mockbroker.apis.calls import Call
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_text
 from mockbroker.simulation.groups.share.share_states import ShareStateError
 from mockbroker.simulation.state.java_maps import hash_order_of_numbers, hash_order_of_uuids
@@ -22,44 +21,38 @@ ResultT = TypeVar("ResultT")
 def state_results(
     call: Call,
     operation: str,
-    row: Callable[[uuid.UUID, Any], RowT],
-    failed: Callable[[int, ShareStateError], RowT],
-    result: Callable[[uuid.UUID, list[RowT]], ResultT],
+    carry_out: Callable[[uuid.UUID, Any], RowT | ShareStateError],
+    row: Callable[..., RowT],
+    result: Callable[..., ResultT],
 ) -> list[ResultT]:
-    """Answer each partition of the request: ``row`` carries it out, and ``failed`` describes the
-    error of one that this broker does not coordinate. ``operation`` names the request in texts.
+    """Answer each partition of the request that this broker coordinates by ``carry_out``.
 
-    A request without a group, or with a topic without partitions, is answered with nothing.
+    ``row`` and ``result`` are the classes of the response for a partition and a topic.
+    ``operation`` names the request in texts. A request without a group, or with a topic without
+    partitions, is answered with nothing.
     """
     topics, group_id = call.body.topics, call.body.group_id
-    if not may(call):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        error = ShareStateError(code, message(code))
-        return [
-            result(each.topic_id, [failed(one.partition, error) for one in each.partitions])
-            for each in topics
-        ]
     if not group_id or not all(each.partitions for each in topics):
         return []
-    found: dict[uuid.UUID, dict[int, RowT]] = {}
-    for topic, each in _partitions(topics):
-        code = call.cluster.coordinators.error(
-            CoordinatorKind.SHARE,
-            share_text(group_id, topic.topic_id, each.partition),
-            call.broker_id,
-        )
-        error = ShareStateError(code, f"Unable to {operation}: {message(code)}")
-        found.setdefault(topic.topic_id, {})[each.partition] = (
-            failed(each.partition, error) if code else row(topic.topic_id, each)
-        )
-    answers = []
-    for topic_id in hash_order_of_uuids(found):
-        rows = found[topic_id]
-        answers.append(result(topic_id, [rows[index] for index in hash_order_of_numbers(rows)]))
-    return answers
-
-
-def _partitions(topics: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+    rows: dict[uuid.UUID, dict[int, RowT]] = {}
     for topic in topics:
         for each in topic.partitions:
-            yield topic, each
+            key = share_text(group_id, topic.topic_id, each.partition)
+            code = call.cluster.coordinators.error(CoordinatorKind.SHARE, key, call.broker_id)
+            answer: RowT | ShareStateError
+            if code:
+                answer = ShareStateError(code, f"Unable to {operation}: {message(code)}")
+            else:
+                answer = carry_out(topic.topic_id, each)
+            if isinstance(answer, ShareStateError):
+                answer = row(
+                    partition=each.partition, error_code=answer.code, error_message=answer.text
+                )
+            rows.setdefault(topic.topic_id, {})[each.partition] = answer
+    return [
+        result(
+            topic_id=topic_id,
+            partitions=[rows[topic_id][index] for index in hash_order_of_numbers(rows[topic_id])],
+        )
+        for topic_id in hash_order_of_uuids(rows)
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kproto.error_codes import ErrorCode
-from mockbroker.apis.registry import Call
+from mockbroker.apis.calls import Call
 
 __all__ = ["fenced_code"]
 

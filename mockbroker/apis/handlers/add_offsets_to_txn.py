@@ -12,25 +12,21 @@ from typing import Final
 from kproto.error_codes import ErrorCode
 from kproto.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kproto.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
-from mockbroker.apis.common.authorization import may
-from mockbroker.apis.common.group_answers import GroupAnswer, may_use_group, when_answered
+from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.requirements import group_access, transaction_access
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["add_offsets_to_txn"]
 
 _FENCED_SINCE_VERSION: Final = 2
 
 
-@register(25, "0-4")
+@register(25, "0-4", requires=(transaction_access(), group_access(AclOperation.READ)))
 def add_offsets_to_txn(call: Call) -> Answer:
     request: AddOffsetsToTxnRequest = call.body
-    if not may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        return _response(call, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not may_use_group(call, request.group_id):
-        return _response(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     answer = GroupAnswer[ErrorCode]()
     tp = call.cluster.coordinators.partition_of(CoordinatorKind.GROUP, request.group_id)
     call.cluster.transactions.add_partitions(

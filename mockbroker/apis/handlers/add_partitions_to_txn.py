@@ -20,11 +20,17 @@ from kproto.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.requirements import (
+    cluster_access,
+    merged,
+    transaction_access,
+    when,
+)
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, TopicPartition
 
 __all__ = ["add_partitions_to_txn"]
@@ -49,13 +55,25 @@ class _Row(msgspec.Struct):
         return list(dict.fromkeys(found))
 
 
-@register(24, "0-5")
+def _is_from_broker(call: Call) -> bool:
+    return call.version >= _BROKERS_SINCE_VERSION
+
+
+def _is_from_client(call: Call) -> bool:
+    return call.version < _BROKERS_SINCE_VERSION
+
+
+@register(
+    24,
+    "0-5",
+    requires=(
+        when(_is_from_broker, cluster_access(AclOperation.CLUSTER_ACTION)),
+        when(_is_from_client, merged(transaction_access("v3_and_below_transactional_id"))),
+    ),
+)
 def add_partitions_to_txn(call: Call) -> Answer:
     request: AddPartitionsToTxnRequest = call.body
     rows = _rows(call, request)
-    from_broker = call.version >= _BROKERS_SINCE_VERSION
-    if from_broker and not may(call):
-        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     answer = GroupAnswer[list[_Row]]()
     left = list(rows)
 
@@ -95,11 +113,7 @@ def _begin(
 ) -> None:
     partitions = row.partitions
     from_client = call.version < _BROKERS_SINCE_VERSION
-    if from_client and not may(call, ResourceType.TRANSACTIONAL_ID, row.transactional_id):
-        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        finish(row, dict.fromkeys(partitions, refused))
-        return
-    failed = _failed(call, partitions)
+    failed = _errors(call, partitions)
     if failed:
         not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
         finish(row, {tp: failed.get(tp, not_tried) for tp in partitions})
@@ -118,7 +132,7 @@ def _begin(
     call.cluster.transactions.add_partitions(*arguments, done, version=0 if from_client else 2)
 
 
-def _failed(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+def _errors(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """The errors of partitions that the caller may not write to, or that do not exist."""
     view = call.cluster.metadata_view(call.broker_id)
     names = {name for name, _ in partitions}

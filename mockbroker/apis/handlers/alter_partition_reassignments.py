@@ -9,7 +9,8 @@ the controller.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode, message
+from typing import Final
+
 from kproto.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
 )
@@ -18,25 +19,31 @@ from kproto.messages.alter_partition_reassignments_response import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from mockbroker.apis.common.authorization import cluster_refusal
-from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.requirements import (
+    cluster_operation,
+    controller,
+    everywhere,
+    silent,
+    when,
+)
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["alter_partition_reassignments"]
 
 
-@register(45, "0-1")
-@register(45, "0-1", dialects=("kip-860",))
+_REQUIRES: Final = (
+    everywhere(cluster_operation(AclOperation.ALTER)),
+    controller,
+    *silent(everywhere(when(lambda call: bool(call.body.topics), controller_queue))),
+)
+
+
+@register(45, "0-1", requires=_REQUIRES)
+@register(45, "0-1", requires=_REQUIRES, dialects=("kip-860",))
 def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResponse:
     request: AlterPartitionReassignmentsRequest = call.body
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return _refuse(request, *refused)
-    if call.refused_as_not_controller:
-        code = ErrorCode.NOT_CONTROLLER
-        return AlterPartitionReassignmentsResponse(error_code=code, error_message=message(code))
-    if request.topics and times_out(call):
-        return _refuse(request, ErrorCode.REQUEST_TIMED_OUT)
     result = call.cluster.alter_partition_reassignments(
         [
             (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])
@@ -61,26 +68,5 @@ def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResp
                 ],
             )
             for topic in result.topics
-        ],
-    )
-
-
-def _refuse(
-    request: AlterPartitionReassignmentsRequest, error: ErrorCode, text: str | None = None
-) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(
-        error_code=error,
-        error_message=text,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=each.partition_index, error_code=error, error_message=text
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
         ],
     )

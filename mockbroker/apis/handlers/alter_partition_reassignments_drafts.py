@@ -9,39 +9,50 @@ error of the whole request is repeated in every entry, and if there would be no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import Requirement, cluster_access, controller
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
-__all__ = ["alter_partition_reassignments_drafts", "request_error"]
+__all__ = ["alter_partition_reassignments_drafts", "in_time"]
 
 _NO_PARTITION = -1
 
 
-@register(45, "0", dialects=("kip-455-old", "kip-455-new", "kip-455-named"))
+def _late_error(call: Call) -> int:
+    """A request is done once it is recorded, which takes no time here, so it is late only if its
+    time-out is not positive."""
+    return ErrorCode.REQUEST_TIMED_OUT if call.body.timeout_ms <= 0 else 0
+
+
+in_time: Final = Requirement(_late_error)
+
+
+class _EntryForEach(Requirement, frozen=True):
+    """The error is in an entry for each partition, or in one alone."""
+
+    def refusal(self, call: Call, code: int) -> Message:
+        count = sum(len(partitions) for _, partitions in _expanded(call))
+        return _response(call, [(code, None)] * max(count, 1))
+
+
+@register(
+    45,
+    "0",
+    requires=tuple(
+        _EntryForEach(each.check)
+        for each in (cluster_access(AclOperation.ALTER), controller, in_time)
+    ),
+    dialects=("kip-455-old", "kip-455-new", "kip-455-named"),
+)
 def alter_partition_reassignments_drafts(call: Call) -> Message:
     requested = _expanded(call)
-    error = request_error(call)
-    if error is not None:
-        count = sum(len(partitions) for _, partitions in requested)
-        return _response(call, [(error, None)] * max(count, 1))
     result = call.cluster.alter_partition_reassignments(requested)
     rows = (row for topic in result.topics for row in topic.partitions)
     return _response(call, [(row.error_code, row.error_message) for row in rows])
-
-
-def request_error(call: Call) -> ErrorCode | None:
-    """Return the error of the whole request, None if there is none. A request is done once it is
-    recorded, which takes no time here, so it is late only if its time-out is not positive."""
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return refused[0]
-    if call.refused_as_not_controller:
-        return ErrorCode.NOT_CONTROLLER
-    return ErrorCode.REQUEST_TIMED_OUT if call.body.timeout_ms <= 0 else None
 
 
 def _expanded(call: Call) -> list[tuple[str, list[tuple[int, Sequence[int] | None]]]]:

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from kproto.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.requirements import cluster_access, merged
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["alter_replica_log_dirs"]
 
 
-@register(34, "0-2")
+@register(34, "0-2", requires=(merged(cluster_access(AclOperation.ALTER)),))
 def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
     body: AlterReplicaLogDirsRequest = call.body
     requested = [
@@ -29,12 +29,9 @@ def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
         for topic in directory.topics
         for index in topic.partitions
     ]
-    allowed = may(call)
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for path, name, index in requested:
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        if allowed:
-            code = call.cluster.move_replica(call.broker_id, (name, index), path)
+        code = call.cluster.move_replica(call.broker_id, (name, index), path)
         results[name].append(
             AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
         )

@@ -5,6 +5,7 @@ A group that does not exist begins to.
 
 from __future__ import annotations
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,
@@ -16,31 +17,33 @@ from kproto.messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponseTopic,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
-from mockbroker.apis.common.share_answers import share_groups_served
+from mockbroker.apis.common.refusals import refusal
+from mockbroker.apis.common.requirements import (
+    group_access,
+    group_coordinator,
+    group_id_given,
+    share_groups,
+)
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["alter_share_group_offsets"]
 
 
-@register(91, "0")
-def alter_share_group_offsets(call: Call) -> AlterShareGroupOffsetsResponse:
+@register(
+    91,
+    "0",
+    requires=(share_groups, group_access(AclOperation.READ), group_id_given, group_coordinator),
+)
+def alter_share_group_offsets(call: Call) -> Message:
     body: AlterShareGroupOffsetsRequest = call.body
     group_id, groups = body.group_id, call.cluster.groups
-    if not share_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    if not may_use_group(call, group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return _refused(ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        return _refused(error)
     group = groups.share.group(group_id)
     if group is None and groups.group(group_id) is not None:
-        return _refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+        text = f"Group {group_id} is not a share group."
+        return refusal(call, ErrorCode.GROUP_ID_NOT_FOUND, text)
     if group is not None and group.members:
-        return _refused(ErrorCode.NON_EMPTY_GROUP)
+        return refusal(call, ErrorCode.NON_EMPTY_GROUP, message(ErrorCode.NON_EMPTY_GROUP))
     readable = authorized_names(call, (each.topic_name for each in body.topics))
     return AlterShareGroupOffsetsResponse(
         responses=[_topic(call, each, readable) for each in body.topics]
@@ -75,7 +78,3 @@ def _topic(
             )
             groups.initialize_at(group, frozenset({key}))
     return answer
-
-
-def _refused(code: ErrorCode, text: str | None = None) -> AlterShareGroupOffsetsResponse:
-    return AlterShareGroupOffsetsResponse(error_code=code, error_message=text or message(code))

@@ -5,7 +5,6 @@ Versions: 1 flexible.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode, message
 from kproto.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kproto.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kproto.messages.alter_client_quotas_response import EntityData as AlteredEntity
@@ -17,25 +16,17 @@ from kproto.messages.describe_client_quotas_response import (
     EntryData,
     ValueData,
 )
-from mockbroker.apis.common.authorization import cluster_refusal, may
+from mockbroker.apis.common.requirements import cluster_access, cluster_operation, controller
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.clients.quotas.client_quotas import (
-    Alteration,
-    AlterationResult,
-    FilterPart,
-)
+from mockbroker.simulation.clients.quotas.client_quotas import Alteration, FilterPart
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["alter_client_quotas", "describe_client_quotas"]
 
 
-@register(48, "0-1")
+@register(48, "0-1", requires=(cluster_access(AclOperation.DESCRIBE_CONFIGS),))
 def describe_client_quotas(call: Call) -> DescribeClientQuotasResponse:
     request: DescribeClientQuotasRequest = call.body
-    if not may(call):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return DescribeClientQuotasResponse(
-            error_code=code, error_message=message(code), entries=None
-        )
     parts = [
         FilterPart(each.entity_type, each.match_type, each.match) for each in request.components
     ]
@@ -57,7 +48,7 @@ def describe_client_quotas(call: Call) -> DescribeClientQuotasResponse:
     )
 
 
-@register(49, "0-1")
+@register(49, "0-1", requires=(cluster_operation(AclOperation.ALTER_CONFIGS), controller))
 def alter_client_quotas(call: Call) -> AlterClientQuotasResponse:
     request: AlterClientQuotasRequest = call.body
     alterations = [
@@ -67,13 +58,7 @@ def alter_client_quotas(call: Call) -> AlterClientQuotasResponse:
         )
         for entry in request.entries
     ]
-    refused = cluster_refusal(call)
-    if refused is None and call.refused_as_not_controller:
-        refused = ErrorCode.NOT_CONTROLLER, message(ErrorCode.NOT_CONTROLLER)
-    if refused is not None:
-        results = [AlterationResult(each.entity, *refused) for each in alterations]
-    else:
-        results = call.cluster.alter_client_quotas(alterations, validate_only=request.validate_only)
+    results = call.cluster.alter_client_quotas(alterations, validate_only=request.validate_only)
     return AlterClientQuotasResponse(
         entries=[
             AlteredEntry(

@@ -19,10 +19,8 @@ from kproto.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import (
-    consumer_groups_served,
-)
 from mockbroker.apis.common.group_descriptions import describe_groups
+from mockbroker.apis.common.requirements import consumer_groups, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
@@ -33,14 +31,13 @@ _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
 
 
-@register(69, "0-1")
+@register(69, "0-1", requires=silent(consumer_groups))
 def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
         "consumer",
         lambda group_id: _described(call, group_id),
-        served=consumer_groups_served(call),
     )
     return ConsumerGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.consumer_group_heartbeat_response import (
@@ -17,27 +19,31 @@ from kproto.messages.consumer_group_heartbeat_response import (
     TopicPartitions,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import (
-    client_host,
-    consumer_groups_served,
-    coordinator_error,
-    may_use_group,
-)
+from mockbroker.apis.common.group_answers import client_host, coordinator_error
+from mockbroker.apis.common.requirements import consumer_groups, group_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["consumer_group_heartbeat"]
 
 
-@register(68, "0-1")
+def _text(call: Call, code: int) -> str | None:
+    return message(ErrorCode(code)) if call.release.has(facts.CONSUMER_HEARTBEAT_TEXTS) else None
+
+
+@register(
+    68,
+    "0-1",
+    requires=(
+        replace(consumer_groups, text=_text),
+        replace(group_access(AclOperation.READ), text=_text),
+    ),
+)
 def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
     body: ConsumerGroupHeartbeatRequest = call.body
-    if not consumer_groups_served(call):
-        return _refused(call, ErrorCode.UNSUPPORTED_VERSION)
-    if not may_use_group(call, body.group_id):
-        return _refused(call, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = frozenset(body.subscribed_topic_names or ())
     if authorized_names(call, names) != names:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -90,8 +96,3 @@ def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
         heartbeat_interval_ms=result.interval_ms,
         assignment=assignment,
     )
-
-
-def _refused(call: Call, code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    text = message(code) if call.release.has(facts.CONSUMER_HEARTBEAT_TEXTS) else None
-    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)

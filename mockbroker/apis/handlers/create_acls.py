@@ -8,29 +8,25 @@ from __future__ import annotations
 
 from kproto.messages.create_acls_request import CreateAclsRequest
 from kproto.messages.create_acls_response import AclCreationResult, CreateAclsResponse
-from mockbroker.apis.common.acl_elements import check_known
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.acl_elements import known_elements
+from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import AclBinding
 
 __all__ = ["create_acls"]
 
 
-@register(30, "0-3")
+@register(
+    30,
+    "0-3",
+    requires=(
+        known_elements(lambda request: request.creations, "resource_type", "resource_pattern_type"),
+        cluster_operation(AclOperation.ALTER),
+    ),
+)
 def create_acls(call: Call) -> CreateAclsResponse:
     request: CreateAclsRequest = call.body
-    for each in request.creations:
-        check_known(
-            resource_type=each.resource_type,
-            pattern_type=each.resource_pattern_type,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
-    refused = cluster_refusal(call)
-    if refused is not None:
-        code, text = refused
-        row = AclCreationResult(error_code=code, error_message=text)
-        return CreateAclsResponse(results=[row] * len(request.creations))
     results = call.cluster.create_acls(
         [
             AclBinding(

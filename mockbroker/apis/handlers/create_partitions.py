@@ -15,20 +15,17 @@ from kproto.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 
 __all__ = ["create_partitions"]
 
 
-@register(37, "0-3")
+@register(37, "0-3", requires=silent(controller, controller_queue))
 def create_partitions(call: Call) -> CreatePartitionsResponse:
     request: CreatePartitionsRequest = call.body
-    if call.refused_as_not_controller:
-        return _everywhere(request, ErrorCode.NOT_CONTROLLER)
-    if times_out(call):
-        return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT)
     times = Counter(topic.name for topic in request.topics)
     allowed = authorized_names(call, times)
     quota = mutation_quota(call, validate_only=request.validate_only)
@@ -63,13 +60,4 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
             for name in times
             if name not in allowed and times[name] == 1
         ],
-    )
-
-
-def _everywhere(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(name=topic.name, error_code=code)
-            for topic in request.topics
-        ]
     )

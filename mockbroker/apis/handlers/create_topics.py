@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from kproto.error_codes import ErrorCode
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kproto.messages.create_topics_response import (
@@ -16,8 +18,9 @@ from kproto.messages.create_topics_response import (
     CreateTopicsResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names, may
-from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import CreateTopicResult, NewTopic
@@ -25,13 +28,13 @@ from mockbroker.simulation.state.results import CreateTopicResult, NewTopic
 __all__ = ["create_topics"]
 
 
-@register(19, "0-7")
+@register(
+    19,
+    "0-7",
+    requires=(replace(controller, text=lambda _call, _code: ""), *silent(controller_queue)),
+)
 def create_topics(call: Call) -> CreateTopicsResponse:
     request: CreateTopicsRequest = call.body
-    if call.refused_as_not_controller:
-        return _everywhere(request, ErrorCode.NOT_CONTROLLER, "")
-    if times_out(call):
-        return _everywhere(request, ErrorCode.REQUEST_TIMED_OUT, None)
     times = Counter(topic.name for topic in request.topics)
     allowed = frozenset(times) if may(call) else authorized_names(call, times)
     # Duplicate names are refused before everything else.
@@ -48,23 +51,12 @@ def create_topics(call: Call) -> CreateTopicsResponse:
         throttle_time_ms=quota.throttle_ms,
         topics=[
             *(_result(each) if each.name in shown else _bare_result(each) for each in results),
-            *(_refused(name) for name in refused),
+            *(_unauthorized(name) for name in refused),
         ],
     )
 
 
-def _everywhere(
-    request: CreateTopicsRequest, code: ErrorCode, text: str | None
-) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=code, error_message=text)
-            for topic in request.topics
-        ]
-    )
-
-
-def _refused(name: str) -> CreatableTopicResult:
+def _unauthorized(name: str) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,

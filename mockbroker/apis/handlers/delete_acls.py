@@ -12,29 +12,25 @@ from kproto.messages.delete_acls_response import (
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
 )
-from mockbroker.apis.common.acl_elements import check_known
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.acl_elements import FILTER_FIELDS, known_elements
+from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import AclFilter, DeleteAclsResult
 
 __all__ = ["delete_acls"]
 
 
-@register(31, "0-3")
+@register(
+    31,
+    "0-3",
+    requires=(
+        known_elements(lambda request: request.filters, *FILTER_FIELDS),
+        cluster_operation(AclOperation.ALTER),
+    ),
+)
 def delete_acls(call: Call) -> DeleteAclsResponse:
     request: DeleteAclsRequest = call.body
-    for each in request.filters:
-        check_known(
-            resource_type=each.resource_type_filter,
-            pattern_type=each.pattern_type_filter,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
-    refused = cluster_refusal(call)
-    if refused is not None:
-        code, text = refused
-        row = DeleteAclsFilterResult(error_code=code, error_message=text)
-        return DeleteAclsResponse(filter_results=[row] * len(request.filters))
     results = call.cluster.delete_acls(
         [
             AclFilter(

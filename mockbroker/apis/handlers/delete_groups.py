@@ -8,8 +8,10 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["delete_groups"]
 
@@ -18,7 +20,7 @@ __all__ = ["delete_groups"]
 def delete_groups(call: Call) -> DeleteGroupsResponse:
     body: DeleteGroupsRequest = call.body
     names = list(dict.fromkeys(body.groups_names))
-    allowed = [each for each in names if may_use_group(call, each)]
+    allowed = [each for each in names if may(call, ResourceType.GROUP, each)]
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     results = [
         DeletableGroupResult(

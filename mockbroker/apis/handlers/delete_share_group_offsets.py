@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
 from kproto.messages.delete_share_group_offsets_response import (
@@ -9,33 +10,34 @@ from kproto.messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
-from mockbroker.apis.common.share_answers import share_groups_served
+from mockbroker.apis.common.refusals import refusal
+from mockbroker.apis.common.requirements import (
+    group_access,
+    group_coordinator,
+    group_id_given,
+    share_groups,
+)
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_group import ShareGroup
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["delete_share_group_offsets"]
 
 
-@register(92, "0")
-def delete_share_group_offsets(call: Call) -> DeleteShareGroupOffsetsResponse:
+@register(
+    92,
+    "0",
+    requires=(share_groups, group_access(AclOperation.DELETE), group_id_given, group_coordinator),
+)
+def delete_share_group_offsets(call: Call) -> Message:
     body: DeleteShareGroupOffsetsRequest = call.body
     group_id, groups = body.group_id, call.cluster.groups
-    if not share_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    if not may_use_group(call, group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return _refused(ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        return _refused(error)
     group = groups.share.group(group_id)
     if group is None:
         problem = "not found" if groups.group(group_id) is None else "is not a share group"
-        return _refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
+        return refusal(call, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
     if group.members:
-        return _refused(ErrorCode.NON_EMPTY_GROUP)
+        return refusal(call, ErrorCode.NON_EMPTY_GROUP, message(ErrorCode.NON_EMPTY_GROUP))
     names = list(dict.fromkeys(each.topic_name for each in body.topics))
     readable = authorized_names(call, names)
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -66,7 +68,3 @@ def _deleted(call: Call, group: ShareGroup, name: str) -> DeleteShareGroupOffset
     answer.topic_id = topic.topic_id
     call.cluster.groups.share.forget_topics(group, held)
     return answer
-
-
-def _refused(code: ErrorCode, text: str | None = None) -> DeleteShareGroupOffsetsResponse:
-    return DeleteShareGroupOffsetsResponse(error_code=code, error_message=text or message(code))

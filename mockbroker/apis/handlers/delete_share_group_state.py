@@ -13,31 +13,27 @@ from kproto.messages.delete_share_group_state_response import (
     DeleteStateResult,
     PartitionResult,
 )
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_states import ShareStateError
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["delete_share_group_state"]
 
 
-@register(86, "0")
+@register(86, "0", requires=(cluster_access(AclOperation.CLUSTER_ACTION),))
 def delete_share_group_state(call: Call) -> DeleteShareGroupStateResponse:
     body: DeleteShareGroupStateRequest = call.body
 
-    def row(topic_id: uuid.UUID, asked: PartitionData) -> PartitionResult:
-        error = call.cluster.share_states.delete(body.group_id, topic_id, asked.partition)
-        if error is not None:
-            return _failed(asked.partition, error)
-        return PartitionResult(partition=asked.partition)
+    def carry_out(
+        topic_id: uuid.UUID, requested: PartitionData
+    ) -> PartitionResult | ShareStateError:
+        error = call.cluster.share_states.delete(body.group_id, topic_id, requested.partition)
+        return error or PartitionResult(partition=requested.partition)
 
     return DeleteShareGroupStateResponse(
-        results=state_results(call, "delete share group state", row, _failed, _result)
+        results=state_results(
+            call, "delete share group state", carry_out, PartitionResult, DeleteStateResult
+        )
     )
-
-
-def _failed(index: int, error: ShareStateError) -> PartitionResult:
-    return PartitionResult(partition=index, error_code=error.code, error_message=error.text)
-
-
-def _result(topic_id: uuid.UUID, rows: list[PartitionResult]) -> DeleteStateResult:
-    return DeleteStateResult(topic_id=topic_id, partitions=rows)

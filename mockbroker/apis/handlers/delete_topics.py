@@ -10,13 +10,13 @@ import uuid
 from collections import Counter
 from typing import TypeAlias
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, may, text_of
-from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
@@ -26,17 +26,13 @@ __all__ = ["delete_topics"]
 _NameAndId: TypeAlias = tuple[str | None, uuid.UUID]
 
 
-@register(20, "0-6")
+@register(20, "0-6", requires=silent(controller, controller_queue))
 def delete_topics(call: Call) -> DeleteTopicsResponse:
     request: DeleteTopicsRequest = call.body
     if call.version >= 6:
         requested: list[_NameAndId] = [(topic.name, topic.topic_id) for topic in request.topics]
     else:
         requested = [(name, ZERO_UUID) for name in request.topic_names]
-    if call.refused_as_not_controller:
-        return _everywhere(requested, ErrorCode.NOT_CONTROLLER)
-    if times_out(call):
-        return _everywhere(requested, ErrorCode.REQUEST_TIMED_OUT)
     requested, refused = _sift(call, requested)
     quota = mutation_quota(call)
     results = call.cluster.delete_topics(
@@ -54,15 +50,6 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
             for result in results
         ]
         + refused,
-    )
-
-
-def _everywhere(requested: list[_NameAndId], code: ErrorCode) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=[
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=code)
-            for name, topic_id in requested
-        ]
     )
 
 

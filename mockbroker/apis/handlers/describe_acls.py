@@ -13,26 +13,25 @@ from kproto.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from mockbroker.apis.common.acl_elements import check_known
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.acl_elements import FILTER_FIELDS, known_elements
+from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import AclFilter
 
 __all__ = ["describe_acls"]
 
 
-@register(29, "0-3")
+@register(
+    29,
+    "0-3",
+    requires=(
+        known_elements(lambda request: [request], *FILTER_FIELDS),
+        cluster_operation(AclOperation.DESCRIBE),
+    ),
+)
 def describe_acls(call: Call) -> DescribeAclsResponse:
     request: DescribeAclsRequest = call.body
-    check_known(
-        resource_type=request.resource_type_filter,
-        pattern_type=request.pattern_type_filter,
-        operation=request.operation,
-        permission_type=request.permission_type,
-    )
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return DescribeAclsResponse(error_code=refused[0], error_message=refused[1])
     found = call.cluster.describe_acls(
         AclFilter(
             resource_type=request.resource_type_filter,

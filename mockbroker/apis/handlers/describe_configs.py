@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kproto.messages.describe_configs_response import (
@@ -17,6 +18,7 @@ from kproto.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from mockbroker.apis.common.authorization import config_refusal, may_config
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.state.results import ConfigEntry
@@ -29,22 +31,27 @@ _GROUP: Final = 32
 
 
 @register(32, "0-4")
-def describe_configs(call: Call) -> DescribeConfigsResponse:
+def describe_configs(call: Call) -> Message:
     request: DescribeConfigsRequest = call.body
     unknown = next((each for each in request.resources if not _is_known(call, each)), None)
     if unknown is not None:
         text = message(ErrorCode.INVALID_REQUEST)
         if call.release.has(facts.UNKNOWN_CONFIG_TYPE_NAMED):
             text = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
-        return DescribeConfigsResponse(
-            results=[_refuse(each, ErrorCode.INVALID_REQUEST, text) for each in request.resources]
-        )
+        return refusal(call, ErrorCode.INVALID_REQUEST, text)
     answered, refused = [], []
     for resource in request.resources:
         if may_config(call, resource.resource_type, resource.resource_name):
             answered.append(_describe(call, request, resource))
         else:
-            refused.append(_refuse(resource, *config_refusal(resource.resource_type)))
+            code, text = config_refusal(resource.resource_type)
+            row = DescribeConfigsResult(
+                error_code=code,
+                error_message=text,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            refused.append(row)
     return DescribeConfigsResponse(results=answered + refused)
 
 
@@ -54,15 +61,6 @@ def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
     if kind == _CLIENT_METRICS:
         return call.cluster.has_client_metrics
     return kind in _RESOURCE_TYPES or (kind == _GROUP and call.cluster.has_group_configs)
-
-
-def _refuse(resource: DescribeConfigsResource, code: int, text: str) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=code,
-        error_message=text,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
 
 
 def _describe(

@@ -13,20 +13,17 @@ from kproto.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import LogDir
 
 __all__ = ["describe_log_dirs"]
 
 
-@register(35, "0-5")
+@register(35, "0-5", requires=(cluster_access(AclOperation.DESCRIBE),))
 def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     request: DescribeLogDirsRequest = call.body
-    refused = cluster_refusal(call)
-    if refused is not None:
-        # Versions below 3 have no error: the response is empty.
-        return DescribeLogDirsResponse(error_code=refused[0] if call.version >= 3 else 0)
     requested = request.topics
     directories = call.cluster.describe_log_dirs(
         call.broker_id,

@@ -20,8 +20,9 @@ from kproto.messages.describe_quorum_response import (
     ReplicaState,
     TopicData,
 )
-from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import Broker, Voter
 
 __all__ = ["describe_quorum"]
@@ -32,12 +33,9 @@ _NO_DIRECTORY: Final = uuid.UUID(int=0)
 _DIRECTORIES_SINCE: Final = 2
 
 
-@register(55, "0-2")
+@register(55, "0-2", requires=(cluster_access(AclOperation.DESCRIBE),))
 def describe_quorum(call: Call) -> DescribeQuorumResponse:
     body: DescribeQuorumRequest = call.body
-    if not may(call):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return DescribeQuorumResponse(error_code=code, error_message=message(code))
     named = [(topic.topic_name, [p.partition_index for p in topic.partitions])
              for topic in body.topics]  # fmt: skip
     if named != [(_TOPIC, [0])]:

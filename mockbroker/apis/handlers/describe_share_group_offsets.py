@@ -19,17 +19,18 @@ from kproto.messages.describe_share_group_offsets_response import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
-from mockbroker.apis.common.share_answers import share_groups_served
+from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.group_answers import coordinator_error
+from mockbroker.apis.common.requirements import share_groups, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition, by_topic
 from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
+from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["describe_share_group_offsets"]
 
 
-@register(90, "0-1")
+@register(90, "0-1", requires=silent(share_groups))
 def describe_share_group_offsets(call: Call) -> DescribeShareGroupOffsetsResponse:
     body: DescribeShareGroupOffsetsRequest = call.body
     return DescribeShareGroupOffsetsResponse(groups=[_group(call, each) for each in body.groups])
@@ -40,9 +41,7 @@ def _group(
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id = requested.group_id
     answer = DescribeShareGroupOffsetsResponseGroup(group_id=group_id)
-    if not share_groups_served(call):
-        answer.error_code = ErrorCode.UNSUPPORTED_VERSION
-    elif not may_use_group(call, group_id):
+    if not may(call, ResourceType.GROUP, group_id):
         answer.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     elif requested.topics is None:
         error = coordinator_error(call, group_id)
@@ -59,7 +58,7 @@ def _group(
             answer.error_code, answer.error_message = code, message(code)
             return answer
         answer.topics = [_topic(call, group_id, name, indexes) for name, indexes in readable] + [
-            _refused(name, indexes) for name, indexes in wanted if name not in allowed
+            _unauthorized(name, indexes) for name, indexes in wanted if name not in allowed
         ]
     return answer
 
@@ -125,7 +124,7 @@ def _partition(
     return row
 
 
-def _refused(name: str, indexes: Iterable[int]) -> DescribeShareGroupOffsetsResponseTopic:
+def _unauthorized(name: str, indexes: Iterable[int]) -> DescribeShareGroupOffsetsResponseTopic:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=name,

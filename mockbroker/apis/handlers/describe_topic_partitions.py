@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kproto.messages.describe_topic_partitions_response import (
@@ -18,6 +19,7 @@ from kproto.messages.describe_topic_partitions_response import (
 )
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import topic_operations
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, Topic
@@ -30,11 +32,11 @@ _MAX_PARTITIONS: Final = 2000
 
 
 @register(75, "0", cacheable=True)
-def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(call: Call) -> Message:
     request: DescribeTopicPartitionsRequest = call.body
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
-        return _invalid_cursor(request)
+        return refusal(call, ErrorCode.INVALID_REQUEST)
     view = call.cluster.metadata_view(call.broker_id)
     names = [topic.name for topic in request.topics] or list(view.topics)
     from_name = "" if cursor is None else cursor.topic_name
@@ -62,17 +64,6 @@ def describe_topic_partitions(call: Call) -> DescribeTopicPartitionsResponse:
         _unauthorized(name) for name in sorted(requested - allowed) if request.topics
     ]
     return response
-
-
-def _invalid_cursor(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=topic.name
-            )
-            for topic in request.topics
-        ]
-    )
 
 
 def _unauthorized(name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -8,17 +8,22 @@ forwarding answers 41 in every partition and no top-level error, as Kafka's ZooK
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from msgspec.structs import replace
+from typing import Any, Final
 
 from kproto.codec.message import Message
-from kproto.error_codes import ErrorCode
-from mockbroker.apis.common.authorization import Refused, cluster_refusal
-from mockbroker.apis.common.controller_queue import times_out
+from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.requirements import (
+    cluster_operation,
+    controller,
+    everywhere,
+    merged,
+    silent,
+    when,
+)
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.elections.queue import StartedElection
-from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
+from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.results import ElectLeadersResult
 from mockbroker.simulation.state.timers import wait_for_call
 
 __all__ = ["elect_leaders"]
@@ -26,22 +31,27 @@ __all__ = ["elect_leaders"]
 _PREFERRED = 0
 
 
-@register(43, "0-2")
-@register(43, "0", dialects=("kip-183",))
+_ALTER: Final = everywhere(cluster_operation(AclOperation.ALTER))
+
+_REQUIRES: Final = (
+    when(lambda call: call.profile.forwarding, _ALTER),
+    *silent(merged(when(lambda call: not call.profile.forwarding, _ALTER))),
+    *silent(everywhere(when(lambda call: call.body.topic_partitions != [], controller_queue))),
+)
+
+
+@register(43, "0-2", requires=_REQUIRES)
+@register(43, "0", requires=_REQUIRES, dialects=("kip-183",))
 def elect_leaders(call: Call) -> Answer:
     requested = _wanted(call.body)
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return _response(call, _unauthorized(call, requested, refused))
-    if requested != [] and times_out(call):
-        return _response(call, _failed(requested or (), ErrorCode.REQUEST_TIMED_OUT))
     # Version 0 has preferred elections only.
     election_type = call.body.election_type if call.version >= 1 else _PREFERRED
     unknown = call.cluster.unknown_election_type(election_type, requested)
     if unknown is not None:
         return _response(call, unknown)
-    if call.refused_as_not_controller:
-        return _response(call, _everywhere(call, requested, ErrorCode.NOT_CONTROLLER))
+    code = controller.check(call)
+    if code:
+        return _response(call, call.cluster.refused_elections(requested, call.broker_id, code))
     started = call.cluster.start_election(
         election_type, requested, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
     )
@@ -66,35 +76,6 @@ async def _later(call: Call, started: StartedElection) -> Message:
         call.cluster.withdraw_election(started)
     assert started.result is not None, "that is what it was waited for"
     return _response(call, started.result)
-
-
-def _unauthorized(
-    call: Call, requested: Sequence[tuple[str, Sequence[int]]] | None, refused: Refused
-) -> ElectLeadersResult:
-    """Refuse as released brokers do: list only partitions that the request names."""
-    code, text = refused
-    if not call.profile.forwarding:
-        return replace(_everywhere(call, requested or (), code), error_code=code)
-    return _failed(requested or (), code, text)
-
-
-def _failed(
-    requested: Sequence[tuple[str, Sequence[int]]], code: ErrorCode, text: str | None = None
-) -> ElectLeadersResult:
-    """Return this error at the top and in every partition that the request names."""
-    return ElectLeadersResult(
-        code,
-        tuple(
-            TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
-            for name, indexes in requested
-        ),
-    )
-
-
-def _everywhere(
-    call: Call, requested: Sequence[tuple[str, Sequence[int]]] | None, code: ErrorCode
-) -> ElectLeadersResult:
-    return call.cluster.refused_elections(requested, call.broker_id, code)
 
 
 def _response(call: Call, result: ElectLeadersResult) -> Message:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.end_txn_request import EndTxnRequest
 from kproto.messages.end_txn_response import EndTxnResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.requirements import transaction_access
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
 from mockbroker.simulation.transactions.model import ProducerResult
 
 __all__ = ["end_txn"]
@@ -26,11 +24,9 @@ _FENCED_SINCE_VERSION: Final = 2
 _VERSION_2_SINCE_VERSION: Final = 5
 
 
-@register(26, "0-5")
+@register(26, "0-5", requires=(transaction_access(),))
 def end_txn(call: Call) -> Answer:
     request: EndTxnRequest = call.body
-    if not may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     answer = GroupAnswer[ProducerResult]()
     call.cluster.transactions.end(
         call.broker_id,

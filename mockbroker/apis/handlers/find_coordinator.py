@@ -56,7 +56,7 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
     keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
     refused = _refusal(call)
     view = call.cluster.metadata_view(call.broker_id)  # what a key creates, the next does not see
-    rows = [_row(call, view, key) if refused is None else _failed(key, refused) for key in keys]
+    rows = [_row(call, view, key) if refused is None else _row_of(key, *refused) for key in keys]
     if call.version >= 4:
         return FindCoordinatorResponse(coordinators=rows)
     (row,) = rows
@@ -95,29 +95,25 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     if kind in _RESOURCES:
         resource_type, refused = _RESOURCES[kind]
         if not may(call, resource_type, key):
-            return _failed(key, (refused, ""))
+            return _row_of(key, refused)
     if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
-        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+        return _row_of(key, ErrorCode.INVALID_REQUEST)
     if not call.cluster.coordinators.exists(kind):
-        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
+        return _row_of(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     needs = _NEEDS[kind]
     if not needs.keys() & call.advertised.keys():
         text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
-        return _failed(key, (ErrorCode.UNSUPPORTED_VERSION, text))
+        return _row_of(key, ErrorCode.UNSUPPORTED_VERSION, text)
     requested = share_key(key) if kind is CoordinatorKind.SHARE else key
     if requested is None:
-        return _failed(key, (ErrorCode.INVALID_REQUEST, ""))
+        return _row_of(key, ErrorCode.INVALID_REQUEST)
     broker = call.cluster.find_coordinator(kind, requested, call.broker_id, view=view)
     if broker is None:
-        return _failed(key, (ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
-    return _coordinator(key, broker, ErrorCode.NONE, "")
+        return _row_of(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _row_of(key, ErrorCode.NONE, broker=broker)
 
 
-def _failed(key: str, error: tuple[ErrorCode, str]) -> Coordinator:
-    return _coordinator(key, _NOWHERE, *error)
-
-
-def _coordinator(key: str, broker: Broker, code: ErrorCode, text: str) -> Coordinator:
+def _row_of(key: str, code: ErrorCode, text: str = "", *, broker: Broker = _NOWHERE) -> Coordinator:
     return Coordinator(
         key=key,
         node_id=broker.broker_id,

@@ -5,20 +5,19 @@ Versions: 1 throttle time; 3 instance ids (KIP-345); 4 flexible.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.heartbeat_response import HeartbeatResponse
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.common.group_answers import coordinator_error
+from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["heartbeat"]
 
 
-@register(12, "0-4")
+@register(12, "0-4", requires=(group_access(AclOperation.READ),))
 def heartbeat(call: Call) -> HeartbeatResponse:
     body: HeartbeatRequest = call.body
-    if not may_use_group(call, body.group_id):
-        return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     code = call.cluster.groups.heartbeat(
         body.group_id,
         body.member_id,

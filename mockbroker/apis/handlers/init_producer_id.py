@@ -13,6 +13,7 @@ from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.init_producer_id_response import InitProducerIdResponse
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.requirements import Requirement, transaction_access
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.releases import facts
@@ -26,12 +27,22 @@ _NONE: Final = -1
 _FENCED_SINCE_VERSION: Final = 4
 
 
-@register(22, "0-6")
+def _access_error(call: Call) -> int:
+    name = call.body.transactional_id
+    if name is None:
+        return 0 if _may_be_idempotent(call) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return transaction_access().check(call)
+
+
+def _producer_error(call: Call) -> int:
+    """An id to recover has an epoch, since version 3."""
+    has_id, has_epoch = call.body.producer_id != _NONE, call.body.producer_epoch != _NONE
+    return ErrorCode.INVALID_REQUEST if call.version >= 3 and has_id != has_epoch else 0
+
+
+@register(22, "0-6", requires=(Requirement(_access_error), Requirement(_producer_error)))
 def init_producer_id(call: Call) -> Answer:
     request: InitProducerIdRequest = call.body
-    error = _error(call, request)
-    if error:
-        return _response(call, ProducerResult(error))
     if request.transactional_id is None:
         producer_id = call.cluster.producer_ids.next_id(call.broker_id)
         return _response(call, ProducerResult(ErrorCode.NONE, producer_id, 0))
@@ -54,17 +65,6 @@ def _response(call: Call, result: ProducerResult) -> InitProducerIdResponse:
         producer_id=result.producer_id,
         producer_epoch=result.epoch,
     )
-
-
-def _error(call: Call, request: InitProducerIdRequest) -> ErrorCode:
-    name = request.transactional_id
-    if name is not None and not may(call, ResourceType.TRANSACTIONAL_ID, name):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if name is None and not _may_be_idempotent(call):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if call.version >= 3 and (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE
 
 
 def _may_be_idempotent(call: Call) -> bool:

@@ -13,33 +13,33 @@ from kproto.messages.initialize_share_group_state_response import (
     InitializeStateResult,
     PartitionResult,
 )
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_states import ShareStateError
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["initialize_share_group_state"]
 
 
-@register(83, "0")
+@register(83, "0", requires=(cluster_access(AclOperation.CLUSTER_ACTION),))
 def initialize_share_group_state(call: Call) -> InitializeShareGroupStateResponse:
     body: InitializeShareGroupStateRequest = call.body
 
-    def row(topic_id: uuid.UUID, asked: PartitionData) -> PartitionResult:
+    def carry_out(
+        topic_id: uuid.UUID, requested: PartitionData
+    ) -> PartitionResult | ShareStateError:
         error = call.cluster.share_states.initialize(
-            body.group_id, topic_id, asked.partition, asked.state_epoch, asked.start_offset
+            body.group_id,
+            topic_id,
+            requested.partition,
+            requested.state_epoch,
+            requested.start_offset,
         )
-        if error is not None:
-            return _failed(asked.partition, error)
-        return PartitionResult(partition=asked.partition)
+        return error or PartitionResult(partition=requested.partition)
 
     return InitializeShareGroupStateResponse(
-        results=state_results(call, "initialize share group state", row, _failed, _result)
+        results=state_results(
+            call, "initialize share group state", carry_out, PartitionResult, InitializeStateResult
+        )
     )
-
-
-def _failed(index: int, error: ShareStateError) -> PartitionResult:
-    return PartitionResult(partition=index, error_code=error.code, error_message=error.text)
-
-
-def _result(topic_id: uuid.UUID, rows: list[PartitionResult]) -> InitializeStateResult:
-    return InitializeStateResult(topic_id=topic_id, partitions=rows)

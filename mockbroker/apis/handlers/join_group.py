@@ -7,27 +7,25 @@ Versions: 1 rebalance time-out of its own; 2 throttle time; 4 members without an
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.join_group_request import JoinGroupRequest
 from kproto.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from mockbroker.apis.common.group_answers import (
     GroupAnswer,
     client_host,
     coordinator_error,
-    may_use_group,
     when_answered,
 )
+from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["join_group"]
 
 
-@register(11, "0-9")
+@register(11, "0-9", requires=(group_access(AclOperation.READ),))
 def join_group(call: Call) -> Answer:
     body: JoinGroupRequest = call.body
-    if not may_use_group(call, body.group_id):
-        return _response(call, JoinResult(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""))
     answer = GroupAnswer[JoinResult]()
     error = coordinator_error(call, body.group_id)
     call.cluster.groups.join(_request(call, body), answer.give, error)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kproto.codec.message import Message
-from mockbroker.apis.handlers.kip_240_list import kip_240_refusal
+from mockbroker.apis.handlers.kip_240_list import REQUIRES
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity
 from mockbroker.simulation.state.model import TopicPartition
@@ -19,13 +19,9 @@ from mockbroker.simulation.state.model import TopicPartition
 __all__ = ["describe_reassignments"]
 
 
-@register(32241, "0", dialects=("kip-240",))
+@register(32241, "0", requires=REQUIRES, dialects=("kip-240",))
 def describe_reassignments(call: Call) -> Message:
     make: Any = call.api.response
-    refused = kip_240_refusal(call)
-    if refused is not None:
-        answer: Message = make(error_code=refused[0], error_message=refused[1])
-        return answer
     ongoing = call.cluster.reassignment_identities()
     found: Message = make(
         error_message=None,

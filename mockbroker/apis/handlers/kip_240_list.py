@@ -7,22 +7,26 @@ request: the message names it, and nothing is listed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_operation, controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import TopicPartition
 
-__all__ = ["kip_240_refusal", "list_reassignments"]
+__all__ = ["REQUIRES", "list_reassignments"]
 
 
-@register(32240, "0", dialects=("kip-240",))
+REQUIRES: Final = (cluster_operation(AclOperation.DESCRIBE), *silent(controller))
+"""What both requests of KIP-240 require."""
+
+
+@register(32240, "0", requires=REQUIRES, dialects=("kip-240",))
 def list_reassignments(call: Call) -> Message:
     requested = _asked(call)
-    refused = kip_240_refusal(call) or _unknown(call, requested)
+    refused = _unknown(call, requested)
     if refused is not None:
         return _response(call, error_code=refused[0], error_message=refused[1])
     ongoing = call.cluster.reassignment_identities()
@@ -37,14 +41,6 @@ def list_reassignments(call: Call) -> Message:
     topic: Any = call.api.response.STRUCTS["Reassignment"]
     listed = [topic(topic=name, topic_reassignments=rows) for name, rows in topics.items()]
     return _response(call, reassignments=listed)
-
-
-def kip_240_refusal(call: Call) -> tuple[ErrorCode, str | None] | None:
-    """Return the error of the whole request, None if there is none."""
-    refused = cluster_refusal(call, AclOperation.DESCRIBE)
-    if refused is None and call.refused_as_not_controller:
-        return ErrorCode.NOT_CONTROLLER, None
-    return refused
 
 
 def _asked(call: Call) -> list[TopicPartition] | None:

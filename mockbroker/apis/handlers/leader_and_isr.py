@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
@@ -20,9 +20,10 @@ from kproto.messages.leader_and_isr_response import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_access, current_controller, everywhere
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.brokers.inter_broker.broker_memory import HostedReplica
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["leader_and_isr", "leader_and_isr_of_drafts"]
@@ -31,7 +32,13 @@ _GROUPED_SINCE = 2
 _BY_TOPIC_ID_SINCE = 5
 
 
-@register(4, "0-7")
+_REQUIRES: Final = (
+    everywhere(cluster_access(AclOperation.CLUSTER_ACTION)),
+    everywhere(current_controller),
+)
+
+
+@register(4, "0-7", requires=_REQUIRES)
 def leader_and_isr(call: Call) -> LeaderAndIsrResponse:
     request: LeaderAndIsrRequest = call.body
     if call.version < _GROUPED_SINCE:
@@ -57,14 +64,14 @@ def leader_and_isr(call: Call) -> LeaderAndIsrResponse:
         )
         for tp, state in rows
     ]
-    error, codes = _apply(call, replicas)
+    codes = _apply(call, replicas)
     if call.version < _BY_TOPIC_ID_SINCE:
         errors = [
             LeaderAndIsrPartitionError(topic_name=tp[0], partition_index=tp[1], error_code=code)
             for (tp, _), code in zip(rows, codes, strict=True)
         ]
-        return LeaderAndIsrResponse(error_code=error, partition_errors=errors)
-    return LeaderAndIsrResponse(error_code=error, topics=_by_topic_id(request, codes))
+        return LeaderAndIsrResponse(partition_errors=errors)
+    return LeaderAndIsrResponse(topics=_by_topic_id(request, codes))
 
 
 def _by_topic_id(request: LeaderAndIsrRequest, codes: list[int]) -> list[LeaderAndIsrTopicError]:
@@ -81,17 +88,17 @@ def _by_topic_id(request: LeaderAndIsrRequest, codes: list[int]) -> list[LeaderA
     return list(topics.values())
 
 
-@register(4, "0-3", dialects=("kip-455-old", "kip-455-new"))
+@register(4, "0-3", requires=_REQUIRES, dialects=("kip-455-old", "kip-455-new"))
 def leader_and_isr_of_drafts(call: Call) -> Message:
     rows = list(_rows_of_drafts(call))
-    error, codes = _apply(call, rows)
+    codes = _apply(call, rows)
     response: Any = call.api.response
     entry: Any = call.api.response.STRUCTS["LeaderAndIsrResponsePartition"]
     partitions = [
         entry(topic_name=tp[0], partition_index=tp[1], error_code=code)
         for (tp, _), code in zip(rows, codes, strict=True)
     ]
-    answer: Message = response(error_code=error, partitions=partitions)
+    answer: Message = response(partitions=partitions)
     return answer
 
 
@@ -118,18 +125,11 @@ def _replica_of_drafts(state: Any, target: tuple[int, ...] | None) -> HostedRepl
     )
 
 
-def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> tuple[int, list[int]]:
-    """Return the error of the request and of each partition."""
-    unauthorized = cluster_refusal(call)
-    if unauthorized is not None:
-        return unauthorized[0], [unauthorized[0]] * len(rows)
+def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> list[int]:
+    """Return the error of each partition."""
     request, memory = call.body, call.cluster.memory(call.broker_id)
-    own_epoch = call.cluster.broker_epoch(call.broker_id)
-    refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
-    if refused is not None:
-        return refused, [refused] * len(rows)
     memory.accept(request.controller_id, request.controller_epoch)
-    return ErrorCode.NONE, [
+    return [
         ErrorCode.KAFKA_STORAGE_ERROR
         if call.cluster.is_failed(call.broker_id, row[0])
         else memory.host(call.broker_id, *row)

@@ -7,21 +7,20 @@ journal keeps with the request.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.leave_group_request import LeaveGroupRequest
 from kproto.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.common.group_answers import coordinator_error
+from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.classic.classic_group import LeavingMember
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["leave_group"]
 
 
-@register(13, "0-5")
+@register(13, "0-5", requires=(group_access(AclOperation.READ),))
 def leave_group(call: Call) -> LeaveGroupResponse:
     body: LeaveGroupRequest = call.body
-    if not may_use_group(call, body.group_id):
-        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     named = call.version >= 3
     members = [LeavingMember(body.member_id)]
     if named:

@@ -15,8 +15,9 @@ from kproto.messages.list_config_resources_response import (
     ConfigResource,
     ListConfigResourcesResponse,
 )
-from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["list_config_resources"]
 
@@ -28,11 +29,9 @@ _KINDS: Final = (
 """The kinds that each version knows."""
 
 
-@register(74, "0-1")
+@register(74, "0-1", requires=(cluster_access(AclOperation.DESCRIBE_CONFIGS),))
 def list_config_resources(call: Call) -> ListConfigResourcesResponse:
     body: ListConfigResourcesRequest = call.body
-    if not may(call):
-        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     known = _KINDS[call.version]
     requested = set(body.resource_types) or known
     if not requested <= known:

@@ -10,8 +10,9 @@ from kproto.error_codes import ErrorCode
 from kproto.messages.list_groups_request import ListGroupsRequest
 from kproto.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from mockbroker.apis.common.authorization import may
-from mockbroker.apis.common.group_answers import coordinator_error, may_use_group
+from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["list_groups"]
 
@@ -28,7 +29,7 @@ def list_groups(call: Call) -> ListGroupsResponse:
         error = coordinator_error(call, group.group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             code = error
-        if error or not (sees_all or may_use_group(call, group.group_id)):
+        if error or not (sees_all or may(call, ResourceType.GROUP, group.group_id)):
             continue
         listed.append(
             ListedGroup(

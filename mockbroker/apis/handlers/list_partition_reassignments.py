@@ -8,7 +8,6 @@ broker that is not the controller lists none, as Kafka with ZooKeeper does (3.9.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode, message
 from kproto.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -17,21 +16,16 @@ from kproto.messages.list_partition_reassignments_response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_operation, controller, everywhere
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["list_partition_reassignments"]
 
 
-@register(46, "0")
+@register(46, "0", requires=(everywhere(cluster_operation(AclOperation.DESCRIBE)), controller))
 def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse:
     request: ListPartitionReassignmentsRequest = call.body
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return _refuse(request, *refused)
-    if call.refused_as_not_controller:
-        code = ErrorCode.NOT_CONTROLLER
-        return ListPartitionReassignmentsResponse(error_code=code, error_message=message(code))
     requested = request.topics
     result = call.cluster.list_partition_reassignments(
         None
@@ -55,24 +49,5 @@ def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsRespon
                 ],
             )
             for topic in result.topics
-        ],
-    )
-
-
-def _refuse(
-    request: ListPartitionReassignmentsRequest, error: ErrorCode, text: str | None = None
-) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(
-        error_code=error,
-        error_message=text,
-        topics=[
-            OngoingTopicReassignment(
-                name=topic.name,
-                partitions=[
-                    OngoingPartitionReassignment(partition_index=index)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics or ()
         ],
     )

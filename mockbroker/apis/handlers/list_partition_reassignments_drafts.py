@@ -12,20 +12,23 @@ from itertools import product
 from typing import Any
 
 from kproto.codec.message import Message
-from mockbroker.apis.handlers.alter_partition_reassignments_drafts import request_error
+from mockbroker.apis.common.requirements import cluster_access, controller, silent
+from mockbroker.apis.handlers.alter_partition_reassignments_drafts import in_time
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import Topic
 
 __all__ = ["list_partition_reassignments_drafts"]
 
 
-@register(46, "0", dialects=("kip-455-old", "kip-455-new", "kip-455-named"))
+@register(
+    46,
+    "0",
+    requires=silent(cluster_access(AclOperation.DESCRIBE), controller, in_time),
+    dialects=("kip-455-old", "kip-455-new", "kip-455-named"),
+)
 def list_partition_reassignments_drafts(call: Call) -> Message:
     make: Any = call.api.response
-    error = request_error(call)
-    if error is not None:
-        refused: Message = make(error_code=error, error_message=None)
-        return refused
     requested = _wanted(call.body.topics)
     topics = (_topic(call, topic, requested) for _, topic in sorted(call.cluster.topics.items()))
     answer: Message = make(error_message=None, topics=[each for each in topics if each.partitions])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.metadata_response import (
@@ -22,6 +23,7 @@ from kproto.messages.metadata_response import (
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, may
 from mockbroker.apis.common.authorized_operations import cluster_operations, topic_operations
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
@@ -36,10 +38,10 @@ _UNAUTHORIZED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @register(3, "0-13", cacheable=True)
-def metadata(call: Call) -> MetadataResponse:
+def metadata(call: Call) -> Message:
     request: MetadataRequest = call.body
     if call.version in (10, 11) and _asks_by_id(request):
-        return _refuse(request, ErrorCode.INVALID_REQUEST)
+        return refusal(call, ErrorCode.INVALID_REQUEST)
     view = call.cluster.metadata_view(call.broker_id)
     response = MetadataResponse(
         brokers=[
@@ -66,16 +68,6 @@ def metadata(call: Call) -> MetadataResponse:
 
 def _asks_by_id(request: MetadataRequest) -> bool:
     return any(t.name is None or t.topic_id != ZERO_UUID for t in request.topics or ())
-
-
-def _refuse(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
-    """Return every requested topic with the error alone."""
-    return MetadataResponse(
-        topics=[
-            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in request.topics or ()
-        ]
-    )
 
 
 def _topics(

@@ -20,18 +20,18 @@ from kproto.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.offset_rows import (
     OffsetTopic,
     checked_topics,
-    refused_topics,
     set_codes,
     valid_rows,
 )
+from mockbroker.apis.common.refusals import refusal
+from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Commitment
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.timers import wait_for_call
 
 __all__ = ["offset_commit"]
@@ -39,17 +39,15 @@ __all__ = ["offset_commit"]
 _IDS_SINCE_VERSION: Final = 10
 
 
-@register(8, "0-10")
+@register(8, "0-10", requires=(group_access(AclOperation.READ),))
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
-    if not may(call, ResourceType.GROUP, request.group_id):
-        return _refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     topics = checked_topics(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
     valid = valid_rows(topics)
     if not valid:
         return _response(request, topics)
     if call.version == 0 and not call.cluster.keeps_znodes:
-        return _refused(request, ErrorCode.UNSUPPORTED_VERSION)
+        return refusal(call, ErrorCode.UNSUPPORTED_VERSION)
     if call.version == 0:
         for row in valid:
             row.error = call.cluster.commit_to_zookeeper(
@@ -100,11 +98,6 @@ def _finished(
     """Give the partitions that were valid their results."""
     set_codes(topics, codes)
     return _response(request, topics)
-
-
-def _refused(request: OffsetCommitRequest, code: ErrorCode) -> Message:
-    """Return the error in every partition."""
-    return _response(request, refused_topics(request.topics, code))
 
 
 def _response(request: OffsetCommitRequest, topics: list[OffsetTopic]) -> OffsetCommitResponse:

@@ -13,20 +13,36 @@ from kproto.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.requirements import (
+    Requirement,
+    group_access,
+    group_coordinator,
+    group_id_given,
+)
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import Topic
 
 __all__ = ["offset_delete"]
 
 
-@register(47, "0")
+def _group_error(call: Call) -> int:
+    return call.cluster.offsets.groups.validate_offset_delete(call.body.group_id)
+
+
+@register(
+    47,
+    "0",
+    requires=(
+        group_access(AclOperation.DELETE),
+        group_id_given,
+        group_coordinator,
+        Requirement(_group_error),
+    ),
+)
 def offset_delete(call: Call) -> OffsetDeleteResponse:
     request: OffsetDeleteRequest = call.body
-    code = _group_error(call, request.group_id)
-    if code:
-        return OffsetDeleteResponse(error_code=code)
     known = call.cluster.metadata_view(call.broker_id).topics
     allowed = authorized_names(call, (topic.name for topic in request.topics))
     topics, gone = [], []
@@ -44,15 +60,6 @@ def offset_delete(call: Call) -> OffsetDeleteResponse:
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
     call.cluster.offsets.delete_at_request(request.group_id, gone)
     return OffsetDeleteResponse(topics=topics)
-
-
-def _group_error(call: Call, group_id: str) -> ErrorCode:
-    if not may(call, ResourceType.GROUP, group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    code = call.cluster.coordinators.group_error(group_id, call.broker_id)
-    return code or call.cluster.offsets.groups.validate_offset_delete(group_id)
 
 
 def _error(call: Call, group_id: str, name: str, topic: Topic | None, index: int) -> ErrorCode:

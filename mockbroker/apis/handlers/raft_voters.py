@@ -10,16 +10,17 @@ from kproto.messages.add_raft_voter_request import AddRaftVoterRequest
 from kproto.messages.add_raft_voter_response import AddRaftVoterResponse
 from kproto.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kproto.messages.remove_raft_voter_response import RemoveRaftVoterResponse
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["add_raft_voter", "remove_raft_voter"]
 
 
-@register(80, "0-1")
+@register(80, "0-1", requires=(cluster_operation(AclOperation.ALTER),))
 def add_raft_voter(call: Call) -> AddRaftVoterResponse:
     request: AddRaftVoterRequest = call.body
-    code, text = cluster_refusal(call) or call.cluster.add_voter(
+    code, text = call.cluster.add_voter(
         request.cluster_id,
         request.voter_id,
         request.voter_directory_id,
@@ -28,10 +29,10 @@ def add_raft_voter(call: Call) -> AddRaftVoterResponse:
     return AddRaftVoterResponse(error_code=code, error_message=text)
 
 
-@register(81, "0")
+@register(81, "0", requires=(cluster_operation(AclOperation.ALTER),))
 def remove_raft_voter(call: Call) -> RemoveRaftVoterResponse:
     request: RemoveRaftVoterRequest = call.body
-    code, text = cluster_refusal(call) or call.cluster.remove_voter(
+    code, text = call.cluster.remove_voter(
         request.cluster_id, request.voter_id, request.voter_directory_id
     )
     return RemoveRaftVoterResponse(error_code=code, error_message=text)

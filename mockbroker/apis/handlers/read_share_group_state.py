@@ -11,25 +11,29 @@ from kproto.messages.read_share_group_state_response import (
     ReadStateResult,
     StateBatch,
 )
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_states import ShareStateError
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["read_share_group_state"]
 
 
-@register(84, "0")
+@register(84, "0", requires=(cluster_access(AclOperation.CLUSTER_ACTION),))
 def read_share_group_state(call: Call) -> ReadShareGroupStateResponse:
     body: ReadShareGroupStateRequest = call.body
 
-    def row(topic_id: uuid.UUID, asked: PartitionData) -> PartitionResult:
+    def carry_out(
+        topic_id: uuid.UUID, requested: PartitionData
+    ) -> PartitionResult | ShareStateError:
         found = call.cluster.share_states.read(
-            body.group_id, topic_id, asked.partition, asked.leader_epoch
+            body.group_id, topic_id, requested.partition, requested.leader_epoch
         )
         if isinstance(found, ShareStateError):
-            return _failed(asked.partition, found)
+            return found
         return PartitionResult(
-            partition=asked.partition,
+            partition=requested.partition,
             state_epoch=found.state_epoch,
             start_offset=found.start_offset,
             state_batches=[
@@ -44,13 +48,7 @@ def read_share_group_state(call: Call) -> ReadShareGroupStateResponse:
         )
 
     return ReadShareGroupStateResponse(
-        results=state_results(call, "read share group state", row, _failed, _result)
+        results=state_results(
+            call, "read share group state", carry_out, PartitionResult, ReadStateResult
+        )
     )
-
-
-def _failed(index: int, error: ShareStateError) -> PartitionResult:
-    return PartitionResult(partition=index, error_code=error.code, error_message=error.text)
-
-
-def _result(topic_id: uuid.UUID, rows: list[PartitionResult]) -> ReadStateResult:
-    return ReadStateResult(topic_id=topic_id, partitions=rows)

@@ -16,26 +16,30 @@ from kproto.messages.read_share_group_state_summary_response import (
     ReadShareGroupStateSummaryResponse,
     ReadStateSummaryResult,
 )
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
 from mockbroker.simulation.groups.share.share_states import ShareStateError
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["read_share_group_state_summary"]
 
 
-@register(87, "0-1")
+@register(87, "0-1", requires=(cluster_access(AclOperation.CLUSTER_ACTION),))
 def read_share_group_state_summary(call: Call) -> ReadShareGroupStateSummaryResponse:
     body: ReadShareGroupStateSummaryRequest = call.body
 
-    def row(topic_id: uuid.UUID, asked: PartitionData) -> PartitionResult:
-        found = call.cluster.share_states.summary(body.group_id, topic_id, asked.partition)
+    def carry_out(
+        topic_id: uuid.UUID, requested: PartitionData
+    ) -> PartitionResult | ShareStateError:
+        found = call.cluster.share_states.summary(body.group_id, topic_id, requested.partition)
         if isinstance(found, ShareStateError):
-            return _failed(asked.partition, found)
+            return found
         if found is None:
-            return PartitionResult(partition=asked.partition, start_offset=UNINITIALIZED)
+            return PartitionResult(partition=requested.partition, start_offset=UNINITIALIZED)
         return PartitionResult(
-            partition=asked.partition,
+            partition=requested.partition,
             state_epoch=found.state_epoch,
             leader_epoch=found.leader_epoch,
             start_offset=found.start_offset,
@@ -43,13 +47,11 @@ def read_share_group_state_summary(call: Call) -> ReadShareGroupStateSummaryResp
         )
 
     return ReadShareGroupStateSummaryResponse(
-        results=state_results(call, "read share group state summary", row, _failed, _result)
+        results=state_results(
+            call,
+            "read share group state summary",
+            carry_out,
+            PartitionResult,
+            ReadStateSummaryResult,
+        )
     )
-
-
-def _failed(index: int, error: ShareStateError) -> PartitionResult:
-    return PartitionResult(partition=index, error_code=error.code, error_message=error.text)
-
-
-def _result(topic_id: uuid.UUID, rows: list[PartitionResult]) -> ReadStateSummaryResult:
-    return ReadStateSummaryResult(topic_id=topic_id, partitions=rows)

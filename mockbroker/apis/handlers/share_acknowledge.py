@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 
-from kproto.error_codes import ErrorCode
+from kproto.codec.message import Message
 from kproto.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from kproto.messages.share_acknowledge_response import (
     NodeEndpoint,
@@ -16,14 +16,13 @@ from kproto.messages.share_acknowledge_response import (
     ShareAcknowledgeTopicResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import may_use_group
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.share_answers import (
     acknowledge,
     add_leader,
     complete,
-    is_member_id,
     lock_ms,
-    share_groups_served,
+    share_session_requirements,
     topic_name,
 )
 from mockbroker.apis.registry import Call, register
@@ -33,29 +32,19 @@ from mockbroker.simulation.state.model import Broker
 __all__ = ["share_acknowledge"]
 
 
-@register(79, "1-2")
-def share_acknowledge(call: Call) -> ShareAcknowledgeResponse:
+@register(79, "1-2", requires=share_session_requirements)
+def share_acknowledge(call: Call) -> Message:
     body: ShareAcknowledgeRequest = call.body
-    if not share_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    if body.group_id is None:
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if not may_use_group(call, body.group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if body.member_id is None or not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST)
     fetches, epoch = call.cluster.share_fetches, body.share_session_epoch
+    assert body.group_id is not None, "that is required"
+    assert body.member_id is not None, "that is required"
     code = fetches.continue_session(call.broker_id, body.group_id, body.member_id, epoch)
     if code:
-        return _refused(code)
+        return refusal(call, code)
     response = _response(call)
     if epoch == FINAL_EPOCH:
         fetches.end_session(call.broker_id, body.group_id, body.member_id)
     return response
-
-
-def _refused(code: ErrorCode) -> ShareAcknowledgeResponse:
-    return ShareAcknowledgeResponse(error_code=code)
 
 
 def _response(call: Call) -> ShareAcknowledgeResponse:

@@ -21,14 +21,14 @@ from kproto.messages.share_fetch_response import (
     ShareFetchResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import may_use_group
+from mockbroker.apis.common.refusals import refusal
+from mockbroker.apis.common.requirements import Requirement, silent
 from mockbroker.apis.common.share_answers import (
     acknowledge,
     add_leader,
     complete,
-    is_member_id,
     lock_ms,
-    share_groups_served,
+    share_session_requirements,
     topic_name,
 )
 from mockbroker.apis.registry import Answer, Call, register
@@ -50,32 +50,31 @@ _RECORD_LIMIT = 1
 """The acquire mode in which no more records than ``max_records`` are acquired."""
 
 
-@register(78, "1-2")
+def _is_renewal(call: Call) -> bool:
+    return call.version >= 2 and bool(call.body.is_renew_ack)
+
+
+def _renewal_error(call: Call) -> int:
+    body: ShareFetchRequest = call.body
+    fetches = body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms
+    return ErrorCode.INVALID_REQUEST if _is_renewal(call) and fetches else ErrorCode.NONE
+
+
+@register(78, "1-2", requires=(*share_session_requirements, *silent(Requirement(_renewal_error))))
 def share_fetch(call: Call) -> Answer:
     body: ShareFetchRequest = call.body
-    if not share_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    if body.group_id is None:
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if not may_use_group(call, body.group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST)
-    renewal = _is_renewal(call)
-    if renewal and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
-        return _refused(ErrorCode.INVALID_REQUEST)
     code, session = _open(call)
     if code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-        return Later(partial(_refuse_late, call, code))
+        return Later(partial(_later_refusal, call, code))
     if code:
-        return _refused(code)
+        return refusal(call, code)
     acknowledged = acknowledge(call, _acknowledgements(body), _readable(call, _requested(body)))
-    if session is None or renewal:
+    if session is None or _is_renewal(call):
         complete(acknowledged)
         return _response(call, session, [], acknowledged)
     if not _is_acquire_mode(call):
         complete(acknowledged)
-        return _refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     failed, query = _query(call, session)
     started = call.cluster.share_fetches.start(query)
     answers = started.answer() if started.wait is None else []
@@ -87,10 +86,10 @@ def share_fetch(call: Call) -> Answer:
     return Later(partial(_later, call, session, started, failed, acknowledged))
 
 
-async def _refuse_late(call: Call, code: ErrorCode) -> Message:
+async def _later_refusal(call: Call, code: ErrorCode) -> Message:
     """A client that gets no session is to come back only after a while."""
     await sleep(max(call.body.max_wait_ms, 0) / 1000)
-    return _refused(code)
+    return refusal(call, code)
 
 
 async def _later(
@@ -112,15 +111,7 @@ async def _later(
     return _response(call, session, [*failed, *started.answer()], acknowledged)
 
 
-def _refused(code: ErrorCode) -> ShareFetchResponse:
-    return ShareFetchResponse(error_code=code)
-
-
 # ---- the request ---------------------------------------------------------------------------------
-
-
-def _is_renewal(call: Call) -> bool:
-    return call.version >= 2 and bool(call.body.is_renew_ack)
 
 
 def _is_acquire_mode(call: Call) -> bool:
@@ -220,7 +211,7 @@ def _response(
     session: ShareSession | None,
     answers: Iterable[ShareAnswer],
     acknowledged: Mapping[TopicIdPartition, StartedAcknowledgement],
-) -> ShareFetchResponse:
+) -> Message:
     body: ShareFetchRequest = call.body
     rows: dict[TopicIdPartition, PartitionData] = {
         each.partition: _partition(each) for each in answers if _is_sent(call, session, each)
@@ -228,7 +219,7 @@ def _response(
     unknown = any(topic_name(call, topic_id) is None for topic_id, _ in rows)
     code = call.cluster.share_fetches.answer_error(names_unknown_topic=unknown)
     if code:
-        return _refused(code)
+        return refusal(call, code)
     for key, each in acknowledged.items():
         row = rows.setdefault(key, PartitionData(partition_index=key[1], records=b""))
         row.acknowledge_error_code, row.acknowledge_error_message = each.code, each.text

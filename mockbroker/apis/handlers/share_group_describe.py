@@ -16,21 +16,20 @@ from kproto.messages.share_group_describe_response import (
 )
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_descriptions import describe_groups
-from mockbroker.apis.common.share_answers import share_groups_served
+from mockbroker.apis.common.requirements import share_groups, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 
 __all__ = ["share_group_describe"]
 
 
-@register(77, "1")
+@register(77, "1", requires=silent(share_groups))
 def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
         "share",
         lambda group_id: _described(call, group_id),
-        served=share_groups_served(call),
         explains=True,
     )
     return ShareGroupDescribeResponse(groups=[_visible(call, each) for each in groups])

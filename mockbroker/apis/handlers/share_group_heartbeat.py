@@ -1,7 +1,8 @@
 """ShareGroupHeartbeat (76, KIP-932): a member joins its share group, lives and leaves.
 
 Version 1 is the first one that releases have. Without the feature ``share.version`` the broker
-refuses the request in its body.
+refuses the request in its body. The broker refuses heartbeats without a text; the coordinator has
+texts.
 """
 
 from __future__ import annotations
@@ -14,25 +15,21 @@ from kproto.messages.share_group_heartbeat_response import (
     TopicPartitions,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import client_host, coordinator_error, may_use_group
-from mockbroker.apis.common.share_answers import is_member_id, share_groups_served
+from mockbroker.apis.common.group_answers import client_host, coordinator_error
+from mockbroker.apis.common.requirements import group_access, share_groups, silent
+from mockbroker.apis.common.share_answers import member_id
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.share.share_group import ShareHeartbeat
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["share_group_heartbeat"]
 
 
-@register(76, "1")
+@register(76, "1", requires=silent(share_groups, group_access(AclOperation.READ), member_id))
 def share_group_heartbeat(call: Call) -> ShareGroupHeartbeatResponse:
     body: ShareGroupHeartbeatRequest = call.body
-    if not share_groups_served(call):
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    if not may_use_group(call, body.group_id):
-        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not is_member_id(body.member_id):
-        return _refused(ErrorCode.INVALID_REQUEST)
     names = frozenset(body.subscribed_topic_names or ())
     if authorized_names(call, names) != names:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -68,8 +65,3 @@ def _response(result: HeartbeatResult) -> ShareGroupHeartbeatResponse:
         heartbeat_interval_ms=result.interval_ms,
         assignment=assignment,
     )
-
-
-def _refused(code: ErrorCode) -> ShareGroupHeartbeatResponse:
-    """The broker refuses heartbeats without a text; the coordinator has texts."""
-    return ShareGroupHeartbeatResponse(error_code=code)

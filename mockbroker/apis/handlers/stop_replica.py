@@ -2,7 +2,7 @@
 
 Versions: 1 broker epochs, and partitions grouped by topic; 2 flexible; 3 each partition has its
 leader epoch and its own delete flag (KIP-570); 4 the controller marks itself as KRaft. The refusal
-of a whole request lists no partition.
+of a whole request lists its partitions only if the caller is not authorised.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from kproto.error_codes import ErrorCode
 from kproto.messages.stop_replica_request import StopReplicaRequest
 from kproto.messages.stop_replica_response import StopReplicaPartitionError, StopReplicaResponse
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_access, current_controller, everywhere
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["stop_replica"]
@@ -21,17 +22,14 @@ __all__ = ["stop_replica"]
 _NO_EPOCH = -1
 
 
-@register(5, "0-4")
+@register(
+    5,
+    "0-4",
+    requires=(everywhere(cluster_access(AclOperation.CLUSTER_ACTION)), current_controller),
+)
 def stop_replica(call: Call) -> StopReplicaResponse:
     request: StopReplicaRequest = call.body
-    unauthorized = cluster_refusal(call)
-    if unauthorized is not None:
-        return _unauthorized(call, unauthorized[0])
     memory = call.cluster.memory(call.broker_id)
-    own_epoch = call.cluster.broker_epoch(call.broker_id)
-    refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
-    if refused is not None:
-        return StopReplicaResponse(error_code=refused)
     memory.accept(request.controller_id, request.controller_epoch)
     return StopReplicaResponse(
         error_code=ErrorCode.NONE,
@@ -48,15 +46,6 @@ def _stop(call: Call, tp: TopicPartition, leader_epoch: int) -> int:
     if call.cluster.is_failed(call.broker_id, tp):
         return ErrorCode.KAFKA_STORAGE_ERROR
     return call.cluster.memory(call.broker_id).stop(tp, leader_epoch)
-
-
-def _unauthorized(call: Call, code: int) -> StopReplicaResponse:
-    """Unlike other refusals of this API, this one lists every partition."""
-    rows = [
-        StopReplicaPartitionError(topic_name=tp[0], partition_index=tp[1], error_code=code)
-        for tp, _ in _rows(call.body, call.version)
-    ]
-    return StopReplicaResponse(error_code=code, partition_errors=rows)
 
 
 def _rows(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int]]:

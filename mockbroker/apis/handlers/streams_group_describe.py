@@ -25,10 +25,8 @@ from kproto.messages.streams_group_describe_response import (
     Topology,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import (
-    streams_groups_served,
-)
 from mockbroker.apis.common.group_descriptions import describe_groups
+from mockbroker.apis.common.requirements import silent, streams_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.streams.streams_group import (
     NO_TASKS,
@@ -49,14 +47,13 @@ _NO_DESCRIPTION: Final = 1
 """The status of descriptions of topologies, which a plugin of the broker would have to keep."""
 
 
-@register(89, "0-1")
+@register(89, "0-1", requires=silent(streams_groups))
 def streams_group_describe(call: Call) -> StreamsGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
         "streams",
         lambda group_id: _described(call, group_id),
-        served=streams_groups_served(call),
     )
     return StreamsGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
 

@@ -21,12 +21,8 @@ from kproto.messages import streams_group_heartbeat_response as answered
 from kproto.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kproto.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import (
-    client_host,
-    coordinator_error,
-    may_use_group,
-    streams_groups_served,
-)
+from mockbroker.apis.common.group_answers import client_host, coordinator_error
+from mockbroker.apis.common.requirements import group_access, silent, streams_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
@@ -54,13 +50,9 @@ __all__ = ["streams_group_heartbeat"]
 _MOST_NAMED: Final = 3
 
 
-@register(88, "0-1")
+@register(88, "0-1", requires=silent(streams_groups, group_access(AclOperation.READ)))
 def streams_group_heartbeat(call: Call) -> StreamsGroupHeartbeatResponse:
     body: StreamsGroupHeartbeatRequest = call.body
-    if not streams_groups_served(call):
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    if not may_use_group(call, body.group_id):
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refusal = _refusal(call, _names(body))
     if refusal is not None:
         return refusal

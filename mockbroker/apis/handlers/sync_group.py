@@ -9,25 +9,23 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.sync_group_request import SyncGroupRequest
 from kproto.messages.sync_group_response import SyncGroupResponse
-from mockbroker.apis.common.group_answers import (
-    GroupAnswer,
-    coordinator_error,
-    may_use_group,
-    when_answered,
-)
+from mockbroker.apis.common.group_answers import GroupAnswer, coordinator_error, when_answered
+from mockbroker.apis.common.requirements import Requirement, group_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.groups.classic.classic_group import SyncRequest, SyncResult
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["sync_group"]
 
 
-@register(14, "0-5")
+def _protocol_error(call: Call) -> int:
+    named = call.body.protocol_type is not None and call.body.protocol_name is not None
+    return ErrorCode.NONE if named or call.version < 5 else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@register(14, "0-5", requires=(Requirement(_protocol_error), group_access(AclOperation.READ)))
 def sync_group(call: Call) -> Answer:
     body: SyncGroupRequest = call.body
-    if call.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        return _response(SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    if not may_use_group(call, body.group_id):
-        return _response(SyncResult(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     request = SyncRequest(
         group_id=body.group_id,
         member_id=body.member_id,

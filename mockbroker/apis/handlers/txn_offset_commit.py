@@ -20,27 +20,21 @@ from kproto.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from mockbroker.apis.common.authorization import may
-from mockbroker.apis.common.group_answers import (
-    GroupAnswer,
-    coordinator_error,
-    may_use_group,
-    when_answered,
-)
+from mockbroker.apis.common.group_answers import GroupAnswer, coordinator_error, when_answered
 from mockbroker.apis.common.offset_rows import (
     OffsetRow,
     OffsetTopic,
     checked_topics,
-    refused_topics,
     set_codes,
     valid_rows,
 )
+from mockbroker.apis.common.requirements import group_access, transaction_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
 
 __all__ = ["txn_offset_commit"]
@@ -52,15 +46,9 @@ _IDS_SINCE_VERSION: Final = 6
 _Codes = Sequence[ErrorCode]
 
 
-@register(28, "0-6")
+@register(28, "0-6", requires=(transaction_access(), group_access(AclOperation.READ)))
 def txn_offset_commit(call: Call) -> Answer:
     request: TxnOffsetCommitRequest = call.body
-    if not may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return _response(call, refused_topics(request.topics, code))
-    if not may_use_group(call, request.group_id):
-        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return _response(call, refused_topics(request.topics, code))
     topics = checked_topics(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
     valid = valid_rows(topics)
     if not valid:

@@ -8,36 +8,39 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["unregister_broker"]
 
 
-def _leave_out_text(subject: UnregisterBrokerResponse) -> None:
-    """An effect that leaves the text of an error empty."""
-    subject.error_message = ""
-
-
-_ROWS: Final[tuple[Row[UnregisterBrokerResponse, UnregisterBrokerResponse], ...]] = (
-    Row("QUORUM-08", always, (_leave_out_text,), until=(4, 1)),
-)
+_TEXTS_LEFT_OUT: Final[tuple[Row[None, None], ...]] = (Row("QUORUM-08", always, (), until=(4, 1)),)
 
 
 @cache
-def _rows(
-    release: Release,
-) -> tuple[Row[UnregisterBrokerResponse, UnregisterBrokerResponse], ...]:
-    return rows_of_release(_ROWS, release)
+def _leaves_texts_out(release: Release) -> bool:
+    return apply_first(rows_of_release(_TEXTS_LEFT_OUT, release), None, None)
 
 
-@register(64, "0")
-def unregister_broker(call: Call) -> UnregisterBrokerResponse:
-    code, text = cluster_refusal(call) or call.cluster.unregister_broker(call.body.broker_id)
+def _shown(call: Call, text: str | None) -> str:
     # Empty, not null, on success.
-    answer = UnregisterBrokerResponse(error_code=code, error_message=text or "")
-    apply_first(_rows(call.release), answer, answer)
-    return answer
+    return "" if text is None or _leaves_texts_out(call.release) else text
+
+
+_ALTER: Final = cluster_operation(AclOperation.ALTER)
+
+
+@register(
+    64,
+    "0",
+    requires=(replace(_ALTER, text=lambda call, code: _shown(call, _ALTER.text(call, code))),),
+)
+def unregister_broker(call: Call) -> UnregisterBrokerResponse:
+    code, text = call.cluster.unregister_broker(call.body.broker_id)
+    return UnregisterBrokerResponse(error_code=code, error_message=_shown(call, text))

@@ -12,10 +12,11 @@ from kproto.messages.update_features_response import (
     UpdatableFeatureResult,
     UpdateFeaturesResponse,
 )
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_operation, controller
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.features.tables import SAFE_DOWNGRADE, UPGRADE
 from mockbroker.simulation.features.updates import FeatureUpdate
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["update_features"]
 
@@ -24,15 +25,9 @@ _RESULTS_UNTIL = 1
 """The last version whose response lists the features."""
 
 
-@register(57, "0-2")
+@register(57, "0-2", requires=(cluster_operation(AclOperation.ALTER), controller))
 def update_features(call: Call) -> UpdateFeaturesResponse:
     request: UpdateFeaturesRequest = call.body
-    refused = cluster_refusal(call)
-    if refused is not None:
-        return UpdateFeaturesResponse(error_code=refused[0], error_message=refused[1])
-    if call.refused_as_not_controller:
-        code = ErrorCode.NOT_CONTROLLER
-        return UpdateFeaturesResponse(error_code=code, error_message=message(code))
     results = call.cluster.update_features(
         [
             FeatureUpdate(each.feature, each.max_version_level, _upgrade_type(call, each))

@@ -16,9 +16,10 @@ from kproto.messages.update_metadata_request import (
     UpdateMetadataRequest,
 )
 from kproto.messages.update_metadata_response import UpdateMetadataResponse
-from mockbroker.apis.common.authorization import cluster_refusal
+from mockbroker.apis.common.requirements import cluster_access, current_controller
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.brokers.inter_broker.broker_memory import KnownPartition
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["update_metadata"]
@@ -26,17 +27,10 @@ __all__ = ["update_metadata"]
 _GROUPED_SINCE = 5
 
 
-@register(6, "0-8")
+@register(6, "0-8", requires=(cluster_access(AclOperation.CLUSTER_ACTION), current_controller))
 def update_metadata(call: Call) -> UpdateMetadataResponse:
     request: UpdateMetadataRequest = call.body
-    unauthorized = cluster_refusal(call)
-    if unauthorized is not None:
-        return UpdateMetadataResponse(error_code=unauthorized[0])
     memory = call.cluster.memory(call.broker_id)
-    own_epoch = call.cluster.broker_epoch(call.broker_id)
-    refused = memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch)
-    if refused is not None:
-        return UpdateMetadataResponse(error_code=refused)
     memory.accept(request.controller_id, request.controller_epoch)
     memory.live_brokers = {
         broker.id: _endpoint(broker, call.version) for broker in request.live_brokers

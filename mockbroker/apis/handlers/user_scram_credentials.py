@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode, message
 from kproto.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kproto.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
@@ -16,19 +15,22 @@ from kproto.messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from mockbroker.apis.common.authorization import cluster_refusal, may
+from mockbroker.apis.common.requirements import (
+    cluster_access,
+    cluster_operation,
+    controller,
+    merged,
+)
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.scram_credentials import CredentialChange, CredentialResult
+from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.security.scram_credentials import CredentialChange
 
 __all__ = ["alter_user_scram_credentials", "describe_user_scram_credentials"]
 
 
-@register(50, "0")
+@register(50, "0", requires=(cluster_access(AclOperation.DESCRIBE),))
 def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsResponse:
     request: DescribeUserScramCredentialsRequest = call.body
-    if not may(call):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return DescribeUserScramCredentialsResponse(error_code=code, error_message=message(code))
     users = None if request.users is None else [each.name for each in request.users]
     return DescribeUserScramCredentialsResponse(
         # Empty, not null, on success.
@@ -48,26 +50,18 @@ def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsR
     )
 
 
-@register(51, "0")
+@register(51, "0", requires=(merged(cluster_operation(AclOperation.ALTER)), merged(controller)))
 def alter_user_scram_credentials(call: Call) -> AlterUserScramCredentialsResponse:
     request: AlterUserScramCredentialsRequest = call.body
-    refused = cluster_refusal(call)
-    if refused is None and call.refused_as_not_controller:
-        refused = ErrorCode.NOT_CONTROLLER, message(ErrorCode.NOT_CONTROLLER)
-    if refused is not None:
-        named = [each.name for each in request.deletions]
-        named += [each.name for each in request.upsertions]
-        results = [CredentialResult(user, *refused) for user in dict.fromkeys(named)]
-    else:
-        results = call.cluster.alter_scram_credentials(
-            [CredentialChange(each.name, each.mechanism) for each in request.deletions],
-            [
-                CredentialChange(
-                    each.name, each.mechanism, each.iterations, each.salt, each.salted_password
-                )
-                for each in request.upsertions
-            ],
-        )
+    results = call.cluster.alter_scram_credentials(
+        [CredentialChange(each.name, each.mechanism) for each in request.deletions],
+        [
+            CredentialChange(
+                each.name, each.mechanism, each.iterations, each.salt, each.salted_password
+            )
+            for each in request.upsertions
+        ],
+    )
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(

@@ -16,45 +16,41 @@ from kproto.messages.write_share_group_state_response import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_partition import StateBatch
 from mockbroker.simulation.groups.share.share_states import ShareStateError, WrittenState
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["write_share_group_state"]
 
 
-@register(85, "0-1")
+@register(85, "0-1", requires=(cluster_access(AclOperation.CLUSTER_ACTION),))
 def write_share_group_state(call: Call) -> WriteShareGroupStateResponse:
     body: WriteShareGroupStateRequest = call.body
 
-    def row(topic_id: uuid.UUID, asked: PartitionData) -> PartitionResult:
+    def carry_out(
+        topic_id: uuid.UUID, requested: PartitionData
+    ) -> PartitionResult | ShareStateError:
         batches = [
             StateBatch(
                 each.first_offset, each.last_offset, each.delivery_state, each.delivery_count
             )
-            for each in asked.state_batches
+            for each in requested.state_batches
         ]
         error = call.cluster.share_states.write(
             body.group_id,
             topic_id,
-            asked.partition,
-            asked.leader_epoch,
-            asked.state_epoch,
-            WrittenState(asked.start_offset, asked.delivery_complete_count, batches),
+            requested.partition,
+            requested.leader_epoch,
+            requested.state_epoch,
+            WrittenState(requested.start_offset, requested.delivery_complete_count, batches),
         )
-        if error is not None:
-            return _failed(asked.partition, error)
-        return PartitionResult(partition=asked.partition)
+        return error or PartitionResult(partition=requested.partition)
 
     return WriteShareGroupStateResponse(
-        results=state_results(call, "write share group state", row, _failed, _result)
+        results=state_results(
+            call, "write share group state", carry_out, PartitionResult, WriteStateResult
+        )
     )
-
-
-def _failed(index: int, error: ShareStateError) -> PartitionResult:
-    return PartitionResult(partition=index, error_code=error.code, error_message=error.text)
-
-
-def _result(topic_id: uuid.UUID, rows: list[PartitionResult]) -> WriteStateResult:
-    return WriteStateResult(topic_id=topic_id, partitions=rows)

@@ -18,8 +18,8 @@ from kproto.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
+from mockbroker.apis.common.requirements import cluster_access, merged
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.model import TopicPartition
@@ -31,16 +31,15 @@ _Results = dict[int, dict[TopicPartition, ErrorCode]]
 """Producer id -> error of each partition."""
 
 
-@register(27, "0-2")
+@register(
+    27,
+    "0-2",
+    requires=(merged(cluster_access(AclOperation.ALTER, AclOperation.CLUSTER_ACTION)),),
+)
 def write_txn_markers(call: Call) -> Answer:
     request: WriteTxnMarkersRequest = call.body
     found: _Results = {}
     wanted = [(marker, tp) for marker in request.markers for tp in _partitions(marker)]
-    if not may(call) and not call.authorizes(AclOperation.CLUSTER_ACTION):
-        for marker, tp in wanted:
-            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            found.setdefault(marker.producer_id, {})[tp] = code
-        return _response(found)
     answer = GroupAnswer[_Results]()
     left = len(wanted)
 

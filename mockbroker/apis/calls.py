@@ -1,0 +1,144 @@
+"""A decoded request, the session of its connection, and what a handler makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from kproto.codec.message import Message
+from kproto.dialects import Api
+from kproto.journal import ClientSoftware
+from kproto.schema.versions import Versions
+from mockbroker.profiles import Profile
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.security.authorizer import (
+    ANONYMOUS,
+    CLUSTER_NAME,
+    AclOperation,
+    Authorizer,
+    ResourceType,
+)
+from mockbroker.simulation.security.sasl import SaslRefusedError, SaslSession
+
+__all__ = ["Answer", "Call", "Session"]
+
+Answer: TypeAlias = Message | Awaitable[Message]
+
+
+class Session(msgspec.Struct):
+    """The broker's state of one connection: who is connected.
+
+    ``software`` is the client's own claim (KIP-511), ``principal`` its authenticated identity.
+    ``sasl`` is None if the listener needs no authentication; ``passed_mechanism`` is the mechanism
+    that a proxy has seen pass. ``ended``: the connection closes after the current answer.
+    """
+
+    connection_id: int
+    broker_id: int
+    peer: str
+    software: ClientSoftware | None = None
+    principal: str = ANONYMOUS
+    sasl: SaslSession | None = None
+    ended: bool = False
+    passed_mechanism: str | None = None
+    at_close: dict[object, Callable[[], None]] = msgspec.field(default_factory=dict)
+    """What to call, by any key, when the connection is closed."""
+
+    def closed(self) -> None:
+        """The connection is closed."""
+        calls, self.at_close = self.at_close, {}
+        for call in calls.values():
+            call()
+
+    @property
+    def host(self) -> str:
+        """The peer's address without its port, the form used in access rules."""
+        return self.peer.rpartition(":")[0]
+
+    @property
+    def user(self) -> str:
+        """The name of the principal, to which quotas belong."""
+        return self.principal.partition(":")[2]
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether the client has authenticated by SASL, and is not re-authenticating."""
+        return self.sasl is not None and self.sasl.user is not None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the session expires unless the client re-authenticates."""
+        return self.sasl is not None and self.sasl.ends_ms is not None
+
+    @property
+    def may_use_tokens(self) -> bool:
+        """Whether requests about delegation tokens are allowed: the client has authenticated, and
+        not by a token."""
+        if self.sasl is None:
+            return self.principal != ANONYMOUS
+        return self.sasl.login is None
+
+    def authenticate(self, token: bytes, now_ms: int) -> bytes:
+        """Return the answer to a SASL token; the last one sets the principal. Raises
+        SaslRefusedError or UnreadableError, after which the connection ends."""
+        self.ended = True
+        if self.sasl is None:
+            raise SaslRefusedError("Authentication failed: nobody authenticates here")
+        answer = self.sasl.step(token, now_ms)
+        self.ended = False
+        if self.sasl.user is not None:
+            self.principal = f"User:{self.sasl.user}"
+        return answer
+
+
+class Call(msgspec.Struct, eq=False):
+    """One decoded request, with everything that its answer may depend on. ``api`` is that of the
+    request's dialect."""
+
+    api: Api
+    version: int
+    body: Any
+    client_id: str | None
+    session: Session
+    cluster: Cluster
+    profile: Profile
+    served_by: Callable[[int], Mapping[int, Versions]]
+    authorizer: Authorizer | None = None
+    in_parts: bool = False
+    """Set by a handler whose answer holds tuples of buffers in place of large bytes."""
+
+    @property
+    def advertised(self) -> Mapping[int, Versions]:
+        """The versions that the receiving broker serves."""
+        return self.served_by(self.session.broker_id)
+
+    def authorizes(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType = ResourceType.CLUSTER,
+        resource_name: str = CLUSTER_NAME,
+    ) -> bool:
+        """Return whether the caller is allowed the operation."""
+        if self.authorizer is None:
+            return True
+        return self.authorizer.allows(
+            self.cluster.acls,
+            self.session.principal,
+            self.session.host,
+            operation,
+            resource_type,
+            resource_name,
+        )
+
+    @property
+    def release(self) -> Release:
+        """The release that the broker behaves as."""
+        return self.profile.software
+
+    @property
+    def broker_id(self) -> int:
+        """The broker that received the request."""
+        return self.session.broker_id
