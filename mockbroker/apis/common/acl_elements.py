@@ -14,23 +14,35 @@ from mockbroker.apis.calls import Call
 from mockbroker.apis.common.requirements import Requirement
 from mockbroker.errors import UnreadableError
 
-__all__ = ["FILTER_FIELDS", "known_elements"]
-
-FILTER_FIELDS = ("resource_type_filter", "pattern_type_filter")
+__all__ = ["known_elements", "known_filters"]
 
 _UNKNOWN = 0
 
 
-def known_elements(holders: Callable[[Any], Iterable[Any]], *fields: str) -> Requirement:
-    """No element of the bindings or filters is UNKNOWN: these ``fields``, the operation and the
-    permission type. The check raises UnreadableError."""
-    names = (*fields, "operation", "permission_type")
+def known_elements(
+    holders: Callable[[Any], Iterable[Any]], resource_type: str, pattern_type: str
+) -> Requirement:
+    """No element of the bindings or filters is UNKNOWN. The check raises UnreadableError.
+
+    ``resource_type`` and ``pattern_type`` are the fields that have these elements.
+    """
+    fields = {
+        "resource_type": resource_type,
+        "pattern_type": pattern_type,
+        "operation": "operation",
+        "permission_type": "permission_type",
+    }
 
     def check(call: Call) -> int:
         for holder in holders(call.body):
-            unknown = [name for name in names if getattr(holder, name) == _UNKNOWN]
+            unknown = [name for name, field in fields.items() if getattr(holder, field) == _UNKNOWN]
             if unknown:
                 raise UnreadableError(f"{', '.join(unknown)} UNKNOWN(0), which Kafka does not read")
         return 0
 
     return Requirement(check)
+
+
+def known_filters(filters: Callable[[Any], Iterable[Any]]) -> Requirement:
+    """As ``known_elements``, for filters."""
+    return known_elements(filters, "resource_type_filter", "pattern_type_filter")

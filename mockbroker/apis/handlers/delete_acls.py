@@ -12,7 +12,7 @@ from kproto.messages.delete_acls_response import (
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
 )
-from mockbroker.apis.common.acl_elements import FILTER_FIELDS, known_elements
+from mockbroker.apis.common.acl_elements import known_filters
 from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -25,7 +25,7 @@ __all__ = ["delete_acls"]
     31,
     "0-3",
     requires=(
-        known_elements(lambda request: request.filters, *FILTER_FIELDS),
+        known_filters(lambda request: request.filters),
         cluster_operation(AclOperation.ALTER),
     ),
 )

@@ -13,7 +13,7 @@ from kproto.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from mockbroker.apis.common.acl_elements import FILTER_FIELDS, known_elements
+from mockbroker.apis.common.acl_elements import known_filters
 from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -26,7 +26,7 @@ __all__ = ["describe_acls"]
     29,
     "0-3",
     requires=(
-        known_elements(lambda request: [request], *FILTER_FIELDS),
+        known_filters(lambda request: [request]),
         cluster_operation(AclOperation.DESCRIBE),
     ),
 )
