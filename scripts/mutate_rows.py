@@ -1,13 +1,16 @@
-"""Mutation testing of rules: change each row of each table once; a test of the row must fail.
+"""Mutation testing of rules: change each row and each fact once; a test of it must fail.
 
-A row is a ``mockbroker.simulation.releases.rows.Row``. The tests held to it are those marked with
-its requirement. A mutant is a row that never matches, or that lacks one of its effects. Rows are
-found in whatever module of ``mockbroker`` holds them, so a new table needs no registration. Tests
-are collected once. A mutant's tests run in a fork, those of the fewest requirements first, and stop
-at the first failure. The test that fails then runs without the mutant, where it must pass.
+A row is a ``mockbroker.simulation.releases.rows.Row``; facts are a ``Fact`` or a ``Varying`` of
+``mockbroker.simulation.releases.release``. The tests held to a rule are those marked with its
+requirement. A mutant is a row that never matches or lacks one of its effects; a fact that no
+release has, or that more releases have; or a varying value that does not change where it should.
+Rules are found in whatever module of ``mockbroker`` holds them, so a new one needs no registration.
+Tests are collected once. A mutant's tests run in a fork, those of the fewest requirements first,
+and stop at the first failure. The test that fails then runs without the mutant, where it must pass.
 
     python -m scripts.mutate_rows                                # every mutant
     python -m scripts.mutate_rows --module simulation.reassignment.kraft  # the tables of a package
+    python -m scripts.mutate_rows --module simulation.releases   # facts
     python -m scripts.mutate_rows --row K455-33                  # of rows with this requirement
     python -m scripts.mutate_rows --within 120                   # a random choice, for two minutes
 
@@ -30,16 +33,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 from hypothesis import Phase, settings
 from msgspec.structs import force_setattr
 
 import mockbroker
+from mockbroker.simulation.releases.release import EVER, Fact, ReleaseNumber, Varying
 from mockbroker.simulation.releases.rows import Row
 
-__all__ = ["Mutant", "Place", "all_rows", "main", "mutants_of"]
+__all__ = ["Mutant", "Place", "all_rules", "main", "mutants_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = "not slow and not oracle and not java and not node and not go"
@@ -52,95 +56,141 @@ PASSED = "passed"
 FAILED = "failed"
 _ID = re.compile(r"\b[A-Z][A-Z0-9-]*-\d+\b")
 
-# ---- rows and what can be done to them -----------------------------------------------------------
+# ---- rows and facts, and what can be done to them ------------------------------------------------
 
 
 AnyRow: TypeAlias = Row[Any, Any]
+Rule: TypeAlias = AnyRow | Fact | Varying[Any]
+_NO_RELEASE: Final = (1_000,)
+"""No release reaches this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row, and the module of ``mockbroker`` that holds it."""
+    """A rule, the module of ``mockbroker`` that holds it, and its name there."""
 
-    row: AnyRow
+    rule: Rule
     module: str
+    name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.module}: {self.row.requirement} {_name(self.row.when)}"
+        name = _name(self.rule.when) if isinstance(self.rule, Row) else self.name
+        return f"{self.module}: {self.rule.requirement} {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
+    """``fields`` are the fields of the rule that differ, by name."""
+
     place: Place
     change: str
-    when: Callable[[Any], bool]
-    then: tuple[Any, ...]
+    fields: Mapping[str, Any]
 
     def apply(self) -> None:
         """Irreversible: only for a process that is about to end."""
-        force_setattr(self.place.row, "when", self.when)
-        force_setattr(self.place.row, "then", self.then)
+        for name, value in self.fields.items():
+            force_setattr(self.place.rule, name, value)
 
     def __str__(self) -> str:
         return f"{self.place}, {self.change}"
 
 
-def all_rows(package: ModuleType = mockbroker) -> list[Place]:
-    """Every row that a module below the package holds, however deep, once each.
+def all_rules(package: ModuleType = mockbroker) -> list[Place]:
+    """Every row and fact that a module below the package holds, however deep, once each.
 
     Of several modules that hold a row, the one called ``tables`` names it, else the first.
     """
     prefix = f"{package.__name__}."
     names = [each.name for each in pkgutil.walk_packages(package.__path__, prefix)]
     modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    modules.sort(key=lambda module: not module.__name__.endswith(".tables"))
+    modules.sort(key=lambda module: not module.__name__.endswith(("tables", "releases.facts")))
     places: dict[int, Place] = {}
     for module in modules:
-        for row in _rows_in(list(vars(module).values()), prefix, set()):
-            places.setdefault(id(row), Place(row, module.__name__.removeprefix(prefix)))
+        for name, rule in _rules_in(dict(vars(module)), prefix, set()):
+            place = Place(rule, module.__name__.removeprefix(prefix), name)
+            places.setdefault(id(rule), place)
     return sorted(places.values(), key=lambda place: place.module)
 
 
-def _rows_in(thing: object, prefix: str, seen: set[int]) -> Iterator[AnyRow]:
+def _rules_in(
+    thing: object, prefix: str, seen: set[int], name: str = ""
+) -> Iterator[tuple[str, Rule]]:
+    """``name`` is the variable or the key that holds the thing."""
     if id(thing) in seen:
         return
     seen.add(id(thing))
-    if isinstance(thing, Row):
-        yield thing
-        return
-    for part in _parts(thing, prefix):
-        yield from _rows_in(part, prefix, seen)
+    if isinstance(thing, (Row, Fact, Varying)):
+        yield name, thing
+    else:
+        for called, part in _parts(thing, prefix):
+            yield from _rules_in(part, prefix, seen, called or name)
 
 
-def _parts(thing: object, prefix: str) -> Iterator[object]:
+def _parts(thing: object, prefix: str) -> Iterator[tuple[str, object]]:
     """The items of a collection; the attributes of an object of the package, and of its class."""
     if isinstance(thing, Mapping):
-        yield from thing.values()
+        for key, value in thing.items():
+            yield str(key), value
     elif isinstance(thing, (tuple, list)):
-        yield from thing
+        for value in thing:
+            yield "", value
     elif type(thing).__module__.startswith(prefix):
-        yield from getattr(thing, "__dict__", {}).values()
+        yield from getattr(thing, "__dict__", {}).items()
         for cls in type(thing).__mro__:
             for name in getattr(cls, "__slots__", ()):
-                yield getattr(thing, name, None)
+                yield name, getattr(thing, name, None)
             if cls.__module__.startswith(prefix):
-                yield from vars(cls).values()
+                yield from vars(cls).items()
 
 
-def mutants_of(place: Place, *, conditions: bool = False) -> Iterator[Mutant]:
-    """``conditions`` adds a row that always matches, which may be equivalent for the last row."""
-    row = place.row
-    yield Mutant(place, "never matching", lambda _: False, row.then)
-    if conditions and _name(row.when) != "always":
-        yield Mutant(place, "always matching", lambda _: True, row.then)
-    for index, effect in enumerate(row.then):
-        without = row.then[:index] + row.then[index + 1 :]
-        change = f"without effect {index + 1}, {_name(effect)}"
-        yield Mutant(place, change, row.when, without)
+def mutants_of(
+    place: Place, *, conditions: bool = False, releases: bool = False
+) -> Iterator[Mutant]:
+    """``conditions`` adds a row that always matches, which may be equivalent for the last row;
+    ``releases`` adds rows that have lost their ``since`` or their ``until``."""
+    rule = place.rule
+    if isinstance(rule, Fact):
+        never = {"since": _NO_RELEASE, "backports": ()}
+        yield Mutant(place, "in no release", never)
+        yield from _releases_mutated(place, rule)
+        for first in rule.backports:
+            rest = tuple(each for each in rule.backports if each != first)
+            yield Mutant(place, f"without the backport {_dotted(first)}", {"backports": rest})
+    elif isinstance(rule, Varying):
+        yield from _values_mutated(place, rule)
+    else:
+        yield Mutant(place, "never matching", {"when": lambda _: False})
+        if conditions and _name(rule.when) != "always":
+            yield Mutant(place, "always matching", {"when": lambda _: True})
+        for index, effect in enumerate(rule.then):
+            without = rule.then[:index] + rule.then[index + 1 :]
+            change = f"without effect {index + 1}, {_name(effect)}"
+            yield Mutant(place, change, {"then": without})
+        if releases:
+            yield from _releases_mutated(place, rule)
+
+
+def _releases_mutated(place: Place, rule: AnyRow | Fact) -> Iterator[Mutant]:
+    if rule.since != EVER:
+        yield Mutant(place, "in earlier releases, too", {"since": EVER})
+    if rule.until is not None:
+        yield Mutant(place, "in later releases, too", {"until": None})
+
+
+def _values_mutated(place: Place, rule: Varying[Any]) -> Iterator[Mutant]:
+    (ever, _), (_, second), *others = rule.values
+    yield Mutant(place, "without its first value", {"values": ((ever, second), *others)})
+    for since, value in rule.values[1:]:
+        rest = tuple(each for each in rule.values if each[0] != since)
+        yield Mutant(place, f"without {value} since {_dotted(since)}", {"values": rest})
+
+
+def _dotted(number: ReleaseNumber) -> str:
+    return ".".join(map(str, number))
 
 
 def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", type(function).__name__).lstrip("_")
+    return getattr(function, "__name__", repr(function)).lstrip("_")
 
 
 # ---- tests, in forks -----------------------------------------------------------------------------
@@ -209,7 +259,7 @@ class Failure:
 
 
 def ids_of(mutant: Mutant) -> list[str]:
-    return _ID.findall(mutant.place.row.requirement)
+    return _ID.findall(mutant.place.rule.requirement)
 
 
 def _by_requirement(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -277,14 +327,17 @@ def _one_fails(items: Sequence[pytest.Item], write: int) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        description="Change each row of each table once; a test of the row must fail."
+        description="Change each row and each fact once; a test of it must fail."
     )
     parser.add_argument(
-        "--module", action="append", help="only rows of this module, or of those below it"
+        "--module", action="append", help="only rules of this module, or of those below it"
     )
-    parser.add_argument("--row", action="append", help="only rows with this requirement")
+    parser.add_argument("--row", action="append", help="only rules with this requirement")
     parser.add_argument(
         "--conditions", action="store_true", help="also replace conditions by one that always holds"
+    )
+    parser.add_argument(
+        "--releases", action="store_true", help="also give rows to releases that lack them"
     )
     parser.add_argument("--within", type=float, help="seconds after which no further mutant starts")
     parser.add_argument("--seed", type=int, help="seed of the order of mutants with --within")
@@ -294,14 +347,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     mutants = [
         mutant
-        for place in all_rows()
+        for place in all_rules()
         if not options.module
         or any(f"{place.module}.".startswith(f"{each}.") for each in options.module)
-        for mutant in mutants_of(place, conditions=options.conditions)
+        for mutant in mutants_of(place, conditions=options.conditions, releases=options.releases)
         if not options.row or set(options.row) & set(ids_of(mutant))
     ]
     if not mutants:
-        parser.error("no row matches")
+        parser.error("no rule matches")
     if options.list:
         print(*mutants, sep="\n")
         return 0

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from msgspec.structs import force_setattr
 
-from mockbroker.simulation.releases.rows import with_arguments
-from scripts.mutate_rows import Place, all_rows
+from mockbroker.simulation.releases.rows import Row, with_arguments
+from scripts.mutate_rows import Place, all_rules
 
 __all__ = ["RowCounts"]
 
@@ -28,15 +28,19 @@ class RowCounts:
     """A context manager that counts while entered. ``places`` are all rows, once each."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = all_rows()
+        self.places: list[Place] = []
+        self._rows: list[Row[Any, Any]] = []
+        for place in all_rules():
+            if isinstance(place.rule, Row):
+                self.places.append(place)
+                self._rows.append(place.rule)
         self.fired: Counter[int] = Counter()
         self._before: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> Self:
-        for number, place in enumerate(self.places):
-            self._before.append(place.row.then)
-            then = (_count(number, self.fired), *place.row.then)
-            force_setattr(place.row, "then", then)
+        for number, row in enumerate(self._rows):
+            self._before.append(row.then)
+            force_setattr(row, "then", (_count(number, self.fired), *row.then))
         return self
 
     def __exit__(
@@ -45,8 +49,8 @@ class RowCounts:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for place, then in zip(self.places, self._before, strict=True):
-            force_setattr(place.row, "then", then)
+        for row, then in zip(self._rows, self._before, strict=True):
+            force_setattr(row, "then", then)
         self._before.clear()
 
     @property

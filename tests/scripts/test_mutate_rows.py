@@ -1,4 +1,4 @@
-"""Mutants of rows: every row has them, and a test that misses a change lets its mutant survive.
+"""Mutants of rules: every rule has them, and a test that misses a change lets its mutant survive.
 
 ``.ci/run`` tries every row; these tests use a table of one row and a test suite of its own.
 """
@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Fact, Varying
 from mockbroker.simulation.releases.rows import Row
 from scripts import mutate_rows
 from tests.support import requirements
@@ -33,9 +35,9 @@ TABLE = """
     Holder.__module__ = "mockbroker.simulation.reassignment.mine"
     place, = [
         mutate_rows.Place(row, "mine")
-        for row in mutate_rows._rows_in(Holder(), "mockbroker.", set())
+        for _, row in mutate_rows._rules_in(Holder(), "mockbroker.", set())
     ]
-    mutate_rows.all_rows = lambda: [place]
+    mutate_rows.all_rules = lambda: [place]
     sys.modules["mine"] = sys.modules["__main__"]
     sys.exit(mutate_rows.main(["--module", "mine", *sys.argv[1:]]))
 """
@@ -114,16 +116,17 @@ def test_tests_that_fail_as_they_are_are_told_apart(tmp_path: Path):
     assert "test_it" in run.stderr
 
 
-def test_every_row_is_found_and_has_a_known_requirement():
+def test_every_rule_is_found_and_has_a_known_requirement():
     known = requirements.load(ROOT / "docs" / "reference" / "requirements.json").by_id
-    places = mutate_rows.all_rows()
+    places = mutate_rows.all_rules()
     folders = ("kraft", "zookeeper", "kip_455", "kip_236_old", "kip_236_new")
     assert {f"simulation.reassignment.{each}.tables" for each in folders} <= {
         each.module for each in places
     }
     for place in places:
         mutants = list(mutate_rows.mutants_of(place))
-        assert len(mutants) == 1 + len(place.row.then)
+        if isinstance(place.rule, Row):
+            assert len(mutants) == 1 + len(place.rule.then)
         ids = mutate_rows.ids_of(mutants[0])
         assert ids, place
         assert set(ids) <= set(known), place
@@ -131,12 +134,11 @@ def test_every_row_is_found_and_has_a_known_requirement():
 
 def test_a_mutant_changes_its_row_alone():
     effects: Any = ("a", "b", "c")
-    row: Row[Any, Any] = Row("C-01", lambda _: True, effects)
-    other = Row("C-01", row.when, row.then)
-    place = mutate_rows.Place(row, "mine")
+    other: Row[Any, Any] = Row("C-01", lambda _: True, effects)
     seen: list[Any] = []
-    for mutant in list(mutate_rows.mutants_of(place)):
-        mutant.apply()
+    for number in range(4):
+        row = Row("C-01", other.when, other.then)
+        list(mutate_rows.mutants_of(mutate_rows.Place(row, "mine")))[number].apply()
         seen.append((row.when(None), row.then))
     assert seen == [
         (False, ("a", "b", "c")),
@@ -144,14 +146,59 @@ def test_a_mutant_changes_its_row_alone():
         (True, ("a", "c")),
         (True, ("a", "b")),
     ]
-    assert other.then is effects
-    always = list(mutate_rows.mutants_of(place, conditions=True))[1]
-    assert always.when(None)
-    assert always.change == "always matching"
+    assert (other.when(None), other.then) == (True, effects)
+    never = Row("C-01", lambda _: False, effects)
+    always = list(mutate_rows.mutants_of(mutate_rows.Place(never, "mine"), conditions=True))[1]
+    always.apply()
+    assert (never.when(None), always.change) == (True, "always matching")
+
+
+def mutated(rule: Any) -> dict[str, Any]:
+    """What each mutant changes, by its description."""
+    mutants = mutate_rows.mutants_of(mutate_rows.Place(rule, "mine", "RULE"), releases=True)
+    return {each.change: each.fields for each in mutants}
+
+
+def test_facts_are_found_by_name():
+    names = {each.name: each.rule for each in mutate_rows.all_rules()}
+    assert names["COORDINATOR_TEXTS"] is facts.COORDINATOR_TEXTS
+    assert names["GROUP_METADATA_VERSION"] is facts.GROUP_METADATA_VERSION
+
+
+def test_a_fact_is_taken_from_every_release_and_given_to_others():
+    backports = ((3, 9, 2), (4, 0, 1))
+    assert mutated(Fact("C-01", since=(4, 1), backports=backports)) == {
+        "in no release": {"since": (1_000,), "backports": ()},
+        "in earlier releases, too": {"since": (0, 0)},
+        "without the backport 3.9.2": {"backports": ((4, 0, 1),)},
+        "without the backport 4.0.1": {"backports": ((3, 9, 2),)},
+    }
+    assert mutated(Fact("C-01", until=(4, 1))).keys() == {
+        "in no release",
+        "in later releases, too",
+    }
+
+
+def test_a_varying_value_loses_each_of_its_values():
+    varying = Varying("C-01", (((0, 0), "a"), ((2, 1), "b"), ((3, 0), "c")))
+    assert mutated(varying) == {
+        "without its first value": {"values": (((0, 0), "b"), ((3, 0), "c"))},
+        "without b since 2.1": {"values": (((0, 0), "a"), ((3, 0), "c"))},
+        "without c since 3.0": {"values": (((0, 0), "a"), ((2, 1), "b"))},
+    }
+
+
+def test_a_row_is_given_to_other_releases_on_request():
+    row: Row[Any, Any] = Row("C-01", lambda _: True, (), since=(2, 4), until=(3, 0))
+    assert mutated(row).keys() == {
+        "never matching",
+        "in earlier releases, too",
+        "in later releases, too",
+    }
 
 
 def test_rows_that_do_not_exist_are_bad_usage(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         mutate_rows.main(["--row", "K455-99"])
     assert ended.value.code == 2
-    assert "no row matches" in capsys.readouterr().err
+    assert "no rule matches" in capsys.readouterr().err
