@@ -147,7 +147,7 @@ def test_a_mutant_changes_its_row_alone():
         (True, ("a", "b")),
     ]
     assert (other.when(None), other.then) == (True, effects)
-    never = Row("C-01", lambda _: False, effects)
+    never: Row[Any, Any] = Row("C-01", lambda _: False, effects)
     always = list(mutate_rows.mutants_of(mutate_rows.Place(never, "mine"), conditions=True))[1]
     always.apply()
     assert (never.when(None), always.change) == (True, "always matching")

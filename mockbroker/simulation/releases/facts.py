@@ -151,7 +151,7 @@ STREAMS_TARGET_TIMES_STORED: Final = Fact("DP-STREAMS-19", since=(4, 3))
 TRANSACTION_VERIFIED: Final = Fact("DP-TXN-40", since=(3, 6))
 """The leader of a partition refuses a transaction's first batch that was not verified."""
 
-TRANSACTION_START_KEPT: Final = Fact("DP-TXN-03", until=(4, 1))
+TRANSACTION_START_KEPT: Final = Fact("REL-23", until=(4, 1))
 """In memory, a new producer epoch keeps the start of the transaction before."""
 
 # ---- features and metadata -----------------------------------------------------------------------

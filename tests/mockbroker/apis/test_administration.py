@@ -86,7 +86,8 @@ def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, c
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "1"))[0] == 3
 
 
-@pytest.mark.parametrize(("release", "message"), [("kafka-2.4", None), ("kafka-2.7", "")])
+@pytest.mark.requirement("REL-05")
+@pytest.mark.parametrize(("release", "message"), [("kafka-2.6", None), ("kafka-2.7", "")])
 def test_the_message_beside_described_configs_was_null_until_2_6(
     release: str, message: str | None
 ) -> None:
@@ -95,6 +96,7 @@ def test_the_message_beside_described_configs_was_null_until_2_6(
     assert (found.error_code, found.error_message) == (0, message)
 
 
+@pytest.mark.requirement("REL-06")
 @pytest.mark.parametrize(
     ("release", "kind", "text"),
     [
@@ -132,6 +134,7 @@ def test_configs_of_a_topic(broker: DirectBroker, version: int) -> None:
     assert types == ({5, 3} if version >= 3 else {0})
 
 
+@pytest.mark.requirement("REL-07")
 @pytest.mark.parametrize(("release", "told"), [("kafka-2.6", True), ("kafka-2.7", False)])
 def test_version_0_told_of_defaults_while_brokers_filled_it_in(release: str, told: bool) -> None:
     broker = DirectBroker(Cluster(topics=["foo=1"]), profile_name=release)

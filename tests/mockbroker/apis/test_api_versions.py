@@ -94,6 +94,7 @@ def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
     assert all(row.min_version > 0 for row in answer.supported_features)
 
 
+@pytest.mark.requirement("REL-11")
 def test_a_zookeeper_cluster_has_no_features() -> None:
     cluster = Cluster(reassignment="zookeeper", config_release=(3, 9))
     answer = DirectBroker(cluster, profile_name="kafka-3.9-zk").ask(hello(), 4)
@@ -102,6 +103,36 @@ def test_a_zookeeper_cluster_has_no_features() -> None:
     before = Cluster(reassignment="zookeeper-2.5", config_release=(2, 6))
     before_features = DirectBroker(before, profile_name="kafka-2.6").ask(hello(), 3)
     assert before_features.finalized_features_epoch == -1
+
+
+OF_EACH_RELEASE = {
+    (3, 2): [],
+    (3, 3): [1, 7, 7], (3, 4): [1, 8, 8], (3, 5): [1, 11, 11], (3, 6): [1, 14, 14],
+    (3, 7): [1, 19, 19], (3, 8): [1, 20, 20], (3, 9): [1, 21, 21, "kraft 1 0"],
+    (4, 0): [7, 25, 25, "kraft 1 1", "transaction 2 2", "group 1 1", "elr 1 0"],
+    (4, 1): [7, 27, 27, "kraft 1 1", "transaction 2 2", "group 1 1", "elr 1 0", "share 1 0"],
+    (4, 2): [7, 29, 29, "kraft 1 1", "transaction 2 2", "group 1 1", "elr 1 0", "share 1 1",
+             "streams 1 1"],
+    (4, 3): [7, 30, 30, "kraft 1 1", "transaction 2 2", "group 1 1", "elr 1 0", "share 1 1",
+             "streams 1 1"],
+    (4, 4): [7, 33, 33, "kraft 1 1", "transaction 2 2", "group 1 1", "elr 1 0", "share 2 2",
+             "streams 1 1"],
+}  # fmt: skip
+"""Lowest, highest and default metadata.version, then highest and default level of each other."""
+
+
+@pytest.mark.requirement("REL-15")
+def test_the_features_of_each_release() -> None:
+    for number, expected in OF_EACH_RELEASE.items():
+        found: list[int | str] = []
+        for name, (lowest, highest), level in features_of(Release(number)):
+            if name == "metadata.version":
+                found += [lowest, highest, level]
+            else:
+                assert lowest == 0
+                short = name.removesuffix(".version").replace("eligible.leader.replicas", "elr")
+                found.append(f"{short} {highest} {level}")
+        assert found == expected, number
 
 
 def test_features_only_grow() -> None:

@@ -148,7 +148,8 @@ def test_authorized_operations_on_request(version: int) -> None:
     assert silent.topics[0].topic_authorized_operations == -(2**31)
 
 
-@pytest.mark.parametrize(("profile", "unasked"), [("kafka-2.4", 0), ("kafka-2.6", -(2**31))])
+@pytest.mark.requirement("REL-02")
+@pytest.mark.parametrize(("profile", "unasked"), [("kafka-2.4", 0), ("kafka-2.5", -(2**31))])
 @pytest.mark.parametrize("version", [8, 9])
 def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     profile: str, unasked: int, version: int
@@ -161,11 +162,14 @@ def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     assert silent.cluster_authorized_operations == unasked
 
 
+@pytest.mark.requirement("REL-03")
 @pytest.mark.parametrize(
     ("profile", "version", "code", "epoch"),
     [
+        ("kafka-2.3", 8, 5, 1),
         ("kafka-2.4", 9, 72, -1),
         ("kafka-2.4", 5, 5, -1),
+        ("kafka-2.5", 9, 72, -1),
         ("kafka-2.6", 9, 72, 1),
         ("kafka-2.7", 9, 5, 1),
     ],

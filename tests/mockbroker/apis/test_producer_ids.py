@@ -72,6 +72,7 @@ def allow(cluster: Cluster, kind: int, name: str, operation: int, pattern: int =
         ("kafka-2.7", None, 31),
         ("kafka-2.7", (CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE), 0),
         ("kafka-2.7", (TOPIC, "foo", WRITE), 31),
+        ("kafka-2.8-zk", (TOPIC, "foo", WRITE), 0),
         ("kafka-3.9", None, 31),
         ("kafka-3.9", (CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE), 0),
         ("kafka-3.9", (TOPIC, "foo", WRITE), 0),

@@ -59,6 +59,7 @@ def test_implemented_only_is_a_part_of_it(name: str) -> None:
         assert versions == found.versions[key]
 
 
+@pytest.mark.requirement("REL-01")
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("asked", [99, 32767, -1, None])
 async def test_api_versions_above_the_highest(name: str, asked: int | None) -> None:

@@ -110,6 +110,7 @@ def submit(cluster: Cluster, broker_id: int) -> None:
     cluster.react()
 
 
+@pytest.mark.requirement("REL-22")
 @pytest.mark.parametrize(
     ("machine", "recorded"),
     [("zookeeper", True), ("zookeeper-3.2", True), ("zookeeper-3.0", False)],

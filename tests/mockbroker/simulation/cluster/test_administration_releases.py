@@ -99,6 +99,7 @@ APPEND, SUBTRACT = 2, 3
 THROTTLED = "leader.replication.throttled.replicas"
 
 
+@pytest.mark.requirement("REL-17")
 @pytest.mark.parametrize(
     ("name", "appended", "twice", "subtracted"),
     [
@@ -132,11 +133,13 @@ def _edited(name: str, before: str | None, operation: int) -> str | None:
     return cluster.topic_config("t", THROTTLED).value
 
 
+@pytest.mark.requirement("REL-16", "REL-18", "REL-19")
 @pytest.mark.parametrize(
     ("name", "bad_value", "unknown", "repeated"),
     [
         ("kafka-2.6", 42, (-1, 'Topic "u" does not exist.'), "keys : retention.ms"),
         ("kafka-2.7", 42, (3, "The topic 'u' does not exist."), "keys : retention.ms"),
+        ("kafka-3.1-zk", 42, (3, "The topic 'u' does not exist."), "keys : retention.ms"),
         ("kafka-3.2-zk", 42, (3, "The topic 'u' does not exist."), "keys"),
         ("kafka-3.3-zk", 40, (3, "The topic 'u' does not exist."), "keys"),
     ],
@@ -222,8 +225,9 @@ def test_a_config_of_another_release_is_unknown() -> None:
     assert (old.error_code, new.error_code) == (0, 40)
 
 
+@pytest.mark.requirement("REL-13")
 @pytest.mark.parametrize(
-    ("release", "text"), [((2, 4), "already exists"), ((3, 9), "is marked for deletion")]
+    ("release", "text"), [((3, 0), "already exists"), ((3, 1), "is marked for deletion")]
 )
 def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
     release: tuple[int, int], text: str

@@ -191,6 +191,26 @@ def test_all_brokers_stopped() -> None:
     assert create(cluster, "foo", assignments=((0, (1,)),)).error_code == 39
 
 
+@pytest.mark.requirement("REL-12")
+@pytest.mark.parametrize(("release", "cordoned"), [((4, 2), False), ((4, 3), True)])
+def test_log_directories_can_be_cordoned_since_4_3(
+    release: tuple[int, int], cordoned: bool
+) -> None:
+    cluster = Cluster(1, config_release=release)
+    texts = [create(cluster, "foo", replication_factor=2).error_message]
+    cluster.stop_broker(1)
+    texts.append(create(cluster, "foo").error_message)
+    assert [("cordoned" in (text or "")) for text in texts] == [cordoned] * 2
+
+
+@pytest.mark.requirement("REL-14")
+@pytest.mark.parametrize(("release", "names"), [((4, 2), "Set(node.id)"), ((4, 3), "[node.id]")])
+def test_names_of_configs_were_a_set_of_scalas(release: tuple[int, int], names: str) -> None:
+    cluster = Cluster(1, config_release=release)
+    (refused,) = cluster.incremental_alter_configs([(4, "1", [("node.id", 0, "7")])])
+    assert refused.error_message == f"Cannot update these configs dynamically: {names}"
+
+
 def test_topics_of_a_request_stand_alone_and_repeats_are_refused() -> None:
     cluster = Cluster(1)
     results = cluster.create_topics(

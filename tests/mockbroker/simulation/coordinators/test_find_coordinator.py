@@ -59,7 +59,7 @@ def test_the_keys_of_the_first_request_all_fail() -> None:
     assert [row.error_code for row in ask(broker, 6, "g", "h")] == [0, 0]
 
 
-@pytest.mark.requirement("DP-COORD-03")
+@pytest.mark.requirement("DP-COORD-03", "REL-04")
 @pytest.mark.parametrize(("release", "text"), [("2.2", None), ("2.3", "NONE")])
 def test_releases_before_2_3_send_no_text(release: str, text: str | None) -> None:
     cluster = Cluster(3, topics=["__consumer_offsets:50:3"])

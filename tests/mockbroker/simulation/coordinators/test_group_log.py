@@ -63,7 +63,14 @@ def test_records_are_kafkas_bytes() -> None:
 @pytest.mark.requirement("DP-COORD-09")
 @pytest.mark.parametrize(
     ("release", "offset_version", "group_version"),
-    [((4, 1), 4, 3), ((4, 0), 3, 3), ((2, 3), 3, 3), ((2, 1), 3, 2), ((2, 0), 1, 1)],
+    [
+        ((4, 1), 4, 3),
+        ((4, 0), 3, 3),
+        ((2, 3), 3, 3),
+        ((2, 1), 3, 2),
+        ((2, 0), 1, 1),
+        ((0, 10), 1, 0),
+    ],
 )
 def test_each_release_writes_its_versions(
     release: tuple[int, int], offset_version: int, group_version: int

@@ -113,10 +113,11 @@ def test_who_cannot_be_elected(profile_name: str) -> None:
     }
 
 
+@pytest.mark.requirement("REL-20")
 @pytest.mark.parametrize(
     ("profile_name", "text"),
     [
-        ("kafka-2.4", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
+        ("kafka-2.5", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
         ("kafka-2.6", None),
     ],
 )

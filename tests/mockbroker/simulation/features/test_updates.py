@@ -228,6 +228,7 @@ def test_api_versions_shows_the_levels_of_the_cluster() -> None:
     }
 
 
+@pytest.mark.requirement("REL-09")
 @pytest.mark.requirement("FEAT-15")
 def test_consumer_groups_need_their_feature() -> None:
     at = broker()

@@ -87,13 +87,14 @@ async def test_a_member_lives_on_the_wire() -> None:
         assert view.members[0].target == (("foo", 0), ("foo", 1))
 
 
-@pytest.mark.requirement("DP-CGH-01", "DP-VER-06")
+@pytest.mark.requirement("DP-CGH-01", "DP-VER-06", "REL-09", "REL-10")
 @pytest.mark.parametrize(
     ("profile_name", "protocols", "served"),
     [
         ("kafka-3.9", None, False),
         ("kafka-3.9", "classic,consumer", True),
         ("kafka-4.0", None, True),
+        ("kafka-4.0", "classic", False),
         ("kafka-4.4", None, True),
         ("kafka-4.4", "classic", False),
     ],

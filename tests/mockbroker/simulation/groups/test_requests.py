@@ -287,6 +287,7 @@ def test_consumer_groups_need_their_feature() -> None:
 # ---- authorized operations -----------------------------------------------------------------------
 
 
+@pytest.mark.requirement("REL-08")
 @pytest.mark.requirement("DP-OFFSET-23")
 @pytest.mark.parametrize(
     ("name", "bits"),

@@ -373,6 +373,24 @@ def test_the_coordinator_writes_what_changes() -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-29")
+@pytest.mark.parametrize(("release", "time_ms"), [((4, 2), 0), ((4, 3), 7)])
+def test_when_a_target_was_made_is_written_since_4_3(
+    release: tuple[int, int], time_ms: int
+) -> None:
+    at = Sharers(release)
+    at.advance(7)
+    targets: list[Any] = []
+
+    def write(_group_id: str, records: Any) -> None:
+        kind = "ShareGroupTargetAssignmentMetadataKey"
+        targets.extend(value for key, value in records if type(key).__name__ == kind)
+
+    at.groups.write = write
+    at.join("a")
+    assert [each.assignment_timestamp for each in targets] == [time_ms]
+
+
+@pytest.mark.requirement("DP-SHARE-29")
 def test_another_coordinator_goes_on() -> None:
     at = Sharers()
     at.settle("a")

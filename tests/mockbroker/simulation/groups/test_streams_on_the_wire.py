@@ -392,6 +392,24 @@ def test_only_active_tasks_have_epochs_in_the_log() -> None:
 
 
 @pytest.mark.requirement("DP-STREAMS-19")
+@pytest.mark.parametrize(("release", "time_ms"), [((4, 2), 0), ((4, 3), 7)])
+def test_when_a_target_was_made_is_written_since_4_3(
+    release: tuple[int, int], time_ms: int
+) -> None:
+    at = Streams(release)
+    at.cluster.advance(7)
+    targets: list[Any] = []
+
+    def write(_group_id: str, records: Any) -> None:
+        kind = "StreamsGroupTargetAssignmentMetadataKey"
+        targets.extend(value for key, value in records if type(key).__name__ == kind)
+
+    at.groups.write = write
+    at.join("a")
+    assert [each.assignment_timestamp for each in targets] == [time_ms]
+
+
+@pytest.mark.requirement("DP-STREAMS-19")
 async def test_what_is_written() -> None:
     configs = {"group.streams.assignment.interval.ms": "0"}
     async with (

@@ -30,10 +30,24 @@ def test_every_release_with_zookeeper_has_this_controller() -> None:
     for each in all_profiles():
         if each.name.startswith("kafka"):
             assert (each.reassignment in names) == (each.mode == "zk"), each.name
-    assert profile("kafka-2.0").reassignment == "zookeeper-0.10"
-    assert profile("kafka-2.2").reassignment == "zookeeper-2.1"
-    assert profile("kafka-2.6").reassignment == "zookeeper-2.5"
-    assert profile("kafka-3.9-zk").reassignment == "zookeeper"
+    lines = "2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8-zk 3.0-zk 3.1-zk 3.2-zk 3.3-zk 3.4-zk 3.9-zk"
+    since = [
+        "0.10",
+        "2.1",
+        "2.1",
+        "2.3",
+        "2.4",
+        "2.5",
+        "2.5",
+        "2.7",
+        "2.8",
+        "3.0",
+        "3.0",
+        "3.2",
+        "3.2",
+    ]
+    expected = [*(f"zookeeper-{each}" for each in since), "zookeeper", "zookeeper"]
+    assert [profile(f"kafka-{line}").reassignment for line in lines.split()] == expected
     assert names <= set(CONTROLLERS)
 
 
@@ -200,6 +214,7 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     assert f'"isr":{isr}'.replace(" ", "") in cluster.znodes[f"{TOPIC}/partitions/0/state"]
 
 
+@pytest.mark.requirement("REL-21")
 @pytest.mark.requirement("K455-41")
 @pytest.mark.parametrize(("release", "epoch"), [("kafka-2.6", 1), ("kafka-2.7", 2)])
 def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_6(

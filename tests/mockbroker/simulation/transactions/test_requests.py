@@ -30,7 +30,9 @@ from kproto.messages.txn_offset_commit_request import (
 from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
+from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.coordinators.offset_requests import fetch
@@ -324,6 +326,31 @@ def test_offsets_that_cannot_be_committed(version: int) -> None:
 
 
 @pytest.mark.requirement("DP-TXNOFF-01")
+@pytest.mark.parametrize(("profile_name", "code"), [("kafka-1.1", 0), ("kafka-2.0", 24)])
+def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code: int) -> None:
+    found = profile(profile_name)
+    cluster = Cluster(1, topics=["foo=1"], config_release=found.software)
+    at = DirectBroker(cluster, profile_name=profile_name)
+    for key_type, key in ((0, ""), (1, "t")):
+        cluster.find_coordinator(CoordinatorKind(key_type), key, 1)
+    init = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
+    producer = at.ask(init, 0)
+    adds = AddOffsetsToTxnRequest(
+        transactional_id="t", producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch, group_id="",
+    )  # fmt: skip
+    at.ask(adds, 0)
+    row = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    commits = TxnOffsetCommitRequest(
+        transactional_id="t", group_id="", producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=[TxnOffsetCommitRequestTopic(name="foo", partitions=[row])],
+    )  # fmt: skip
+    answer = at.ask(commits, 0)
+    assert [each.error_code for topic in answer.topics for each in topic.partitions] == [code]
+
+
+@pytest.mark.requirement("DP-TXNOFF-01")
 def test_another_broker_does_not_coordinate_the_group() -> None:
     client = Client(brokers=2)
     elsewhere = 3 - client.cluster.partition(*OFFSETS).leader
@@ -416,6 +443,7 @@ def test_transactions_are_described() -> None:
     assert described("t") == [(14, *unknown[1:])]
 
 
+@pytest.mark.requirement("REL-23")
 @pytest.mark.parametrize(
     ("release", "start_ms"), [(OLD, 1_000_000), ((4, 0), 1_000_000), (NEWEST, -1)]
 )
