@@ -28,13 +28,13 @@ from mockbroker.simulation.reassignment.kraft import tables as kraft_rows
 from mockbroker.simulation.reassignment.kraft.controller import KRaftController
 from mockbroker.simulation.reassignment.transitions import Transition, write_state_znode
 from mockbroker.simulation.reassignment.zookeeper_controller import ZooKeeperController
-from mockbroker.simulation.releases.rows import Effect
+from mockbroker.simulation.releases.rows import Effect, Row
 from mockbroker.simulation.state.actions import Action, PartitionChanged, TopicDeleted
 from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.state.results import ListReassignmentsResult
-from scripts.mutate_rows import all_rows
+from scripts.mutate_rows import all_rules
 
 __all__ = ["DATA_DEFECTS", "DEFECTS", "Defect", "found"]
 
@@ -75,7 +75,8 @@ def found(bug: Defect, *, number: int, examples: int) -> str | None:
 @contextmanager
 def _effect_replaced(effect: Effect[Any], wrong: Effect[Any]) -> Iterator[None]:
     """Replace an effect in every row that has it."""
-    rows = [(place.row, place.row.then) for place in all_rows() if effect in place.row.then]
+    rules = [place.rule for place in all_rules()]
+    rows = [(each, each.then) for each in rules if isinstance(each, Row) and effect in each.then]
     for row, effects in rows:
         force_setattr(row, "then", tuple(wrong if own is effect else own for own in effects))
     try:
