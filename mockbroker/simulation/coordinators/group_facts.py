@@ -1,7 +1,6 @@
-"""What committed offsets depend on in groups, which are a layer above.
+"""The facts about groups, a layer above, that committed offsets depend on.
 
-``OffsetStore`` asks these questions, and the packages of ``mockbroker.simulation.groups`` answer
-them.
+``OffsetStore`` reads them, and ``mockbroker.simulation.groups`` provides them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ STABLE: Final = "Stable"
 
 
 class GroupStanding(msgspec.Struct, frozen=True):
-    """What the age of a group's offsets depends on.
+    """The facts about a group that the age of its offsets depends on.
 
     ``protocol_type`` is empty for a simple group, which only stores offsets. ``state`` is the name
     that DescribeGroups shows. ``empty_since_ms`` is the time at which the group lost its last

@@ -1,4 +1,4 @@
-"""What coordinators of groups write to ``__consumer_offsets``, as Kafka writes it.
+"""The records of groups and their offsets in ``__consumer_offsets``, as Kafka writes them.
 
 The state itself is kept as objects (``offsets``, ``mockbroker.simulation.groups``); nothing is read
 back from the log. It is there for consumers of the topic, and so that a log that cannot be written

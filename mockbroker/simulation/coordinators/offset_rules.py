@@ -10,7 +10,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.group_facts import EMPTY, STABLE, GroupStanding
-from mockbroker.simulation.releases.rows import Effect, Row, always
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = [
     "APPEND_ERRORS",
@@ -74,29 +74,25 @@ class CommitTimes(msgspec.Struct):
     expires_ms: int | None = None
 
 
-class EndOfItsOwn(msgspec.Struct, frozen=True):
+def _end_after_retention(times: CommitTimes) -> None:
     """Every commit sets its own end, counted from its timestamp."""
-
-    def __call__(self, times: CommitTimes) -> None:
-        lasts_ms = times.retention_ms if times.wanted_ms == UNKNOWN else times.wanted_ms
-        begins_ms = times.now_ms if times.timestamp_ms == UNKNOWN else times.timestamp_ms
-        times.commit_ms = times.now_ms
-        times.expires_ms = begins_ms + lasts_ms
+    lasts_ms = times.retention_ms if times.wanted_ms == UNKNOWN else times.wanted_ms
+    begins_ms = times.now_ms if times.timestamp_ms == UNKNOWN else times.timestamp_ms
+    times.commit_ms = times.now_ms
+    times.expires_ms = begins_ms + lasts_ms
 
 
-class EndIfWanted(msgspec.Struct, frozen=True):
+def _end_as_requested(times: CommitTimes) -> None:
     """A commit sets an end only if the request has a retention time."""
-
-    def __call__(self, times: CommitTimes) -> None:
-        stamped = times.timestamp_ms != UNKNOWN
-        times.commit_ms = times.timestamp_ms if stamped else times.now_ms
-        if times.wanted_ms != UNKNOWN:
-            times.expires_ms = times.now_ms + times.wanted_ms
+    stamped = times.timestamp_ms != UNKNOWN
+    times.commit_ms = times.timestamp_ms if stamped else times.now_ms
+    if times.wanted_ms != UNKNOWN:
+        times.expires_ms = times.now_ms + times.wanted_ms
 
 
 COMMIT_TIMES: Final[tuple[Row[CommitTimes, CommitTimes], ...]] = (
-    Row("DP-OFFSET-10", always, (EndOfItsOwn(),), until=_KIP_211),
-    Row("DP-OFFSET-10", always, (EndIfWanted(),), since=_KIP_211),
+    Row("DP-OFFSET-10", always, (_end_after_retention,), until=_KIP_211),
+    Row("DP-OFFSET-10", always, (_end_as_requested,), since=_KIP_211),
 )
 
 
@@ -104,7 +100,7 @@ COMMIT_TIMES: Final[tuple[Row[CommitTimes, CommitTimes], ...]] = (
 
 
 class Age(msgspec.Struct):
-    """An offset whose end is looked for. The row that applies sets ``expired``."""
+    """An offset that may have expired. The row that applies sets ``expired``."""
 
     offset: CommittedOffset
     standing: GroupStanding
@@ -120,27 +116,21 @@ class Age(msgspec.Struct):
         return self.now_ms - begins_ms >= self.retention_ms
 
 
-class AfterItsEnd(msgspec.Struct, frozen=True):
+def _expire_after_end(age: Age) -> None:
     """The offset goes once its own end has passed."""
-
-    def __call__(self, age: Age) -> None:
-        assert age.offset.expires_ms is not None, "each commit of these releases sets one"
-        age.expired = age.offset.expires_ms < age.now_ms
+    assert age.offset.expires_ms is not None, "each commit of these releases sets one"
+    age.expired = age.offset.expires_ms < age.now_ms
 
 
-class SinceCommit(msgspec.Struct, frozen=True):
+def _expire_since_commit(age: Age) -> None:
     """The retention time counts from the commit."""
-
-    def __call__(self, age: Age) -> None:
-        age.expired = age.passed(age.offset.commit_ms)
+    age.expired = age.passed(age.offset.commit_ms)
 
 
-class SinceEmpty(msgspec.Struct, frozen=True):
+def _expire_since_empty(age: Age) -> None:
     """The retention time counts from the moment at which the group became empty."""
-
-    def __call__(self, age: Age) -> None:
-        since_ms = age.standing.empty_since_ms
-        age.expired = age.passed(age.offset.commit_ms if since_ms is None else since_ms)
+    since_ms = age.standing.empty_since_ms
+    age.expired = age.passed(age.offset.commit_ms if since_ms is None else since_ms)
 
 
 def _is_simple(age: Age) -> bool:
@@ -162,11 +152,13 @@ def _unused_in_stable(age: Age) -> bool:
 _RETENTION = "DP-OFFSET-21"
 
 EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
-    Row(_RETENTION, always, (AfterItsEnd(),), until=_KIP_211),
-    Row(_RETENTION, _is_simple, (SinceCommit(),), since=_KIP_211),
-    Row(_RETENTION, _is_empty, (SinceEmpty(),), since=_KIP_211),
-    Row(_RETENTION, _unused, (SinceCommit(),), since=_SUBSCRIPTIONS_KNOWN, until=_STABLE_ONLY),
-    Row(_RETENTION, _unused_in_stable, (SinceCommit(),), since=_STABLE_ONLY),
+    Row(_RETENTION, always, (_expire_after_end,), until=_KIP_211),
+    Row(_RETENTION, _is_simple, (_expire_since_commit,), since=_KIP_211),
+    Row(_RETENTION, _is_empty, (_expire_since_empty,), since=_KIP_211),
+    Row(
+        _RETENTION, _unused, (_expire_since_commit,), since=_SUBSCRIPTIONS_KNOWN, until=_STABLE_ONLY
+    ),
+    Row(_RETENTION, _unused_in_stable, (_expire_since_commit,), since=_STABLE_ONLY),
 )
 """Without a row the offset stays."""
 
@@ -174,17 +166,15 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
 # ---- deletions -----------------------------------------------------------------------------------
 
 
-class LetEmptyGroupGo(msgspec.Struct, frozen=True):
+def _delete_empty_group(go: Callable[[], None]) -> None:
     """An empty group without offsets is deleted; ``go`` deletes it."""
-
-    def __call__(self, go: Callable[[], None]) -> None:
-        go()
+    go()
 
 
 DELETIONS: Final[tuple[Row[None, Callable[[], None]], ...]] = (
-    Row("DP-OFFSET-26", always, (LetEmptyGroupGo(),), until=_JAVA_COORDINATOR),
+    Row("DP-OFFSET-26", always, (_delete_empty_group,), until=_JAVA_COORDINATOR),
 )
-"""What becomes of groups once a request or the deletion of a topic has deleted offsets."""
+"""Groups whose offsets were deleted by a request, or with a topic."""
 
 
 # ---- errors of an append -------------------------------------------------------------------------
@@ -196,13 +186,10 @@ class AppendError(msgspec.Struct):
     code: ErrorCode
 
 
-class Become(msgspec.Struct, frozen=True):
+@with_arguments
+def _become(error: AppendError, code: ErrorCode) -> None:
     """The client gets another error."""
-
-    code: ErrorCode
-
-    def __call__(self, error: AppendError) -> None:
-        error.code = self.code
+    error.code = code
 
 
 def _not_stored(error: AppendError) -> bool:
@@ -229,20 +216,16 @@ def _too_large(error: AppendError) -> bool:
     )
 
 
-def _becomes(code: ErrorCode) -> tuple[Effect[AppendError], ...]:
-    return (Become(code),)
-
-
 _APPEND = "DP-COORD-08"
-_UNAVAILABLE = _becomes(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-_BAD_SIZE = _becomes(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
-_FAILED = _becomes(ErrorCode.UNKNOWN_SERVER_ERROR)
+_UNAVAILABLE = _become(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_BAD_SIZE = _become(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+_FAILED = _become(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 APPEND_ERRORS: Final[tuple[Row[AppendError, AppendError], ...]] = (
-    Row(_APPEND, _not_stored, _UNAVAILABLE),
-    Row(_APPEND, _too_late, _UNAVAILABLE, since=_JAVA_COORDINATOR),
-    Row(_APPEND, _not_led, _becomes(ErrorCode.NOT_COORDINATOR)),
-    Row(_APPEND, _too_large, _BAD_SIZE, until=_JAVA_COORDINATOR),
-    Row(_APPEND, _too_large, _FAILED, since=_JAVA_COORDINATOR),
+    Row(_APPEND, _not_stored, (_UNAVAILABLE,)),
+    Row(_APPEND, _too_late, (_UNAVAILABLE,), since=_JAVA_COORDINATOR),
+    Row(_APPEND, _not_led, (_become(ErrorCode.NOT_COORDINATOR),)),
+    Row(_APPEND, _too_large, (_BAD_SIZE,), until=_JAVA_COORDINATOR),
+    Row(_APPEND, _too_large, (_FAILED,), since=_JAVA_COORDINATOR),
 )
 """Errors without a row reach the client unchanged."""

@@ -85,7 +85,7 @@ class Commitment(msgspec.Struct, eq=False):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What became of updates that were to be written to ``__consumer_offsets``.
+    """The outcome of writing updates to ``__consumer_offsets``.
 
     ``wait`` ends once the replicas have them, with the error of ``outcome``; None: they have them.
     """

@@ -1,4 +1,4 @@
-"""Where coordinators are, and what moves them.
+"""The placement of coordinators, and their moves.
 
 The coordinator of a key is the leader of the key's partition of an internal topic. Elections,
 stopped brokers and reassignments move leaders, so they move coordinators without any rule here.
@@ -162,7 +162,7 @@ class Coordinators:
         """
         tp = self.partition_of(kind, key)
         partition = self._controller.partition(tp)
-        live = [each for each in partition.isr if self._controller.is_online(tp, each)]
+        live = [replica for replica in partition.isr if self._controller.is_online(tp, replica)]
         if broker_id not in live:
             raise ClusterError(
                 f"broker {broker_id} cannot lead {tp[0]}-{tp[1]}: "

@@ -1,4 +1,4 @@
-"""The groups of a cluster, whatever their kind: who has an id, and who answers a request for it.
+"""The groups of a cluster of every kind, and the dispatch of requests by group id.
 
 ``classic``, ``consumer``, ``streams`` and ``share`` each keep groups of their kind and share the
 ids. A request goes to the kind that has the group, and else to the kind whose request it is.
@@ -7,7 +7,7 @@ ids. A request goes to the kind that has the group, and else to the kind whose r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,7 +15,6 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.group_facts import STABLE, GroupStanding
 from mockbroker.simulation.groups.classic.classic_group import (
-    GROUP_TYPE,
     DescribedGroup,
     Group,
     GroupState,
@@ -30,16 +29,17 @@ from mockbroker.simulation.groups.classic.classic_group import (
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.consumer.consumer_group import CONSUMER_TYPE, ConsumerGroup
 from mockbroker.simulation.groups.consumer.consumer_groups import ConsumerGroups
-from mockbroker.simulation.groups.group_views import GroupView, view_group, view_share_group
-from mockbroker.simulation.groups.share.share_group import SHARE_TYPE, ShareGroup
+from mockbroker.simulation.groups.group_views import GroupView, view_classic_group, view_group
+from mockbroker.simulation.groups.share.share_group import ShareGroup
 from mockbroker.simulation.groups.share.share_groups import ShareGroups
-from mockbroker.simulation.groups.streams.streams_group import STREAMS_TYPE, StreamsGroup
+from mockbroker.simulation.groups.streams.streams_group import StreamsGroup
 from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["Groups", "ListedGroup"]
 
-AnyGroup: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
+ModernGroup: TypeAlias = ConsumerGroup | StreamsGroup | ShareGroup
+AnyGroup: TypeAlias = Group | ModernGroup
 
 
 class ListedGroup(msgspec.Struct, frozen=True):
@@ -66,6 +66,7 @@ class Groups:
         self.consumer = consumer
         self.streams = streams
         self.share = share
+        self._kinds = (classic, consumer, streams, share)
         self.on_changed: list[Callable[[str], None]] = classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
 
@@ -74,29 +75,29 @@ class Groups:
     @property
     def groups(self) -> Mapping[str, AnyGroup]:
         """All groups by id."""
-        kinds = (self.classic, self.consumer, self.streams, self.share)
-        return {group_id: group for kind in kinds for group_id, group in kind.groups.items()}
+        return {group_id: group for kind in self._kinds for group_id, group in kind.groups.items()}
 
     def group(self, group_id: str) -> AnyGroup | None:
         """Return a group; None if there is none of this id."""
+        return self._modern(group_id) or self.classic.group(group_id)
+
+    def view(self, group_id: str) -> GroupView | None:
+        """Return a group as testers see it; None if there is none of this id."""
+        group = self.group(group_id)
+        if group is None or isinstance(group, Group):
+            return None if group is None else view_classic_group(group)
+        shares = isinstance(group, ShareGroup)
+        partitions = self.share.partitions_of(group_id) if shares else None
+        owner: Any = self._owner(group_id)
+        return view_group(group, self.consumer.topics, owner.assignor_name(group), partitions)
+
+    def _modern(self, group_id: str) -> ModernGroup | None:
+        """The group of this id, unless it is a classic one."""
         return (
             self.consumer.group(group_id)
             or self.streams.group(group_id)
             or self.share.group(group_id)
-            or self.classic.group(group_id)
         )
-
-    def view(self, group_id: str) -> GroupView | None:
-        """Return what a tester sees of a group; None if there is none of this id."""
-        group = self.group(group_id)
-        if group is None:
-            return None
-        if isinstance(group, ShareGroup):
-            return view_share_group(group, self.share.topics, self.share.partitions_of(group_id))
-        assignor = ""
-        if isinstance(group, ConsumerGroup):
-            assignor = self.consumer.assignor_name(group)
-        return view_group(group, self.consumer.topics, assignor)
 
     # ---- requests of the classic protocol ----------------------------------------------------
 
@@ -106,34 +107,22 @@ class Groups:
         answer: JoinAnswer,
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        """JoinGroup. An empty group of another kind becomes a classic one."""
-        streams = self.streams.group(request.group_id)
-        if streams is not None and not coordinator_error:
-            self._join_streams_group(streams, request, answer)
-            return
-        group = self.consumer.group(request.group_id)
-        if self._is_shared(request.group_id) and not coordinator_error:
-            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
-        elif group is None or coordinator_error:
+        """JoinGroup. An empty consumer or streams group becomes a classic one."""
+        group = None if coordinator_error else self._modern(request.group_id)
+        if group is None:
             self.classic.join(request, answer, coordinator_error)
+        elif isinstance(group, ShareGroup):
+            answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
         elif not self.classic.machine.settings.allows_session(request.session_timeout_ms):
             answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
-        elif group.members:
+        elif not group.members:
+            owner: Any = self._owner(request.group_id)
+            owner.discard(group)
+            self.classic.join(request, answer)
+        elif isinstance(group, ConsumerGroup):
             answer(self.consumer.classic_members.join(group, request))
         else:
-            self.consumer.discard(group)
-            self.classic.join(request, answer, coordinator_error)
-
-    def _join_streams_group(
-        self, group: StreamsGroup, request: JoinRequest, answer: JoinAnswer
-    ) -> None:
-        if not self.classic.machine.settings.allows_session(request.session_timeout_ms):
-            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
-        elif group.members:
             answer(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ""))
-        else:
-            self.streams.discard(group)
-            self.classic.join(request, answer)
 
     def sync(
         self,
@@ -142,14 +131,13 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> None:
         """SyncGroup."""
-        if not coordinator_error and self.streams.group(request.group_id) is not None:
-            answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
-            return
-        group = self.consumer.group(request.group_id)
-        if group is None or coordinator_error:
+        group = None if coordinator_error else self._modern(request.group_id)
+        if group is None:
             self.classic.sync(request, answer, coordinator_error)
-        else:
+        elif isinstance(group, ConsumerGroup):
             answer(self.consumer.classic_members.sync(group, request))
+        else:
+            answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def heartbeat(
         self,
@@ -160,14 +148,15 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> ErrorCode:
         """Heartbeat (12)."""
-        if not coordinator_error and self.streams.group(group_id) is not None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        group = self.consumer.group(group_id)
-        if group is None or coordinator_error:
+        group = None if coordinator_error else self._modern(group_id)
+        if group is None:
             return self.classic.heartbeat(
                 group_id, member_id, instance_id, generation, coordinator_error
             )
-        return self.consumer.classic_members.heartbeat(group, member_id, instance_id, generation)
+        if isinstance(group, ConsumerGroup):
+            members = self.consumer.classic_members
+            return members.heartbeat(group, member_id, instance_id, generation)
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(
         self,
@@ -176,43 +165,32 @@ class Groups:
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
         """LeaveGroup: an error for the request, and one for each member if that is 0."""
-        if not coordinator_error and self.streams.group(group_id) is not None:
-            return ErrorCode.NONE, tuple(ErrorCode.UNKNOWN_MEMBER_ID for _ in members)
-        group = self.consumer.group(group_id)
-        if group is None or coordinator_error:
+        group = None if coordinator_error else self._modern(group_id)
+        if group is None:
             return self.classic.leave(group_id, members, coordinator_error)
-        return self.consumer.classic_members.leave(group, members)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.leave(group, members)
+        return ErrorCode.NONE, tuple(ErrorCode.UNKNOWN_MEMBER_ID for _ in members)
 
     # ---- administration ----------------------------------------------------------------------
 
     def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
-        if not coordinator_error and self.streams.group(group_id) is not None:
-            return self.streams.delete(group_id)
-        if self._is_shared(group_id) and not coordinator_error:
-            return self.share.delete(group_id)
-        if self.consumer.group(group_id) is None or coordinator_error:
+        if coordinator_error or self._modern(group_id) is None:
             return self.classic.delete(group_id, coordinator_error)
-        return self.consumer.delete(group_id)
+        return self._owner(group_id).delete(group_id)
 
     def list_groups(
         self, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> Iterator[ListedGroup]:
         """ListGroups: the groups in these states and of these types, compared without case; no
         states or types mean all of them."""
-        wanted_states = {each.strip().lower() for each in states}
-        wanted_types = {each.lower() for each in types}
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {group_type.lower() for group_type in types}
         for group_id, group in self.groups.items():
-            if isinstance(group, ConsumerGroup):
-                listed = ListedGroup(group_id, CONSUMER_TYPE, str(group.state), CONSUMER_TYPE)
-            elif isinstance(group, StreamsGroup):
-                listed = ListedGroup(group_id, STREAMS_TYPE, str(group.state), STREAMS_TYPE)
-            elif isinstance(group, ShareGroup):
-                listed = ListedGroup(group_id, SHARE_TYPE, str(group.state), SHARE_TYPE)
-            else:
-                listed = ListedGroup(
-                    group_id, group.protocol_type or "", str(group.state), GROUP_TYPE
-                )
+            listed = ListedGroup(
+                group_id, group.protocol_type or "", str(group.state), group.group_type
+            )
             if wanted_types and listed.group_type not in wanted_types:
                 continue
             if not wanted_states or listed.state.lower() in wanted_states:
@@ -222,7 +200,7 @@ class Groups:
         """DescribeGroups, for one group; None if there is no classic group of this id."""
         return self.classic.describe(group_id)
 
-    # ---- what committed offsets ask ----------------------------------------------------------
+    # ---- committed offsets -------------------------------------------------------------------
 
     def validate_commit(
         self,
@@ -236,39 +214,30 @@ class Groups:
         partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        streams = self.streams.group(group_id)
-        if streams is not None:
-            return self.streams.validate_commit(
-                streams, member_id, instance_id, generation,
-                version=version, transactional=transactional, partitions=partitions,
-            )  # fmt: skip
-        if self._is_shared(group_id):
+        owner = self._owner(group_id)
+        if isinstance(owner, ShareGroups):
             return ErrorCode.GROUP_ID_NOT_FOUND
-        group = self.consumer.group(group_id)
-        if group is None:
-            return self.classic.validate_commit(
+        if isinstance(owner, ClassicGroups):
+            return owner.validate_commit(
                 group_id, member_id, instance_id, generation,
                 version=version, transactional=transactional,
             )  # fmt: skip
-        return self.consumer.validate_commit(
-            group, member_id, instance_id, generation,
+        return owner.validate_commit(
+            group_id, member_id, instance_id, generation,
             version=version, transactional=transactional, partitions=partitions,
         )  # fmt: skip
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Return the error of a fetch. Classic groups ignore member and epoch, and share groups
         have no offsets."""
-        streams = self.streams.group(group_id)
-        if streams is not None:
-            return self.streams.validate_fetch(streams, member_id, member_epoch)
-        group = self.consumer.group(group_id)
-        if group is None:
+        owner = self._owner(group_id)
+        if isinstance(owner, ShareGroups | ClassicGroups):
             return ErrorCode.NONE
-        return self.consumer.validate_fetch(group, member_id, member_epoch)
+        return owner.validate_fetch(group_id, member_id, member_epoch)
 
     def validate_offset_delete(self, group_id: str) -> ErrorCode:
         """Groups with members keep their offsets, unless the members are consumers."""
-        if self._of_newer_kind(group_id) is not None:
+        if self._has_offsets(group_id):
             return ErrorCode.NONE
         group = self.classic.group(group_id)
         if group is None or group.is_in(GroupState.DEAD):
@@ -279,16 +248,14 @@ class Groups:
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Whether members of a group of consumers consume a topic, or may."""
-        if self.streams.group(group_id) is not None:
-            return self.streams.is_subscribed(group_id, topic)
-        if self.consumer.group(group_id) is not None:
-            return self.consumer.is_subscribed(group_id, topic)
-        return self.classic.is_subscribed(group_id, topic)
+        owner = self.classic if self._is_shared(group_id) else self._owner(group_id)
+        assert not isinstance(owner, ShareGroups)
+        return owner.is_subscribed(group_id, topic)
 
     def standing(self, group_id: str) -> GroupStanding | None:
         """Return the group's protocol type and state. The offsets of consumer and streams groups
         age from the commit on, unless a member subscribes to the topic."""
-        if self._of_newer_kind(group_id) is not None:
+        if self._has_offsets(group_id):
             return GroupStanding(CONSUMER_TYPE, STABLE)
         group = self.classic.group(group_id)
         if group is None:
@@ -303,34 +270,32 @@ class Groups:
 
     def offsets_gone(self, group_id: str) -> None:
         """An empty group goes with its last offset."""
-        newer = self._of_newer_kind(group_id)
-        if self._is_shared(group_id):
-            return
-        if newer is None:
+        group = self._modern(group_id)
+        if group is None:
             self.classic.forget_if_empty(group_id)
-        elif not newer.members:
+        elif not isinstance(group, ShareGroup) and not group.members:
             self.delete(group_id)
 
-    # ---- what the placement asks -------------------------------------------------------------
+    # ---- moves of coordinators ---------------------------------------------------------------
 
     def unload(self, group_ids: Sequence[str]) -> None:
         """The coordinator of these groups lost its partition."""
-        for kind in (self.classic, self.consumer, self.streams, self.share):
+        for kind in self._kinds:
             kind.unload(group_ids)
 
     def load(self, group_ids: Sequence[str]) -> None:
         """Another coordinator reads these groups from the log."""
-        for kind in (self.classic, self.consumer, self.streams, self.share):
+        for kind in self._kinds:
             kind.load(group_ids)
 
-    # ---- steps of a tester -------------------------------------------------------------------
+    # ---- operations ----------------------------------------------------------------------------
 
     def hold_joins(self, group_id: str) -> None:
-        """As ``TesterSteps`` of classic groups."""
+        """As ``ClassicOperations``."""
         self._only_classic(group_id, "joins to hold").hold_joins(group_id)
 
     def complete_join(self, group_id: str) -> None:
-        """As ``TesterSteps`` of classic groups."""
+        """As ``ClassicOperations``."""
         self._only_classic(group_id, "joins to complete").complete_join(group_id)
 
     def force_rebalance(self, group_id: str) -> None:
@@ -350,7 +315,7 @@ class Groups:
         return self._owner(group_id).fence_instance(group_id, instance_id)
 
     def set_generation(self, group_id: str, number: int) -> None:
-        """Let a group be in another generation, or at another epoch."""
+        """Put a group into another generation, or at another epoch."""
         owner = self._owner(group_id)
         if isinstance(owner, ShareGroups):
             raise ClusterError(f"group {group_id!r} is a share group: it has no generations")
@@ -385,25 +350,26 @@ class Groups:
     def _is_shared(self, group_id: str) -> bool:
         return self.share.group(group_id) is not None
 
-    def _of_newer_kind(self, group_id: str) -> ConsumerGroup | StreamsGroup | None:
-        return self.consumer.group(group_id) or self.streams.group(group_id)
+    def _has_offsets(self, group_id: str) -> bool:
+        """Whether it is a group of a newer kind that may have offsets."""
+        return self.consumer.group(group_id) is not None or (
+            self.streams.group(group_id) is not None
+        )  # fmt: skip
 
     def _newer_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups:
-        """Who has a group with targets; groups that do not exist are reported as of consumers."""
+        """The owner of a group with targets; groups that do not exist are reported as of
+        consumers."""
         return self.consumer if self.streams.group(group_id) is None else self.streams
 
     def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups | ShareGroups:
+        """The groups of the kind that has this id; the classic ones if none has."""
         if self._is_shared(group_id):
             return self.share
-        if self._of_newer_kind(group_id) is None:
-            return self.classic
-        return self._newer_owner(group_id)
+        return self._newer_owner(group_id) if self._has_offsets(group_id) else self.classic
 
     def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
-        if self._is_shared(group_id):
-            raise ClusterError(f"group {group_id!r} is a share group: it has no {what}")
-        newer = self._of_newer_kind(group_id)
-        if newer is not None:
-            kind = "streams" if isinstance(newer, StreamsGroup) else "consumer"
+        group = self._modern(group_id)
+        if group is not None:
+            kind = group.group_type
             raise ClusterError(f"group {group_id!r} is a {kind} group: it has no {what}")
         return self.classic

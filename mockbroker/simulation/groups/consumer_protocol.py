@@ -1,6 +1,6 @@
 """The consumer protocol that is embedded in JoinGroup and SyncGroup: subscriptions and assignments.
 
-A version comes first, as int16. Members of newer versions are read as far as is known here.
+A version comes first, as int16. Data of newer versions is read as the newest version known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups as values for testers: what a coordinator knows, held things included."""
+"""Groups as values for testers, with everything that a coordinator knows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from mockbroker.simulation.groups.classic.classic_group import CONSUMER, GROUP_TYPE, Group, Member
-from mockbroker.simulation.groups.consumer.consumer_group import CONSUMER_TYPE, ConsumerGroup
+from mockbroker.simulation.groups.classic.classic_group import CONSUMER, Group
+from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
 from mockbroker.simulation.groups.consumer.consumer_group import Member as ConsumerMember
 from mockbroker.simulation.groups.consumer_protocol import read_assignment
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.modern_group import (
+    ModernMember,
+    StaticGroup,
+    StaticMember,
+)
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.groups.share.share_group import SHARE_TYPE, ShareGroup, ShareMember
+from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.groups.share.share_partition import SharePartition
-from mockbroker.simulation.groups.streams.streams_group import STREAMS_TYPE, StreamsGroup
+from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, StreamsGroup, Tasks
 from mockbroker.simulation.groups.streams.streams_group import Member as StreamsMember
-from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = [
@@ -26,8 +31,8 @@ __all__ = [
     "MemberView",
     "SharePartitionView",
     "group_json",
+    "view_classic_group",
     "view_group",
-    "view_share_group",
 ]
 
 
@@ -108,38 +113,30 @@ class GroupView(msgspec.Struct, frozen=True):
     share_partitions: tuple[SharePartitionView, ...] | None = None
 
 
-def view_group(
-    group: Group | ConsumerGroup | StreamsGroup, topics: GroupTopics, assignor: str = ""
-) -> GroupView:
-    """Return a view of a group as it is now; ``assignor`` is that of a consumer group whose members
-    name none."""
-    if isinstance(group, ConsumerGroup):
-        return _view_consumer_group(group, topics, assignor)
-    if isinstance(group, StreamsGroup):
-        return _view_streams_group(group)
+def view_classic_group(group: Group) -> GroupView:
+    """Return a view of a classic group as it is now."""
     return GroupView(
         group.group_id,
-        GROUP_TYPE,
+        group.group_type,
         str(group.state),
         group.generation,
         group.protocol_type,
         group.protocol_name,
         group.leader,
         group.held,
-        tuple(_view_member(group, each) for each in group.members.values()),
-    )
-
-
-def _view_member(group: Group, member: Member) -> MemberView:
-    return MemberView(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        _assignment(group, member.assignment),
-        member.member_id in group.joins,
-        member.member_id in group.syncs,
-        member.session.deadline_ms,
+        tuple(
+            MemberView(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                _assignment(group, member.assignment),
+                member.member_id in group.joins,
+                member.member_id in group.syncs,
+                member.session.deadline_ms,
+            )
+            for member in group.members.values()
+        ),
     )
 
 
@@ -150,112 +147,71 @@ def _assignment(group: Group, data: bytes) -> tuple[TopicPartition, ...] | None:
     if read is None:
         return None
     return tuple(
-        (each.topic, index) for each in read.assigned_partitions for index in each.partitions
+        (assigned.topic, index)
+        for assigned in read.assigned_partitions
+        for index in assigned.partitions
     )
 
 
-def _view_consumer_group(group: ConsumerGroup, topics: GroupTopics, assignor: str) -> GroupView:
-    return GroupView(
-        group.group_id,
-        CONSUMER_TYPE,
-        str(group.state),
-        group.epoch,
-        CONSUMER_TYPE,
-        group.preferred_assignor or assignor,
-        None,
-        group.held,
-        tuple(_view_consumer(group, topics, each) for each in group.members.values()),
-        group.target_epoch,
-        group.pinned is not None,
-    )
-
-
-def _view_consumer(group: ConsumerGroup, topics: GroupTopics, member: ConsumerMember) -> MemberView:
-    clocks = group.clocks.get(member.member_id)
-    return MemberView(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        _named(topics, member.assigned),
-        joining=False,
-        syncing=False,
-        session_ends_ms=None if clocks is None else clocks.session.deadline_ms,
-        epoch=member.epoch,
-        state=member.state.name,
-        target=_named(topics, group.target.get(member.member_id, ())),
-        revoking=_named(topics, member.revoking),
-    )
-
-
-def _view_streams_group(group: StreamsGroup) -> GroupView:
-    return GroupView(
-        group.group_id,
-        STREAMS_TYPE,
-        str(group.state),
-        group.epoch,
-        STREAMS_TYPE,
-        ASSIGNOR,
-        None,
-        group.held,
-        tuple(_view_streams_member(group, each) for each in group.members.values()),
-        group.target_epoch,
-        group.pinned is not None,
-    )
-
-
-def _view_streams_member(group: StreamsGroup, member: StreamsMember) -> MemberView:
-    clocks, target = group.clocks.get(member.member_id), group.target.get(member.member_id)
-    return MemberView(
-        member.member_id,
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        tuple(sorted(member.assigned.active)),
-        joining=False,
-        syncing=False,
-        session_ends_ms=None if clocks is None else clocks.session.deadline_ms,
-        epoch=member.epoch,
-        state=member.state.name,
-        target=() if target is None else tuple(sorted(target.active)),
-        revoking=tuple(sorted(member.revoking.active | member.revoking.standby)),
-        standby=tuple(sorted(member.assigned.standby)),
-    )
-
-
-def view_share_group(
-    group: ShareGroup, topics: GroupTopics, partitions: Iterable[SharePartition]
+def view_group(
+    group: ConsumerGroup | StreamsGroup | ShareGroup,
+    topics: GroupTopics,
+    assignor: str,
+    partitions: Iterable[SharePartition] | None,
 ) -> GroupView:
-    """Return a view of a share group, with its share partitions, as it is now."""
+    """Return a view of a group of a newer kind, with its share partitions, as it is now."""
     return GroupView(
         group.group_id,
-        SHARE_TYPE,
+        group.group_type,
         str(group.state),
         group.epoch,
-        SHARE_TYPE,
-        "simple",
+        group.group_type,
+        assignor,
         None,
         group.held,
-        tuple(_view_sharer(group, topics, each) for each in group.members.values()),
+        tuple(_view_member(group, topics, member) for member in group.members.values()),
         group.target_epoch,
-        share_partitions=tuple(_view_share_partition(each) for each in partitions),
+        isinstance(group, StaticGroup) and group.pinned is not None,
+        None if partitions is None else tuple(map(_view_share_partition, partitions)),
     )
 
 
-def _view_sharer(group: ShareGroup, topics: GroupTopics, member: ShareMember) -> MemberView:
-    session = group.clocks.get(member.member_id)
-    return MemberView(
+def _view_member(
+    group: ConsumerGroup | StreamsGroup | ShareGroup, topics: GroupTopics, member: ModernMember
+) -> MemberView:
+    clocks = group.clocks.get(member.member_id)
+    view = MemberView(
         member.member_id,
         None,
         member.client_id,
         member.client_host,
-        _named(topics, member.assigned),
+        (),
         joining=False,
         syncing=False,
-        session_ends_ms=None if session is None else session.deadline_ms,
+        session_ends_ms=None if clocks is None else clocks.deadline_ms,
         epoch=member.epoch,
-        target=_named(topics, group.target.get(member.member_id, ())),
     )
+    if isinstance(member, StaticMember):
+        view = replace(view, instance_id=member.instance_id, state=member.state.name)
+    target = group.target.get(member.member_id)
+    if isinstance(member, StreamsMember):
+        revoking, wanted = member.revoking, NO_TASKS if target is None else target
+        assert isinstance(wanted, Tasks)
+        return replace(
+            view,
+            assignment=tuple(sorted(member.assigned.active)),
+            target=tuple(sorted(wanted.active)),
+            revoking=tuple(sorted(revoking.active | revoking.standby)),
+            standby=tuple(sorted(member.assigned.standby)),
+        )
+    assert isinstance(member, ConsumerMember | ShareMember)
+    assert not isinstance(target, Tasks)
+    view = replace(
+        view, assignment=_named(topics, member.assigned), target=_named(topics, target or ())
+    )
+    if isinstance(member, ConsumerMember):
+        view = replace(view, revoking=_named(topics, member.revoking))
+    return view
 
 
 def _view_share_partition(share: SharePartition) -> SharePartitionView:
@@ -285,15 +241,15 @@ def _named(
 
 def group_json(view: GroupView) -> dict[str, Any]:
     """Return a group as JSON values; partitions are written ``foo-0``."""
-    found: dict[str, Any] = msgspec.to_builtins(view)
-    for each, member in zip(found["members"], view.members, strict=True):
+    shown: dict[str, Any] = msgspec.to_builtins(view)
+    for each, member in zip(shown["members"], view.members, strict=True):
         for name in ("assignment", "target", "revoking", "standby"):
             partitions = getattr(member, name)
             if partitions is not None:
                 each[name] = [f"{topic}-{index}" for topic, index in partitions]
     if view.share_partitions is not None:
-        found["share_partitions"] = [
+        shown["share_partitions"] = [
             {**each, "partition": f"{shared.partition[0]}-{shared.partition[1]}"}
-            for each, shared in zip(found["share_partitions"], view.share_partitions, strict=True)
+            for each, shared in zip(shown["share_partitions"], view.share_partitions, strict=True)
         ]
-    return found
+    return shown

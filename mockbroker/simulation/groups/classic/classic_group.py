@@ -1,4 +1,4 @@
-"""A classic group and its members, what clients ask of it, and the answers.
+"""A classic group and its members, their requests, and the answers.
 
 Mutable state without rules: rules as rows decide, ``rebalancing`` changes. Times are milliseconds.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -194,7 +194,7 @@ class StoredMember(msgspec.Struct, frozen=True):
 
 
 class StoredGroup(msgspec.Struct, frozen=True):
-    """What a new coordinator finds in the log: the last generation that got assignments."""
+    """The last generation that got assignments, which a new coordinator reads from the log."""
 
     generation: int
     protocol_type: str | None
@@ -211,6 +211,8 @@ class Group(msgspec.Struct, eq=False):
     """``members`` are in the order in which they joined. ``joins`` and ``syncs`` are the answers
     that wait, by member id; ``pending`` the sessions of ids that were handed out (KIP-394) and have
     not joined. ``protocol_type`` is None for a simple group, which only has offsets."""
+
+    group_type: ClassVar[str] = GROUP_TYPE
 
     group_id: str
     since_ms: int
@@ -255,13 +257,13 @@ class Group(msgspec.Struct, eq=False):
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is missing: every member waits for its answer, no id is pending."""
+        """Whether every member waits for its answer, and no id is pending."""
         return len(self.joins) == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest of its members."""
-        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def candidates(self) -> frozenset[str]:
@@ -372,8 +374,8 @@ class Group(msgspec.Struct, eq=False):
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
         return tuple(
-            JoinedMember(each.member_id, each.instance_id, each.metadata(self.protocol_name))
-            for each in self.members.values()
+            JoinedMember(member.member_id, member.instance_id, member.metadata(self.protocol_name))
+            for member in self.members.values()
         )
 
     # ---- log ---------------------------------------------------------------------------------
@@ -387,11 +389,11 @@ class Group(msgspec.Struct, eq=False):
             self.leader,
             tuple(
                 StoredMember(
-                    each.member_id, each.instance_id, each.client_id, each.client_host,
-                    each.session_timeout_ms, each.rebalance_timeout_ms, each.protocols,
-                    each.assignment,
+                    member.member_id, member.instance_id, member.client_id, member.client_host,
+                    member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols,
+                    member.assignment,
                 )
-                for each in self.members.values()
+                for member in self.members.values()
             ),
             self.since_ms,
         )  # fmt: skip

@@ -182,8 +182,8 @@ class ClassicGroups(ClassicOperations):
         if group.is_in(GroupState.DEAD):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, ()
         codes = []
-        for each in members:
-            event = LeaveEvent(self.machine, group, each.member_id, each.instance_id)
+        for member in members:
+            event = LeaveEvent(self.machine, group, member.member_id, member.instance_id)
             apply_first(self._rules.leave, event, event)
             codes.append(event.code)
         if ErrorCode.NONE in codes:
@@ -255,18 +255,18 @@ class ClassicGroups(ClassicOperations):
             protocol or "",
             tuple(
                 DescribedMember(
-                    each.member_id,
-                    each.instance_id,
-                    each.client_id,
-                    each.client_host,
-                    each.metadata(protocol),
-                    each.assignment if event.shows_assignments else b"",
+                    member.member_id,
+                    member.instance_id,
+                    member.client_id,
+                    member.client_host,
+                    member.metadata(protocol),
+                    member.assignment if event.shows_assignments else b"",
                 )
-                for each in group.members.values()
+                for member in group.members.values()
             ),
         )
 
-    # ---- what the offsets and the placement ask ----------------------------------------------
+    # ---- expiry and moves of coordinators ----------------------------------------------------
 
     def forget_if_empty(self, group_id: str) -> bool:
         """Delete a group whose last offset expired, unless it has members or ids that may join.
@@ -278,7 +278,8 @@ class ClassicGroups(ClassicOperations):
         return True
 
     def unload(self, group_ids: Iterable[str]) -> None:
-        """The coordinator of these groups lost its partition: whatever waits gets 16."""
+        """The coordinator of these groups lost its partition: waiting requests fail with error
+        16."""
         for group in self._known(group_ids):
             for member_id in list(group.joins):
                 group.answer_join(member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
@@ -304,7 +305,7 @@ class ClassicGroups(ClassicOperations):
     # ---- groups of other kinds ---------------------------------------------------------------
 
     def hand_over(self, group_id: str) -> None:
-        """Let a group be one of another kind from now on: whatever waits gets 27."""
+        """Give up a group that becomes one of another kind. Waiting requests fail with error 27."""
         group = self._groups.pop(group_id)
         code = ErrorCode.REBALANCE_IN_PROGRESS
         for member_id in list(group.joins):

@@ -1,4 +1,4 @@
-"""What a tester can do to a classic group, which no client could.
+"""Operations on classic groups that no client has.
 
 Every operation raises ClusterError for a group or a member that does not exist.
 """

@@ -1,4 +1,4 @@
-"""What requests do to a group: the contexts of the rows, and the answers they give."""
+"""Requests of the classic protocol, as the contexts of rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Admission(msgspec.Struct):
-    """A JoinGroup request before its group is looked at; ``group`` is None if there is none."""
+    """A JoinGroup request before its group is checked; ``group`` is None if there is none."""
 
     machine: Rebalancing
     group: Group | None
@@ -49,7 +49,7 @@ class Admission(msgspec.Struct):
 
 
 class Gate(msgspec.Struct):
-    """Any other request of a member before its group is looked at. ``coordinator_error`` says
+    """Any other request of a member before its group is checked. ``coordinator_error`` says
     whether the broker coordinates the group; ``code`` is None unless the request is answered."""
 
     group_id: str

@@ -67,7 +67,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     Rules,
 )
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, rows_of_release
+from mockbroker.simulation.releases.rows import Row, rows_of_release, rules_of_release
 
 __all__ = [
     "RequestRules",
@@ -77,25 +77,25 @@ __all__ = [
 
 
 class RequestRules(msgspec.Struct, frozen=True):
-    """The rows of one release, by request."""
+    """The rows by request."""
 
-    admission: tuple[Row[Admission, Admission], ...]
-    join: tuple[JoinRow, ...]
-    made: tuple[JoinRow, ...]
-    updated: tuple[JoinRow, ...]
-    replaced: tuple[JoinRow, ...]
-    sync: tuple[SyncRow, ...]
-    heartbeat: tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]
-    leave: tuple[LeaveRow, ...]
-    members_left: tuple[GroupRow, ...]
-    sync_gate: tuple[GateRow, ...]
-    heartbeat_gate: tuple[GateRow, ...]
-    leave_gate: tuple[GateRow, ...]
-    missing_in_commit: tuple[MissingRow, ...]
-    commit: tuple[CommitRow, ...]
-    delete_gate: tuple[GateRow, ...]
-    delete: tuple[Row[DeleteEvent, DeleteEvent], ...]
-    describe: tuple[DescribeRow, ...]
+    admission: tuple[Row[Admission, Admission], ...] = ON_ADMISSION
+    join: tuple[JoinRow, ...] = ON_JOIN
+    made: tuple[JoinRow, ...] = ON_MADE
+    updated: tuple[JoinRow, ...] = ON_UPDATED
+    replaced: tuple[JoinRow, ...] = ON_REPLACED
+    sync: tuple[SyncRow, ...] = ON_SYNC
+    heartbeat: tuple[Row[HeartbeatEvent, HeartbeatEvent], ...] = ON_HEARTBEAT
+    leave: tuple[LeaveRow, ...] = ON_LEAVE
+    members_left: tuple[GroupRow, ...] = ON_MEMBERS_LEFT
+    sync_gate: tuple[GateRow, ...] = ON_SYNC_GATE
+    heartbeat_gate: tuple[GateRow, ...] = ON_HEARTBEAT_GATE
+    leave_gate: tuple[GateRow, ...] = ON_LEAVE_GATE
+    missing_in_commit: tuple[MissingRow, ...] = ON_MISSING_IN_COMMIT
+    commit: tuple[CommitRow, ...] = ON_COMMIT
+    delete_gate: tuple[GateRow, ...] = ON_DELETE_GATE
+    delete: tuple[Row[DeleteEvent, DeleteEvent], ...] = ON_DELETE
+    describe: tuple[DescribeRow, ...] = ON_DESCRIBE
 
 
 @cache
@@ -121,22 +121,4 @@ def rules(release: Release) -> Rules:
 @cache
 def request_rules(release: Release) -> RequestRules:
     """Return the rules of a release for requests."""
-    return RequestRules(
-        admission=rows_of_release(ON_ADMISSION, release),
-        join=rows_of_release(ON_JOIN, release),
-        made=rows_of_release(ON_MADE, release),
-        updated=rows_of_release(ON_UPDATED, release),
-        replaced=rows_of_release(ON_REPLACED, release),
-        sync=rows_of_release(ON_SYNC, release),
-        heartbeat=rows_of_release(ON_HEARTBEAT, release),
-        leave=rows_of_release(ON_LEAVE, release),
-        members_left=rows_of_release(ON_MEMBERS_LEFT, release),
-        sync_gate=rows_of_release(ON_SYNC_GATE, release),
-        heartbeat_gate=rows_of_release(ON_HEARTBEAT_GATE, release),
-        leave_gate=rows_of_release(ON_LEAVE_GATE, release),
-        missing_in_commit=rows_of_release(ON_MISSING_IN_COMMIT, release),
-        commit=rows_of_release(ON_COMMIT, release),
-        delete_gate=rows_of_release(ON_DELETE_GATE, release),
-        delete=rows_of_release(ON_DELETE, release),
-        describe=rows_of_release(ON_DESCRIBE, release),
-    )
+    return rules_of_release(RequestRules, release)

@@ -1,10 +1,8 @@
-"""OffsetCommit, DeleteGroups and DescribeGroups, as far as they concern the group, as rows."""
+"""The group's part in OffsetCommit, DeleteGroups and DescribeGroups, as rows."""
 
 from __future__ import annotations
 
 from typing import Final, TypeAlias
-
-import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_requests import (
@@ -33,7 +31,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
     refuse_elsewhere,
     renew_session,
 )
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
 __all__ = [
     "ON_COMMIT",
@@ -136,13 +134,9 @@ ON_DELETE: Final[tuple[Row[DeleteEvent, DeleteEvent], ...]] = (
 # ---- DescribeGroups ------------------------------------------------------------------------------
 
 
-class ShowState(msgspec.Struct, frozen=True):
-    """Show the state under another name."""
-
-    name: str
-
-    def __call__(self, subject: DescribeEvent, /) -> None:
-        subject.state = self.name
+@with_arguments
+def _show_state(event: DescribeEvent, name: str) -> None:
+    event.state = name
 
 
 def _show_metadata(event: DescribeEvent) -> None:
@@ -156,7 +150,7 @@ def _show_assignments(event: DescribeEvent) -> None:
 DescribeRow: TypeAlias = Row[DescribeEvent, DescribeEvent]
 
 ON_DESCRIBE: Final[tuple[DescribeRow, ...]] = (
-    Row("DP-OFFSET-23", is_completing, (ShowState("AwaitingSync"),), until=(1, 1)),
+    Row("DP-OFFSET-23", is_completing, (_show_state("AwaitingSync"),), until=(1, 1)),
     Row("DP-OFFSET-23", is_stable, (_show_metadata, _show_assignments)),
     Row("DP-OFFSET-23", always, (_show_assignments,), since=NEW_COORDINATOR),
 )

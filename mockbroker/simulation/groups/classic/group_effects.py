@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-import msgspec
-
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_requests import (
     Admission,
@@ -16,17 +14,17 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
 )
-from mockbroker.simulation.releases.rows import Row, refuse
+from mockbroker.simulation.releases.rows import Row, refuse, with_arguments
 
 __all__ = [
     "IN_REBALANCE",
     "NEW_COORDINATOR",
     "GroupRow",
     "MemberRow",
-    "RefuseWithoutId",
     "complete_rebalance",
     "prepare_rebalance",
     "refuse_elsewhere",
+    "refuse_without_id",
     "remove_member",
     "renew_session",
     "settle",
@@ -39,13 +37,10 @@ NEW_COORDINATOR: Final = (4, 0)
 """The first release with the coordinator that is written in Java."""
 
 
-class RefuseWithoutId(msgspec.Struct, frozen=True):
+@with_arguments
+def refuse_without_id(event: JoinEvent, code: ErrorCode) -> None:
     """Answer with an error code and an empty member id: the client's own is not valid."""
-
-    code: ErrorCode
-
-    def __call__(self, subject: JoinEvent, /) -> None:
-        subject.refuse_without_id(self.code)
+    event.refuse_without_id(code)
 
 
 def remove_member(event: MemberEvent) -> None:

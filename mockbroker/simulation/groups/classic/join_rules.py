@@ -33,8 +33,8 @@ from mockbroker.simulation.groups.classic.group_conditions import (
 )
 from mockbroker.simulation.groups.classic.group_effects import (
     NEW_COORDINATOR,
-    RefuseWithoutId,
     refuse_elsewhere,
+    refuse_without_id,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     NEW_MEMBER_TIMEOUT_MS,
@@ -227,7 +227,7 @@ def _answer_naming_former_leader(event: JoinEvent) -> None:
 JoinRow: TypeAlias = Row[JoinEvent, JoinEvent]
 
 _ADD: Final = (_add, _wait, _rebalance_or_complete)
-_TOO_LARGE: Final = RefuseWithoutId(ErrorCode.GROUP_MAX_SIZE_REACHED)
+_TOO_LARGE: Final = refuse_without_id(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
 def _answer_replacement(event: JoinEvent) -> None:
@@ -266,7 +266,7 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-08", _needs_member_id, (_require_id,)),
     Row("DP-JOIN-09", _is_new, _ADD),
     # Kafka's coordinator takes this for a bug of its own and fails.
-    Row("DP-JOIN-12", _pending_with_instance, (RefuseWithoutId(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-JOIN-12", _pending_with_instance, (refuse_without_id(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-JOIN-12", pending, _ADD),
     Row("DP-JOIN-13", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-JOIN-13 DP-JOIN-17", unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),

@@ -1,4 +1,4 @@
-"""When rebalances begin and complete, and what the end of a session does, as rows."""
+"""The begin and the completion of rebalances, and the end of sessions, as rows."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ ON_JOINED: Final[tuple[GroupRow, ...]] = (
 """A member has joined, or joined again."""
 
 ON_SESSION_ENDED: Final[tuple[GroupRow, ...]] = (
-    # The new coordinator does not ask here whether the initial delay is over.
+    # The new coordinator does not check here whether the initial delay is over.
     Row("DP-GROUP-12", preparing_and_all_joined, (complete_rebalance,), since=NEW_COORDINATOR),
     Row("DP-GROUP-12", always, (settle,)),
 )
@@ -114,9 +114,9 @@ ON_SESSION_ENDED: Final[tuple[GroupRow, ...]] = (
 def _dynamic_and_late(event: GroupEvent) -> list[str]:
     group = event.group
     return [
-        each.member_id
-        for each in group.members.values()
-        if not each.is_static and each.member_id not in group.joins
+        member.member_id
+        for member in group.members.values()
+        if not member.is_static and member.member_id not in group.joins
     ]
 
 
@@ -138,7 +138,7 @@ def _leader_is_late(event: GroupEvent) -> bool:
 
 def _elect_first_joined(event: GroupEvent) -> None:
     group = event.group
-    group.leader = next(each for each in group.members if each in group.joins)
+    group.leader = next(member_id for member_id in group.members if member_id in group.joins)
 
 
 ON_LEADER: Final[tuple[GroupRow, ...]] = (

@@ -31,7 +31,7 @@ from mockbroker.simulation.state.timers import Timer, Timers
 __all__ = ["NEW_MEMBER_TIMEOUT_MS", "GroupEvent", "MemberEvent", "Rebalancing", "Rules"]
 
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
-"""How long a new member's join may wait: it has no id yet, so it cannot send heartbeats."""
+"""The time-out of a new member's join. It has no id yet, so it cannot send heartbeats."""
 
 
 # ---- events --------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Rebalancing:
         self.changed(group)
 
     def replace(self, group: Group, instance_id: str, member_id: str) -> None:
-        """Give the member of an instance another id. Whoever waits with the former one is
+        """Give the member of an instance another id. Requests that wait under the former id are
         fenced."""
         former = group.instances[instance_id]
         fenced = ErrorCode.FENCED_INSTANCE_ID
@@ -180,7 +180,8 @@ class Rebalancing:
         apply_first(self._rules.session_ended, event, event)
 
     def settle_without_pending(self, group: Group) -> None:
-        """Go on after an id that was handed out is forgotten: nobody waits for it any more."""
+        """Go on after an id that was handed out is forgotten: the rebalance no longer waits for
+        it."""
         event = GroupEvent(self, group)
         apply_first(self._rules.pending_gone, event, event)
 

@@ -13,7 +13,7 @@ __all__ = ["StoredGroups"]
 
 
 class StoredGroups:
-    """Follows the groups, and appends what each stored last when that changes."""
+    """Follows the groups, and appends the last stored state of each when it changes."""
 
     def __init__(self, groups: ClassicGroups, log: GroupLog, release: Release) -> None:
         self._groups = groups
@@ -43,7 +43,7 @@ def _value(stored: StoredGroup) -> GroupMetadataValue:
         protocol=stored.protocol_name,
         leader=stored.leader,
         current_state_timestamp=stored.since_ms,
-        members=[_member(each, stored.protocol_name) for each in stored.members],
+        members=[_member(member, stored.protocol_name) for member in stored.members],
     )
 
 

@@ -23,7 +23,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, refuse, rows_of_release
+from mockbroker.simulation.releases.rows import Row, refuse, rules_of_release
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
 
@@ -110,7 +110,7 @@ def _unsupported(event: ClassicJoin) -> bool:
     """The member shares no protocol with all other members of the classic kind."""
     request, members = event.request, event.group.members.values()
     others = [{name for name, _ in m.classic.protocols} for m in members if m.classic is not None]
-    shared = any(all(name in each for each in others) for name, _ in request.protocols)
+    shared = any(all(name in names for names in others) for name, _ in request.protocols)
     return request.protocol_type != CONSUMER_TYPE or not shared
 
 
@@ -201,7 +201,7 @@ def _begin_join_timer(event: ClassicEvent) -> None:
 
 _REJOIN: Final = (_begin_join_timer, refuse(ErrorCode.REBALANCE_IN_PROGRESS))
 
-_MEMBERS: Final[tuple[ClassicRow, ...]] = (
+ON_MEMBER: Final[tuple[ClassicRow, ...]] = (
     Row("DP-MIGRATE-03", _unknown_instance, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _fenced, (_FENCED,)),
     Row("DP-MIGRATE-03", _unknown_member, (_UNKNOWN,)),
@@ -249,7 +249,7 @@ def _last_of_its_kind(event: Replacement) -> bool:
     others = (m for m in event.group.members.values() if m is not event.former)
     return (
         event.former.classic is None
-        and all(each.classic is not None for each in others)
+        and all(member.classic is not None for member in others)
         and event.settings.downgrades
         and len(event.group.members) <= event.classic_max_size
     )
@@ -265,24 +265,17 @@ ON_REPLACEMENT: Final[tuple[Row[Replacement, Replacement], ...]] = (
 
 
 class ClassicRules(msgspec.Struct, frozen=True):
-    """The rows of one release, by request."""
+    """The rows by request."""
 
-    join: tuple[JoinRow, ...]
-    members: tuple[ClassicRow, ...]
-    sync: tuple[SyncRow, ...]
-    heartbeat: tuple[ClassicRow, ...]
-    leave: tuple[ClassicRow, ...]
-    replacement: tuple[Row[Replacement, Replacement], ...]
+    join: tuple[JoinRow, ...] = ON_JOIN
+    members: tuple[ClassicRow, ...] = ON_MEMBER
+    sync: tuple[SyncRow, ...] = ON_SYNC
+    heartbeat: tuple[ClassicRow, ...] = ON_HEARTBEAT
+    leave: tuple[ClassicRow, ...] = ON_LEAVE
+    replacement: tuple[Row[Replacement, Replacement], ...] = ON_REPLACEMENT
 
 
 @cache
 def classic_rules(release: Release) -> ClassicRules:
     """Return the rules of a release."""
-    return ClassicRules(
-        join=rows_of_release(ON_JOIN, release),
-        members=rows_of_release(_MEMBERS, release),
-        sync=rows_of_release(ON_SYNC, release),
-        heartbeat=rows_of_release(ON_HEARTBEAT, release),
-        leave=rows_of_release(ON_LEAVE, release),
-        replacement=rows_of_release(ON_REPLACEMENT, release),
-    )
+    return rules_of_release(ClassicRules, release)

@@ -66,7 +66,7 @@ class HeartbeatRequest(StaticHeartbeat, frozen=True):
 
 
 class ClassicPart(msgspec.Struct, frozen=True):
-    """What a member of the classic protocol brings along (JoinGroup)."""
+    """The part of a member that only JoinGroup sends."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -131,6 +131,7 @@ class ResolvedRegex(msgspec.Struct, frozen=True):
 class ConsumerGroup(StaticGroup[Member, Assignment, ConsumerClocks], eq=False):
     """Its members subscribe to topics, by name or by regular expression."""
 
+    group_type = CONSUMER_TYPE
     resolved: dict[str, ResolvedRegex] = msgspec.field(default_factory=dict)
     holders: Counter[TopicIdPartition] = msgspec.field(default_factory=Counter)
     regexes: Counter[str] = msgspec.field(default_factory=Counter)
@@ -177,6 +178,7 @@ class ConsumerGroup(StaticGroup[Member, Assignment, ConsumerClocks], eq=False):
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members name, uniform rather than range; None if nobody does."""
-        votes = Counter(each.assignor for each in self.members.values() if each.assignor)
+        """The assignor that most members name, uniform rather than range; None if no member names
+        one."""
+        votes = Counter(member.assignor for member in self.members.values() if member.assignor)
         return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)

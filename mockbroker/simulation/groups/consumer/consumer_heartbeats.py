@@ -191,7 +191,7 @@ ON_CONSUMER_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-MIGRATE-02", _joins_classic, (_convert,)),
     taken_row("DP-CGH-11"),
 )
-"""Which group the heartbeat concerns. A group that exists already needs no row."""
+"""The group of the heartbeat. A group that exists already needs no row."""
 
 # ---- the member ----------------------------------------------------------------------------------
 
@@ -200,11 +200,11 @@ ON_CONSUMER_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
     *static_member_rows("DP-CGH-14", "DP-CGH-18"),
     *member_rows("DP-CGH-13", "DP-CGH-13 DP-CGH-17 DP-CGH-18"),
 )
-"""Who sends a heartbeat, or leaves."""
+"""The member that sends a heartbeat, or leaves."""
 
 
 def _bad_regex(event: ConsumerHeartbeat) -> bool:
-    """Only an expression that nobody in the group has is looked at."""
+    """Only an expression that no member has is checked."""
     regex = event.request.topic_regex
     if event.replaces is not None or not regex:
         return False
@@ -224,4 +224,4 @@ ON_CONSUMER_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
         ),
     ),
 )
-"""Whether the epoch and the subscription of a member that stays will do."""
+"""The epoch and the subscription of a member that stays."""

@@ -45,7 +45,7 @@ Downgrade: TypeAlias = Callable[[ConsumerGroup, Sequence[Member]], None]
 
 
 def _updated(member: Member, request: HeartbeatRequest) -> Member:
-    """The member with what a heartbeat says; what it leaves out stays."""
+    """The member with the fields of a heartbeat; those that it leaves out stay."""
     names = member.topic_names if request.topic_names is None else frozenset(request.topic_names)
     timeout_ms = request.rebalance_timeout_ms
     return replace(
@@ -120,7 +120,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
             self.note(*self.records.topics(group))
 
     def _forget_regexes(self, group: ConsumerGroup) -> None:
-        """Forget what nobody subscribes to any more."""
+        """Forget the expressions that no member has any longer."""
         for regex in group.resolved.keys() - group.regexes.keys():
             del group.resolved[regex]
             self.note(self.records.regex(group.group_id, regex, None))
@@ -130,12 +130,13 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
     def follow_request(
         self, group: ConsumerGroup, member: Member, request: HeartbeatRequest
     ) -> tuple[Member, bool]:
-        """Take over what a heartbeat says. Returns the member, and whether it subscribes to
+        """Take over the fields of a heartbeat. Returns the member, and whether it subscribes to
         something else than before."""
         return self.update(group, member, _updated(member, request))
 
     def update(self, group: ConsumerGroup, former: Member, member: Member) -> tuple[Member, bool]:
-        """Put a member in the place of its former self, and raise the epoch if that asks for it."""
+        """Put a member in the place of its former self, and raise the epoch if that requires
+        another target."""
         names = former.topic_names != member.topic_names
         regex = former.topic_regex != member.topic_regex
         assignor = self.assignor(group)
@@ -165,7 +166,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
             subscription_changed=subscription_changed,
             resolved_changed=resolved_changed,
             assignor_changed=assignor_changed,
-            topics_changed=[each[:3] for each in facts] != [each[:3] for each in group.facts],
+            topics_changed=[fact[:3] for fact in facts] != [fact[:3] for fact in group.facts],
             racks_changed=facts != group.facts,
         )
         apply_first(self.rules.change, event, event)
@@ -192,13 +193,13 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         counts = self.topics.counts(group.subscribed)
         members = {
             name: Subscriber(
-                frozenset(self.topics.counts(group.topics_of(each))),
-                each.instance_id,
+                frozenset(self.topics.counts(group.topics_of(member))),
+                member.instance_id,
                 frozenset(
                     tp for tp in group.target.get(name, NOTHING) if tp[1] < counts.get(tp[0], 0)
                 ),
             )
-            for name, each in group.members.items()
+            for name, member in group.members.items()
         }
         if not members:
             return {}
@@ -241,7 +242,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
     def refresh_regexes(
         self, group: ConsumerGroup, visible: Callable[[Iterable[str]], frozenset[str]]
     ) -> None:
-        """Resolve regular expressions, if it is time: other topics ask for another target."""
+        """Resolve regular expressions, if it is time: other topics require another target."""
         if not group.regexes:
             return
         event = RegexEvent(

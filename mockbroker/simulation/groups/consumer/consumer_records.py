@@ -1,4 +1,4 @@
-"""What the coordinator of consumer groups writes to ``__consumer_offsets``, as Kafka writes it.
+"""The records of consumer groups in ``__consumer_offsets``, as Kafka writes them.
 
 ::
 
@@ -119,18 +119,18 @@ class ConsumerRecords(GroupRecords[ConsumerGroup]):
         """Everything about a group that was a classic one."""
         group_id, members = group.group_id, group.members.values()
         return [
-            *(self.member(group_id, each) for each in members),
+            *(self.member(group_id, member) for member in members),
             *self.topics(group),
             self.epoch(group),
             *(self.target(group_id, m, group.target.get(m, frozenset())) for m in group.members),
             self.target_epoch(group),
-            *(self.current(group_id, each) for each in members),
+            *(self.current(group_id, member) for member in members),
         ]
 
     def _group_keys(self, group: ConsumerGroup) -> list[Message]:
         group_id = group.group_id
         return [
-            *(self.regex(group_id, each, None)[0] for each in group.resolved),
+            *(self.regex(group_id, regex, None)[0] for regex in group.resolved),
             ConsumerGroupPartitionMetadataKey(group_id=group_id),
             ConsumerGroupMetadataKey(group_id=group_id),
         ]

@@ -76,14 +76,14 @@ ON_CHANGE: Final[tuple[ChangeRow, ...]] = (
     Row("DP-CGH-21", lambda event: event.topics_changed, (bump,)),
     Row("DP-CGH-21", lambda event: event.racks_changed, (bump,), since=(4, 1)),
 )
-"""Does the group need a new target?"""
+"""Changes that require another target."""
 
 ON_TARGET: Final[tuple[TargetRow, ...]] = (
     up_to_date_row("DP-CGH-22"),
     interval_row("DP-CGH-22"),
     make_target_row("DP-CGH-22"),
 )
-"""Is it time to make it?"""
+"""Conditions under which the target is made."""
 
 # ---- members that leave --------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class ConsumersGone(MembersGone, eq=False):
 def _only_classic_members_stay(event: ConsumersGone) -> bool:
     staying = event.staying
     fits = len(staying) <= event.classic_max_size
-    classic = all(each.is_classic for each in staying)
+    classic = all(member.is_classic for member in staying)
     return bool(staying) and classic and event.settings.downgrades and fits
 
 
@@ -128,11 +128,11 @@ class RegexEvent(msgspec.Struct, eq=False):
     @property
     def last_ms(self) -> int | None:
         """When the group resolved them last; None if it never did."""
-        return next((each.resolved_ms for each in self.group.resolved.values()), None)
+        return next((resolved.resolved_ms for resolved in self.group.resolved.values()), None)
 
     @property
     def version(self) -> int:
-        return next((each.version for each in self.group.resolved.values()), 0)
+        return next((resolved.version for resolved in self.group.resolved.values()), 0)
 
 
 RegexRow: TypeAlias = Row[RegexEvent, RegexEvent]
@@ -205,7 +205,7 @@ ON_DESCRIBE: Final[tuple[Row[DescribeEvent, DescribeEvent], ...]] = (
     Row("DP-MIGRATE-08", always, (_show_assigned,), until=(4, 3)),
     Row("DP-MIGRATE-08", always, (_show_held,), since=(4, 3)),
 )
-"""Which partitions a member is shown with: those that it gives up count from 4.3 on."""
+"""The partitions of a member that the response shows: since 4.3 also those that it gives up."""
 
 # ---- by release ----------------------------------------------------------------------------------
 

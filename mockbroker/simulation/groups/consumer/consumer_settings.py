@@ -40,7 +40,7 @@ def consumer_settings(configs: EffectiveConfigs, broker_id: int) -> ConsumerSett
         return configs.broker(broker_id, name).value or ""
 
     def words(name: str) -> tuple[str, ...]:
-        return tuple(each.strip() for each in value(name).split(",") if each.strip())
+        return tuple(word.strip() for word in value(name).split(",") if word.strip())
 
     policy = value("group.consumer.migration.policy").lower()
     regex_interval = "group.consumer.regex.refresh.interval.ms"

@@ -225,7 +225,7 @@ class Migration:
             ),
         )
         owned = membership.topics.assignment(
-            (each.topic, each.partitions) for each in read.owned_partitions
+            (assigned.topic, assigned.partitions) for assigned in read.owned_partitions
         )
         stale = group.target_epoch < group.epoch
         if not downgrades:
@@ -286,8 +286,8 @@ class Migration:
     ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
         """LeaveGroup, at a consumer group: an error for each member."""
         codes, gone = [], {}
-        for each in members:
-            event = ClassicEvent(group, each.member_id, each.instance_id)
+        for member in members:
+            event = ClassicEvent(group, member.member_id, member.instance_id)
             apply_first(self._rules.leave, event, event)
             codes.append(event.code or ErrorCode.NONE)
             if event.code is None:

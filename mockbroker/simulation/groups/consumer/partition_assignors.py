@@ -1,4 +1,4 @@
-"""The assignors of the broker, as pure functions: who gets which partitions.
+"""The assignors of the broker, as pure functions.
 
 ``uniform`` balances all partitions and leaves with a member what it has, as far as it can;
 ``range_`` deals each topic in ranges, so that topics with as many partitions and the same
@@ -67,7 +67,7 @@ def range_(
             size = count // len(subscribers) + (number < count % len(subscribers))
             dealt[member_id].update((topic, index) for index in range(start, start + size))
             start += size
-    return {member_id: frozenset(each) for member_id, each in dealt.items()}
+    return {member_id: frozenset(partitions) for member_id, partitions in dealt.items()}
 
 
 # ---- uniform -------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def uniform(
     members: Mapping[str, Subscriber], counts: Mapping[uuid.UUID, int]
 ) -> dict[str, Assignment]:
     """Balance the number of partitions, and move as few as possible."""
-    if len({each.topics for each in members.values()}) <= 1:
+    if len({member.topics for member in members.values()}) <= 1:
         return _share_alike(members, counts)
     return _Balance(members, counts).assign()
 
@@ -92,7 +92,7 @@ def _share_alike(
         return {}
     every = _partitions(members[order[0]].topics, counts)
     places = {tp: place for place, tp in enumerate(every)}
-    taken = {tp for each in members.values() for tp in each.current}
+    taken = {tp for member in members.values() for tp in member.current}
     free = [tp for tp in every if tp not in taken]
     least, larger = divmod(len(every), len(order))
     targets: dict[str, set[TopicIdPartition]] = {}
@@ -116,7 +116,7 @@ def _share_alike(
     rest = iter(free)
     for member_id, left in room:
         targets[member_id].update(islice(rest, left))
-    return {member_id: frozenset(each) for member_id, each in targets.items()}
+    return {member_id: frozenset(partitions) for member_id, partitions in targets.items()}
 
 
 class _Balance:
@@ -132,8 +132,8 @@ class _Balance:
             if (subscribers := [m for m in self._order if topic in members[m].topics])
         }
         self._targets = {
-            member_id: {tp for tp in each.current if tp[0] in each.topics and self._exists(tp)}
-            for member_id, each in members.items()
+            member_id: {tp for tp in member.current if tp[0] in member.topics and self._exists(tp)}
+            for member_id, member in members.items()
         }
         self._owners = {tp: m for m, partitions in self._targets.items() for tp in partitions}
 
@@ -156,7 +156,7 @@ class _Balance:
         for _ in range(_MOST_ROUNDS):
             if not sum(self._balance(topic) for topic in topics):
                 break
-        return {member_id: frozenset(each) for member_id, each in self._targets.items()}
+        return {member_id: frozenset(partitions) for member_id, partitions in self._targets.items()}
 
     def _load(self, member_id: str) -> int:
         return len(self._targets[member_id])

@@ -1,4 +1,4 @@
-"""How one member gets to its target assignment, as rows: give up, wait, take.
+"""The steps of a member to its target assignment, as rows: give up, wait, take.
 
 keep = assigned and in the target; revoke = assigned and not in the target; add = in the target and
 not kept. ``reconcile`` returns the member after one heartbeat.
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.groups.consumer.consumer_group import Member
@@ -71,15 +70,6 @@ class Reconciliation:
 
 
 ReconciliationRow: TypeAlias = Row[Reconciliation, Reconciliation]
-
-
-class Step(msgspec.Struct, frozen=True):
-    """An effect that is a function of the reconciliation."""
-
-    act: Callable[[Reconciliation], None]
-
-    def __call__(self, subject: Reconciliation, /) -> None:
-        self.act(subject)
 
 
 def _is_settled(event: Reconciliation) -> bool:
@@ -154,7 +144,7 @@ def _ignore_unsubscribed_topics(event: Reconciliation) -> None:
 
 
 def _regard_own_as_free(event: Reconciliation) -> None:
-    """What the member itself is giving up is free for it."""
+    """Partitions that the member itself is giving up are free for it."""
     event.own_are_free = True
 
 
@@ -162,7 +152,7 @@ ON_TARGET_READ: Final[tuple[ReconciliationRow, ...]] = (
     Row(
         "DP-RECON-08",
         always,
-        (Step(_ignore_unsubscribed_topics), Step(_regard_own_as_free)),
+        (_ignore_unsubscribed_topics, _regard_own_as_free),
         since=_SUBSCRIPTIONS_COUNT,
     ),
 )
@@ -172,20 +162,20 @@ ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
     Row(
         "DP-RECON-08",
         _is_settled_and_changed,
-        (Step(_drop_unsubscribed_topics),),
+        (_drop_unsubscribed_topics,),
         since=_SUBSCRIPTIONS_COUNT,
     ),
     Row("DP-RECON-01", _is_settled, ()),
     Row(
         "DP-RECON-08",
         _still_revokes_and_changed,
-        (Step(_drop_unsubscribed_topics),),
+        (_drop_unsubscribed_topics,),
         since=_SUBSCRIPTIONS_COUNT,
     ),
     Row("DP-RECON-06", _still_revokes, ()),
-    Row("DP-RECON-02", _has_to_revoke, (Step(_begin_revocation),)),
-    Row("DP-RECON-03 DP-RECON-05", _nothing_is_missing, (Step(_take_all),)),
-    Row("DP-RECON-04 DP-RECON-05", always, (Step(_take_what_is_free),)),
+    Row("DP-RECON-02", _has_to_revoke, (_begin_revocation,)),
+    Row("DP-RECON-03 DP-RECON-05", _nothing_is_missing, (_take_all,)),
+    Row("DP-RECON-04 DP-RECON-05", always, (_take_what_is_free,)),
 )
 """A member sends a heartbeat."""
 

@@ -28,7 +28,7 @@ _TEXTS: Final = {
     "unexpected )": "regexp/syntax: internal error",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""What RE2 reports, and how the library for Java words it that Kafka's brokers use."""
+"""Texts of RE2's errors, and those of the Java library that Kafka's brokers use."""
 
 _NAMED: Final = re.compile(r"(?<!\\)\(\?P?<(\w+)>")
 """Names of groups, which may repeat in C++."""

@@ -1,4 +1,4 @@
-"""What the groups of the newer protocols have in common: consumer groups (KIP-848), share groups
+"""The common parts of the newer protocols' groups: consumer groups (KIP-848), share groups
 (KIP-932) and streams groups (KIP-1071).
 
 Their members heartbeat with an epoch, the broker makes a target assignment for the epoch of the

@@ -75,10 +75,19 @@ class GroupRecords(Generic[GroupT]):
         """The deletion of a group with its members."""
         group_id = group.group_id
         keys = [
-            *(self.current_key(group_id=group_id, member_id=each) for each in group.members),
-            *(self.target_key(group_id=group_id, member_id=each) for each in group.members),
+            *(
+                self.current_key(group_id=group_id, member_id=member_id)
+                for member_id in group.members
+            ),
+            *(
+                self.target_key(group_id=group_id, member_id=member_id)
+                for member_id in group.members
+            ),
             self.target_epoch_key(group_id=group_id),
-            *(self.member_key(group_id=group_id, member_id=each) for each in group.members),
+            *(
+                self.member_key(group_id=group_id, member_id=member_id)
+                for member_id in group.members
+            ),
             *self._group_keys(group),
         ]
         return [(key, None) for key in keys]

@@ -1,4 +1,4 @@
-"""The times that a group may set for itself by configs of its own (resource type 32)."""
+"""The times that configs of a group (resource type 32) may set."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class GroupTopics:
     def name_of(self, topic_id: uuid.UUID) -> str | None:
         """The name of the topic of this id; None if it does not exist."""
         if self._names_version != self.version:
-            self._names = {each.topic_id: name for name, each in self._state.topics.items()}
+            self._names = {topic.topic_id: name for name, topic in self._state.topics.items()}
             self._names_version = self.version
         return self._names.get(topic_id)
 
@@ -66,7 +66,7 @@ class GroupTopics:
         }  # fmt: skip
 
     def facts(self, names: Iterable[str]) -> tuple[TopicFacts, ...]:
-        """What a target depends on, of those topics that exist, in the order of names."""
+        """The facts that a target depends on, of those topics that exist, in the order of names."""
         known, brokers = self._state.topics, self._state.brokers
         found = []
         for name in sorted(names):
@@ -74,8 +74,8 @@ class GroupTopics:
                 continue
             racks = tuple(
                 tuple(sorted({
-                    rack for each in partition.replicas
-                    if each in brokers and (rack := brokers[each].rack) is not None
+                    rack for replica in partition.replicas
+                    if replica in brokers and (rack := brokers[replica].rack) is not None
                 }))
                 for partition in known[name].partitions
             )  # fmt: skip

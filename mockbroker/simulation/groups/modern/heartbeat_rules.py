@@ -98,7 +98,7 @@ class HeartbeatEvent(msgspec.Struct, Generic[RequestT, GroupT], eq=False, kw_onl
         self.result = self.new_result(code, text)
 
     def words(self) -> dict[str, object]:
-        """What texts of errors may name."""
+        """The words that texts of errors may name."""
         request, former = self.request, self.former
         holder = None if self.group is None else self.holder
         return {

@@ -1,4 +1,4 @@
-"""Whether a member of a consumer or streams group may commit or fetch offsets, as rows."""
+"""The rules of offsets that members of consumer and streams groups commit or fetch."""
 
 from __future__ import annotations
 

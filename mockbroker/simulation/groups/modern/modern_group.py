@@ -1,4 +1,4 @@
-"""What every group of a newer protocol is: epochs, members, and a target for each.
+"""Groups of the newer protocols: epochs, members, and a target for each.
 
 State without rules. Members are values: a change makes another member. Times are milliseconds.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ class EpochGroupState(StrEnum):
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to its target; the numbers are those of a consumer group's
+    """The step of a member on its way to its target; the numbers are those of a consumer group's
     records."""
 
     STABLE = 0
@@ -97,6 +97,9 @@ class StaticMember(ModernMember, frozen=True):
 class _Clock(Protocol):
     """Whatever of a member runs."""
 
+    @property
+    def deadline_ms(self) -> int | None: ...
+
     def stop(self) -> None: ...
 
 
@@ -105,6 +108,11 @@ class MemberClocks(msgspec.Struct, eq=False):
 
     session: Session
     revocation: Timer
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When the session ends; None if it does not run."""
+        return self.session.deadline_ms
 
     def stop(self) -> None:
         self.session.stop()
@@ -124,6 +132,9 @@ class ModernGroup(msgspec.Struct, Generic[MemberT, TargetT, ClockT], eq=False):
     was made, at ``target_ms`` (0: never). ``held`` says whether a tester keeps members from giving
     up and getting what they are to have."""
 
+    group_type: ClassVar[str]
+    """In ListGroups. It is the protocol type of members, too."""
+
     group_id: str
     epoch: int = 0
     target_epoch: int = 0
@@ -136,6 +147,10 @@ class ModernGroup(msgspec.Struct, Generic[MemberT, TargetT, ClockT], eq=False):
     """Of the topics that the group reads, as the epoch takes account of them."""
     held: bool = False
     dead: bool = False
+
+    @property
+    def protocol_type(self) -> str:
+        return self.group_type
 
     def put(self, member: MemberT) -> None:
         """Add a member, or replace the one of its id."""
@@ -184,7 +199,7 @@ class StaticGroup(ModernGroup[StaticMemberT, TargetT, ClockT], eq=False):
             return EpochGroupState.NOT_READY
         if self.epoch > self.target_epoch:
             return EpochGroupState.ASSIGNING
-        if all(each.is_reconciled_to(self.target_epoch) for each in self.members.values()):
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
             return EpochGroupState.STABLE
         return EpochGroupState.RECONCILING
 
@@ -209,8 +224,8 @@ class StaticGroup(ModernGroup[StaticMemberT, TargetT, ClockT], eq=False):
         if self.pinned is None:
             return None
         return {
-            name: self.pinned.get(each.instance_id or name, self.pinned.get(name, nothing))
-            for name, each in self.members.items()
+            name: self.pinned.get(member.instance_id or name, self.pinned.get(name, nothing))
+            for name, member in self.members.items()
         }
 
 

@@ -1,4 +1,4 @@
-"""The groups of one newer protocol by id, and what a coordinator does with any of them."""
+"""The groups of one newer protocol by id: heartbeats, administration, moves of coordinators."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ModernGroups(Generic[GroupT, ResultT]):
         raise NotImplementedError
 
     def _beat(self, event: Any) -> ResultT:
-        """Take over what the heartbeat of a member that stays says, and answer it."""
+        """Take over the fields of a heartbeat of a member that stays, and answer it."""
         raise NotImplementedError
 
     def _leave(self, event: Any) -> ResultT:
@@ -86,7 +86,7 @@ class ModernGroups(Generic[GroupT, ResultT]):
         return ErrorCode.NONE
 
     def discard(self, group: GroupT) -> None:
-        """Let a group be no more, but not its offsets."""
+        """Delete a group without its offsets."""
         self._remove(group)
         self._write_deletion(group)
 

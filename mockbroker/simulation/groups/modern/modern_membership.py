@@ -1,5 +1,5 @@
-"""What rules do to any group of a newer protocol: keep its members, their timers and its targets,
-with the records of all that.
+"""The state machine of the newer protocols' groups: members, their timers, targets, and the records
+of all that.
 
 The rows of each kind decide.
 """

@@ -1,4 +1,4 @@
-"""What a tester can do to a group of a newer protocol, which no client could.
+"""Operations on groups of the newer protocols that no client has.
 
 Every operation raises ClusterError for a group or a member that does not exist.
 """
@@ -158,7 +158,7 @@ class StaticOperations(ModernOperations[StaticGroupT, ResultT]):
 
     def validate_commit(
         self,
-        group: StaticGroupT,
+        group_id: str,
         member_id: str,
         instance_id: str | None,
         epoch: int,
@@ -168,6 +168,7 @@ class StaticOperations(ModernOperations[StaticGroupT, ResultT]):
         transactional: bool = False,
     ) -> ErrorCode:
         """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        group = self._groups[group_id]
         event = CommitEvent(
             group,
             member_id,
@@ -181,8 +182,9 @@ class StaticOperations(ModernOperations[StaticGroupT, ResultT]):
         apply_first(self.membership.rules.commit, event, event)
         return event.code
 
-    def validate_fetch(self, group: StaticGroupT, member_id: str | None, epoch: int) -> ErrorCode:
+    def validate_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return whether a member may fetch offsets, as 0 or an error code."""
+        group = self._groups[group_id]
         event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
         apply_first(self.membership.rules.fetch, event, event)
         return event.code

@@ -1,4 +1,4 @@
-"""When the groups of the newer protocols need another target, and when it is time to make it."""
+"""The rules of targets of the newer protocols' groups: changes that require one, and its time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EMPTY_GROUPS_SETTLE_SINCE: Final = (4, 4)
 
 
 class ChangeEvent(msgspec.Struct, eq=False):
-    """A heartbeat has changed something: does the group need another target?"""
+    """A heartbeat has changed something, which may require another target."""
 
     bumps: bool = False
     """Whether the epoch rises."""
@@ -36,8 +36,8 @@ def bump(event: ChangeEvent) -> None:
 
 
 class TargetEvent(msgspec.Struct, eq=False):
-    """Is it time for a target? ``now_ms`` is the cluster's clock, ``interval_ms`` the shortest time
-    between two targets."""
+    """A target may have to be made. ``now_ms`` is the cluster's clock, ``interval_ms`` the shortest
+    time between two targets."""
 
     group: Any
     now_ms: int

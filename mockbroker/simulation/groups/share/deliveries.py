@@ -15,7 +15,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, rows_of_release
+from mockbroker.simulation.releases.rows import Row, always, rules_of_release, with_arguments
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [
@@ -94,22 +94,15 @@ class Acknowledgement(msgspec.Struct, eq=False):
         return self.delivery.state is RecordState.ACQUIRED and not self.in_progress
 
 
-class Move(msgspec.Struct, frozen=True):
-    """Move the record to another state."""
-
-    state: RecordState
-
-    def __call__(self, subject: Acknowledgement, /) -> None:
-        subject.state = self.state
+@with_arguments
+def _move(event: Acknowledgement, state: RecordState) -> None:
+    event.state = state
 
 
-class Invalid(msgspec.Struct, frozen=True):
+@with_arguments
+def _invalid(event: Acknowledgement, text: str) -> None:
     """INVALID_RECORD_STATE (121), with Kafka's text."""
-
-    text: str
-
-    def __call__(self, subject: Acknowledgement, /) -> None:
-        subject.error = (ErrorCode.INVALID_RECORD_STATE, self.text)
+    event.error = (ErrorCode.INVALID_RECORD_STATE, text)
 
 
 AckRow: TypeAlias = Row[Acknowledgement, Acknowledgement]
@@ -135,42 +128,42 @@ ON_ACKNOWLEDGE: Final[tuple[AckRow, ...]] = (
     Row(
         "DP-SHARE-30",
         lambda event: event.whole and not event.is_acquired,
-        (Invalid("The batch cannot be acknowledged. The batch is not in the acquired state."),),
+        (_invalid("The batch cannot be acknowledged. The batch is not in the acquired state."),),
     ),
     Row(
         "DP-SHARE-30",
         lambda event: event.whole and _of_another(event),
-        (Invalid("Member is not the owner of batch record"),),
+        (_invalid("Member is not the owner of batch record"),),
     ),
     Row(
         "DP-SHARE-30",
         _not_acquired,
-        (Invalid("The offset cannot be acknowledged. The offset is not acquired."),),
+        (_invalid("The offset cannot be acknowledged. The offset is not acquired."),),
     ),
-    Row("DP-SHARE-30", _of_another, (Invalid("Member is not the owner of offset"),)),
+    Row("DP-SHARE-30", _of_another, (_invalid("Member is not the owner of offset"),)),
     Row(
         "DP-SHARE-31",
         _forbidden_renewal,
-        (Invalid("Renewing acquisition locks is not enabled for the group."),),
+        (_invalid("Renewing acquisition locks is not enabled for the group."),),
         since=(4, 3),
     ),
     Row("DP-SHARE-31", lambda event: event.ack_type == AckType.RENEW, (), since=(4, 2)),
     Row(
         "DP-SHARE-05",
         lambda event: event.ack_type == AckType.ACCEPT,
-        (Move(RecordState.ACKNOWLEDGED),),
+        (_move(RecordState.ACKNOWLEDGED),),
     ),
     Row(
         "DP-SHARE-06",
         lambda event: event.ack_type == AckType.RELEASE and _delivered_too_often(event),
-        (Move(RecordState.ARCHIVED),),
+        (_move(RecordState.ARCHIVED),),
     ),
     Row(
         "DP-SHARE-05",
         lambda event: event.ack_type == AckType.RELEASE,
-        (Move(RecordState.AVAILABLE),),
+        (_move(RecordState.AVAILABLE),),
     ),
-    Row("DP-SHARE-05", always, (Move(RecordState.ARCHIVED),)),
+    Row("DP-SHARE-05", always, (_move(RecordState.ARCHIVED),)),
 )
 """A member acknowledges. What remains for the last row is rejected, or a gap."""
 
@@ -181,9 +174,9 @@ ON_LOCK_END: Final[tuple[AckRow, ...]] = (
         lambda event: event.member_id is not None and _of_another(event),
         (),
     ),
-    Row("DP-SHARE-32", lambda event: event.before_start, (Move(RecordState.ARCHIVED),)),
-    Row("DP-SHARE-06", _delivered_too_often, (Move(RecordState.ARCHIVED),)),
-    Row("DP-SHARE-06", always, (Move(RecordState.AVAILABLE),)),
+    Row("DP-SHARE-32", lambda event: event.before_start, (_move(RecordState.ARCHIVED),)),
+    Row("DP-SHARE-06", _delivered_too_often, (_move(RecordState.ARCHIVED),)),
+    Row("DP-SHARE-06", always, (_move(RecordState.AVAILABLE),)),
 )
 """A lock ends, or the session of the member that holds it."""
 
@@ -191,7 +184,7 @@ ON_LOCK_END: Final[tuple[AckRow, ...]] = (
 
 
 class BatchCheck(msgspec.Struct, eq=False):
-    """A batch of acknowledgements in a request, which is checked before any state is looked at.
+    """A batch of acknowledgements in a request, which is checked before any state.
     ``previous_last`` is the last offset of the batch before it in the request."""
 
     first: int
@@ -281,14 +274,9 @@ class StoreEvent(msgspec.Struct, eq=False):
     error: StoreError | None = None
 
 
-class FailToStore(msgspec.Struct, frozen=True):
-    """Refuse the change."""
-
-    code: ErrorCode
-    text: str
-
-    def __call__(self, subject: StoreEvent, /) -> None:
-        subject.error = StoreError(self.code, f"Error in write state RPC. {self.text}")
+@with_arguments
+def _fail_to_store(event: StoreEvent, code: ErrorCode, text: str) -> None:
+    event.error = StoreError(code, f"Error in write state RPC. {text}")
 
 
 ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
@@ -296,7 +284,7 @@ ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
         "DP-SHARE-36",
         lambda event: event.is_deleted,
         (
-            FailToStore(
+            _fail_to_store(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 "Write operation on uninitialized share partition not allowed.",
             ),
@@ -306,7 +294,7 @@ ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
         "DP-SHARE-36",
         lambda event: event.is_older,
         (
-            FailToStore(
+            _fail_to_store(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 "The share coordinator rejected the request because the share-group state epoch "
                 "did not match.",
@@ -318,7 +306,7 @@ ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
         "DP-SHARE-36",
         lambda event: event.is_older,
         (
-            FailToStore(
+            _fail_to_store(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 "The coordinator rejected the request because the state epoch did not match.",
             ),
@@ -329,22 +317,16 @@ ON_STORE: Final[tuple[Row[StoreEvent, StoreEvent], ...]] = (
 
 
 class DeliveryRules(msgspec.Struct, frozen=True):
-    """The rows of one release."""
+    """The rows by what happens."""
 
-    acknowledge: tuple[AckRow, ...]
-    lock_end: tuple[AckRow, ...]
-    batch: tuple[Row[BatchCheck, BatchCheck], ...]
-    redelivery: tuple[Row[Throttle, Throttle], ...]
-    store: tuple[Row[StoreEvent, StoreEvent], ...]
+    acknowledge: tuple[AckRow, ...] = ON_ACKNOWLEDGE
+    lock_end: tuple[AckRow, ...] = ON_LOCK_END
+    batch: tuple[Row[BatchCheck, BatchCheck], ...] = ON_ACK_BATCH
+    redelivery: tuple[Row[Throttle, Throttle], ...] = ON_REDELIVERY
+    store: tuple[Row[StoreEvent, StoreEvent], ...] = ON_STORE
 
 
 @cache
 def delivery_rules(release: Release) -> DeliveryRules:
     """Return the rules of a release."""
-    return DeliveryRules(
-        rows_of_release(ON_ACKNOWLEDGE, release),
-        rows_of_release(ON_LOCK_END, release),
-        rows_of_release(ON_ACK_BATCH, release),
-        rows_of_release(ON_REDELIVERY, release),
-        rows_of_release(ON_STORE, release),
-    )
+    return rules_of_release(DeliveryRules, release)

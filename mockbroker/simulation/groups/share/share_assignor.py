@@ -1,4 +1,4 @@
-"""The simple assignor of share groups, as a pure function: who gets which partitions.
+"""The simple assignor of share groups, as a pure function.
 
 Members share a partition if there are more members than partitions, and none is left idle. Numbers
 are Kafka's. Kafka deals in the order of Java's hash tables, here members come by id and partitions
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
 
-__all__ = ["simple"]
+__all__ = ["ASSIGNOR", "simple"]
+
+ASSIGNOR: Final = "simple"
+"""Its name, the only one that Kafka ships."""
 
 
 def simple(

@@ -72,7 +72,7 @@ class ShareQuery(msgspec.Struct):
 
 
 class ShareAnswer(msgspec.Struct):
-    """What a ShareFetch gets of one partition."""
+    """The part of a ShareFetch's response about one partition."""
 
     partition: TopicIdPartition
     error_code: int = 0
@@ -101,14 +101,14 @@ class ShareWait:
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The partitions that it waits for."""
-        return tuple((each.topic, each.key[1]) for each in self._fetch.sources)
+        return tuple((source.topic, source.key[1]) for source in self._fetch.sources)
 
     def begin(self, call: Callable[[], None]) -> None:
         """Call ``call`` once when the fetch is to be answered, perhaps now. ``end`` must follow."""
         self._call = call
-        for each in self._fetch.sources:
-            each.log.watch(self, self.check)
-            each.share.watch(self, self.check)
+        for source in self._fetch.sources:
+            source.log.watch(self, self.check)
+            source.share.watch(self, self.check)
         self.check()
 
     def check(self) -> None:
@@ -124,9 +124,9 @@ class ShareWait:
     def end(self) -> None:
         """Stop watching."""
         self.done = True
-        for each in self._fetch.sources:
-            each.log.unwatch(self)
-            each.share.unwatch(self)
+        for source in self._fetch.sources:
+            source.log.unwatch(self)
+            source.share.unwatch(self)
 
 
 class StartedShareFetch:
@@ -163,7 +163,7 @@ class StartedShareFetch:
         return any_open and total >= min(query.min_bytes, query.max_bytes)
 
     def _acquirable(self) -> list[_Source]:
-        return [each for each in self.sources if each.share.can_acquire]
+        return [source for source in self.sources if source.share.can_acquire]
 
     def _read_query(self, source: _Source, count: int) -> tuple[FetchQuery, PartitionPosition]:
         query = self._query
@@ -203,7 +203,7 @@ class StartedShareFetch:
             elif not read.error_code:
                 data = b"".join(read.records or ())
                 self._acquire(source, position.offset, data, read.aborted or (), left, answer)
-                left -= sum(each.last - each.first + 1 for each in answer.acquired)
+                left -= sum(span.last - span.first + 1 for span in answer.acquired)
         return answers
 
     def _acquire(
@@ -255,7 +255,7 @@ class ShareFetches:
         self.batch_rules = self._rules.batch
         self._partitions: dict[tuple[str, TopicIdPartition], SharePartition] = {}
         self._copies: dict[tuple[str, TopicIdPartition], SharePartition] = {}
-        """What leaders have loaded, where the state was altered or deleted since."""
+        """The states that leaders have loaded and that were altered or deleted since."""
         self._loaded: dict[tuple[str, TopicIdPartition], int] = {}
         """The leader epoch at which a leader has loaded a share partition."""
         self._sessions: dict[int, dict[tuple[str, str], ShareSession]] = {}
@@ -354,7 +354,7 @@ class ShareFetches:
         return None if partition is None else partition.leader
 
     def _at_leader(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
-        """What the leader of a partition works with."""
+        """The state that the leader of a partition has loaded."""
         found = self._copies.get((group_id, key))
         return self._partitions.get((group_id, key)) if found is None else found
 
@@ -364,7 +364,7 @@ class ShareFetches:
 
     def partitions_of(self, group_id: str) -> list[SharePartition]:
         """The share partitions of a group, in the order of names."""
-        found = [each for (group, _), each in self._partitions.items() if group == group_id]
+        found = [share for (group, _), share in self._partitions.items() if group == group_id]
         return sorted(found, key=lambda each: each.tp)
 
     def end_offset(self, tp: TopicPartition) -> int:
@@ -410,7 +410,8 @@ class ShareFetches:
         return _Source(topic, key, share, log)
 
     def _start_offset(self, group_id: str, share: SharePartition, log: PartitionLog) -> int | None:
-        """Where the group begins; None if there is no record of the time from which it reads."""
+        """The offset at which the group begins; None if no record is as new as the configured
+        duration."""
         if share.start_offset != UNINITIALIZED:
             return share.start_offset
         strategy = self.times(group_id).offset_reset
@@ -573,7 +574,9 @@ class ShareFetches:
 
     def expire_session(self, group_id: str, member_id: str) -> int:
         """Drop the share sessions of a member from all brokers. Returns how many there were."""
-        return sum(self.end_session(each, group_id, member_id) for each in list(self._sessions))
+        return sum(
+            self.end_session(broker_id, group_id, member_id) for broker_id in list(self._sessions)
+        )
 
     def set_delivery_count(
         self, group_id: str, tp: TopicPartition, offset: int, count: int
@@ -586,7 +589,7 @@ class ShareFetches:
             )
 
     def _existing(self, group_id: str, tp: TopicPartition | None) -> list[SharePartition]:
-        found = [each for each in self.partitions_of(group_id) if tp in (None, each.tp)]
+        found = [share for share in self.partitions_of(group_id) if tp in (None, share.tp)]
         if not found:
             what = "partition" if tp is None else f"{tp[0]}-{tp[1]}"
             raise ClusterError(f"group {group_id!r} shares no {what}")

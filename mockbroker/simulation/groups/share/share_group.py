@@ -46,6 +46,8 @@ class ShareMember(ModernMember, frozen=True):
 class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
     """``initialized`` are the partitions whose share state exists: only these are assigned."""
 
+    group_type = SHARE_TYPE
+
     initialized: Assignment = NOTHING
 
     @property
@@ -57,4 +59,4 @@ class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
     @property
     def subscribed(self) -> frozenset[str]:
         """The topics that any member subscribes to."""
-        return frozenset().union(*(each.topic_names for each in self.members.values()))
+        return frozenset().union(*(member.topic_names for member in self.members.values()))

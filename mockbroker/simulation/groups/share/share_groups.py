@@ -14,6 +14,7 @@ from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import JOINING, HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
+from mockbroker.simulation.groups.share.share_assignor import ASSIGNOR
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_membership import ShareMembership
 from mockbroker.simulation.groups.share.share_operations import ShareOperations
@@ -110,6 +111,10 @@ class ShareGroups(ShareOperations):
         return HeartbeatResult(member_id=request.member_id, member_epoch=request.member_epoch)
 
     # ---- administration ----------------------------------------------------------------------
+
+    def assignor_name(self, group: ShareGroup) -> str:
+        """The assignor that the group uses."""
+        return ASSIGNOR
 
     def make_empty(self, group_id: str) -> ShareGroup:
         """Return the group, which is made without members if there is none of this id."""

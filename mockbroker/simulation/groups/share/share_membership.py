@@ -53,8 +53,8 @@ class ShareMembership(ModernMembership[ShareGroup]):
     def follow_request(
         self, group: ShareGroup, former: ShareMember, request: ShareHeartbeat
     ) -> bool:
-        """Take over what a heartbeat says, and raise the epoch if that asks for it. Returns whether
-        it did."""
+        """Take over the fields of a heartbeat, and raise the epoch if that requires another target.
+        Returns whether it did."""
         names = former.topic_names
         if request.topic_names is not None:
             names = frozenset(request.topic_names)
@@ -80,7 +80,7 @@ class ShareMembership(ModernMembership[ShareGroup]):
         return event.bumps
 
     def _has_unassigned(self, group: ShareGroup) -> bool:
-        """Whether share partitions of subscribed topics exist that no target has."""
+        """Whether a share partition of a subscribed topic is in no target."""
         subscribed = self.topics.counts(group.subscribed)
         assigned = NOTHING.union(*group.target.values())
         existing = {tp for tp in group.initialized if tp[0] in subscribed}
@@ -105,8 +105,8 @@ class ShareMembership(ModernMembership[ShareGroup]):
             if (topic_id, index) in group.initialized
         ]
         topics = {
-            name: frozenset(self.topics.counts(each.topic_names))
-            for name, each in group.members.items()
+            name: frozenset(self.topics.counts(member.topic_names))
+            for name, member in group.members.items()
         }
         return simple(topics, partitions, group.target)
 
@@ -141,11 +141,11 @@ class ShareMembership(ModernMembership[ShareGroup]):
         self.flush(group)
 
     def initialized(self, group: ShareGroup, partitions: Assignment) -> None:
-        """Share partitions have a state now."""
+        """Note that share partitions have a state."""
         group.initialized |= partitions
         self.note(self.records.share_states(group))
 
     def forget(self, group: ShareGroup, partitions: Assignment) -> None:
-        """Share partitions have no state any more."""
+        """Forget the state of share partitions."""
         group.initialized -= partitions
         self.note(self.records.share_states(group))

@@ -1,4 +1,4 @@
-"""What a tester can do to a share group at its coordinator, which no client could.
+"""Operations on share groups at their coordinator that no client has.
 
 Every operation raises ClusterError for a group or a member that does not exist.
 """

@@ -1,7 +1,7 @@
 """One partition as a share group sees it: the records that are in flight, from ``start_offset`` on.
 
 The leader of the partition keeps it. Records that nobody has fetched yet are not in flight.
-Boundaries of batches are Kafka's: a batch keeps one state until a request asks for a part of it.
+Boundaries of batches are Kafka's: a batch keeps one state until a request concerns a part of it.
 """
 
 from __future__ import annotations
@@ -378,10 +378,10 @@ class SharePartition:
             self._looks_back = True
             ranges = [AcquiredRange(first, first + room - 1, 1)]
         else:
-            for each in ranges:
+            for span in ranges:
                 delivery = Delivery(RecordState.AVAILABLE, 0)
-                self._lock(delivery, member_id, each.first, each.last)
-                self._insert(InFlightBatch(each.first, each.last, delivery))
+                self._lock(delivery, member_id, span.first, span.last)
+                self._insert(InFlightBatch(span.first, span.last, delivery))
         if self._batches[0].first == first:
             self.start_offset = first
         self.end_offset = max(self.end_offset, last)
@@ -396,9 +396,9 @@ class SharePartition:
         left = acquired
         for header in aborted:
             parts: list[AcquiredRange] = []
-            for each in left:
-                before = each._replace(last=min(each.last, header.base_offset - 1))
-                behind = each._replace(first=max(each.first, header.last_offset + 1))
+            for span in left:
+                before = span._replace(last=min(span.last, header.base_offset - 1))
+                behind = span._replace(first=max(span.first, header.last_offset + 1))
                 parts += [part for part in (before, behind) if part.first <= part.last]
             left = parts
         return left
@@ -615,7 +615,7 @@ class SharePartition:
         return True
 
     def stop(self) -> None:
-        """Forget who has acquired records, as another leader does: what was not acknowledged is
+        """Forget the acquisitions, as another leader does: records that were not acknowledged are
         available, and its last delivery does not count."""
         for _, _, delivery in self.deliveries():
             if delivery.state is RecordState.ACQUIRED:
@@ -644,10 +644,10 @@ class SharePartition:
         states = {number: state for state, number in STATE_IDS.items()}
         self.start_offset = self.end_offset = self.stored_start = start_offset
         self.stored_complete = complete
-        for each in batches:
-            delivery = Delivery(states.get(each.state, RecordState.AVAILABLE), each.deliveries)
-            self._insert(InFlightBatch(each.first, each.last, delivery))
-            self.end_offset = max(self.end_offset, each.last)
+        for batch in batches:
+            delivery = Delivery(states.get(batch.state, RecordState.AVAILABLE), batch.deliveries)
+            self._insert(InFlightBatch(batch.first, batch.last, delivery))
+            self.end_offset = max(self.end_offset, batch.last)
         self._looks_back = True
 
     # ---- moving ------------------------------------------------------------------------------
@@ -686,12 +686,12 @@ class SharePartition:
 def _joined(ranges: Sequence[AcquiredRange]) -> list[AcquiredRange]:
     """Join neighbours that were delivered as often."""
     joined: list[AcquiredRange] = []
-    for each in ranges:
+    for span in ranges:
         last = joined[-1] if joined else None
-        if last is not None and each.first == last.last + 1 and each.times == last.times:
-            joined[-1] = last._replace(last=each.last)
+        if last is not None and span.first == last.last + 1 and span.times == last.times:
+            joined[-1] = last._replace(last=span.last)
         else:
-            joined.append(each)
+            joined.append(span)
     return joined
 
 

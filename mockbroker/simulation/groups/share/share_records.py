@@ -1,4 +1,4 @@
-"""What the coordinator of share groups writes to ``__consumer_offsets``, as Kafka writes it.
+"""The records of share groups in ``__consumer_offsets``, as Kafka writes them.
 
 ::
 

@@ -73,20 +73,20 @@ ON_SHARE_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     *making_rows("DP-SHARE-22", is_missing),
     taken_row("DP-SHARE-21"),
 )
-"""Which group the heartbeat concerns. A group that exists already needs no row."""
+"""The group of the heartbeat. A group that exists already needs no row."""
 
 ON_SHARE_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-SHARE-23", is_full, (reject_full,)),
     *member_rows("DP-SHARE-24", "DP-SHARE-24"),
 )
-"""Who sends a heartbeat, or leaves."""
+"""The member that sends a heartbeat, or leaves."""
 
 ON_SHARE_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows(
     "DP-SHARE-25",
     "DP-SHARE-25",
     ", and it does not match the previous member epoch ({previous})",
 )
-"""Whether the epoch of a member that stays will do."""
+"""The epoch of a member that stays."""
 
 
 class ShareChange(ChangeEvent, eq=False, kw_only=True):
@@ -105,14 +105,14 @@ ON_SHARE_CHANGE: Final[tuple[ChangeRow, ...]] = (
     Row("DP-SHARE-27", lambda event: event.unassigned, (bump,)),
     Row("DP-SHARE-26", lambda event: event.topics_changed, (bump,)),
 )
-"""Does the group need a new target?"""
+"""Changes that require another target."""
 
 ON_SHARE_TARGET: Final[tuple[TargetRow, ...]] = (
     up_to_date_row("DP-SHARE-26"),
     interval_row("DP-SHARE-28"),
     make_target_row("DP-SHARE-26"),
 )
-"""Is it time to make it?"""
+"""Conditions under which the target is made."""
 
 ON_SHARE_MEMBERS_GONE: Final[tuple[Row[MembersGone, MembersGone], ...]] = gone_rows(
     "DP-SHARE-26", "DP-SHARE-22"

@@ -12,7 +12,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, refuse, rows_of_release
+from mockbroker.simulation.releases.rows import Row, refuse, rules_of_release
 
 __all__ = [
     "FINAL_EPOCH",
@@ -47,10 +47,10 @@ class ShareSession(msgspec.Struct, eq=False):
     def update(
         self, added: Sequence[TopicIdPartition], forgotten: Sequence[TopicIdPartition]
     ) -> None:
-        for each in added:
-            self.partitions.setdefault(each, True)
-        for each in forgotten:
-            self.partitions.pop(each, None)
+        for key in added:
+            self.partitions.setdefault(key, True)
+        for key in forgotten:
+            self.partitions.pop(key, None)
 
 
 class SessionEvent(msgspec.Struct, eq=False):
@@ -138,18 +138,14 @@ ON_SHARE_FETCH_ANSWER: Final[tuple[Row[AnswerEvent, AnswerEvent], ...]] = (
 
 
 class SessionRules(msgspec.Struct, frozen=True):
-    """The rows of one release."""
+    """The rows by request."""
 
-    fetch: tuple[SessionRow, ...]
-    acknowledge: tuple[SessionRow, ...]
-    answer: tuple[Row[AnswerEvent, AnswerEvent], ...]
+    fetch: tuple[SessionRow, ...] = ON_SHARE_FETCH
+    acknowledge: tuple[SessionRow, ...] = ON_SHARE_ACKNOWLEDGE
+    answer: tuple[Row[AnswerEvent, AnswerEvent], ...] = ON_SHARE_FETCH_ANSWER
 
 
 @cache
 def session_rules(release: Release) -> SessionRules:
     """Return the rules of a release."""
-    return SessionRules(
-        rows_of_release(ON_SHARE_FETCH, release),
-        rows_of_release(ON_SHARE_ACKNOWLEDGE, release),
-        rows_of_release(ON_SHARE_FETCH_ANSWER, release),
-    )
+    return rules_of_release(SessionRules, release)

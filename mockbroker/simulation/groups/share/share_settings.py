@@ -18,14 +18,14 @@ _MOST_LOCKS: Final = 2000
 
 
 class ShareSettings(msgspec.Struct, frozen=True):
-    """What all share groups of a broker have in common."""
+    """The configs that all share groups of a broker have in common."""
 
     max_size: int
     max_sessions: int
 
 
 class ShareTimes(msgspec.Struct, frozen=True):
-    """What the delivery to one group follows."""
+    """The configs that the delivery to one group follows."""
 
     lock_ms: int
     delivery_limit: int

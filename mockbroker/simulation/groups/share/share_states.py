@@ -1,7 +1,8 @@
-"""The share coordinator (KIP-932): what it answers to leaders of partitions, and to administrators.
+"""The share coordinator (KIP-932): its answers to leaders of partitions and to administrators.
 
 It keeps the state of each share partition: where the group begins, and what became of the records
-behind that offset. Brokers of the mock know that state without asking; others, and tests, ask.
+behind that offset. Brokers of the mock read that state directly; other brokers, and tests, send
+requests.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from mockbroker.simulation.groups.share.share_partition import (
     StateBatch,
 )
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Row,
+    always,
+    apply_first,
+    rows_of_release,
+    with_arguments,
+)
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = [
@@ -52,7 +59,7 @@ class ShareStateError(NamedTuple):
 
 
 class WrittenState(NamedTuple):
-    """What a leader stores. ``start_offset`` -1 keeps the former one."""
+    """A state that a leader stores. ``start_offset`` -1 keeps the former one."""
 
     start_offset: int
     complete: int
@@ -85,13 +92,9 @@ class StateQuery(msgspec.Struct, eq=False):
     error: ShareStateError | None = None
 
 
-class _Fail(msgspec.Struct, frozen=True):
-    code: ErrorCode
-    text: str = ""
-
-    def __call__(self, subject: StateQuery) -> None:
-        text = self.text.format(verb=subject.verb) or message(self.code)
-        subject.error = ShareStateError(self.code, text)
+@with_arguments
+def _fail(query: StateQuery, code: ErrorCode, text: str = "") -> None:
+    query.error = ShareStateError(code, text.format(verb=query.verb) or message(code))
 
 
 def _is_older(epoch: int | None, stored: int) -> bool:
@@ -102,25 +105,25 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
     Row(
         "DP-SHARE-40",
         lambda query: query.index < 0,
-        (_Fail(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number."),),
+        (_fail(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number."),),
     ),
     Row(
         "DP-SHARE-41",
         lambda query: query.leader_epoch is not None and query.leader_epoch < 0,
-        (_Fail(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number."),),
+        (_fail(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number."),),
         since=(4, 4),
     ),
     Row(
         "DP-SHARE-41",
         lambda query: query.state_epoch is not None and query.state_epoch < 0,
-        (_Fail(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number."),),
+        (_fail(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number."),),
         since=(4, 4),
     ),
     Row(
         "DP-SHARE-40",
         lambda query: query.verb != "" and query.stored is None,
         (
-            _Fail(
+            _fail(
                 ErrorCode.INVALID_REQUEST,
                 "{verb} operation on uninitialized share partition not allowed.",
             ),
@@ -129,25 +132,25 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
     Row(
         "DP-SHARE-41",
         lambda query: _is_older(query.leader_epoch, query.newest_leader),
-        (_Fail(ErrorCode.FENCED_LEADER_EPOCH),),
+        (_fail(ErrorCode.FENCED_LEADER_EPOCH),),
     ),
     Row(
         "DP-SHARE-41",
         lambda query: (
             query.stored is not None and _is_older(query.state_epoch, query.stored.state_epoch)
         ),
-        (_Fail(ErrorCode.FENCED_STATE_EPOCH),),
+        (_fail(ErrorCode.FENCED_STATE_EPOCH),),
     ),
     Row(
         "DP-SHARE-40",
         lambda query: not query.is_known,
-        (_Fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
+        (_fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
 )
 
 
 class StateMerge(msgspec.Struct, eq=False):
-    """What a leader stores, and what was there. The rows decide on ``start_offset`` and
+    """A state that a leader stores, and the former one. The rows decide on ``start_offset`` and
     ``complete``."""
 
     stored: SharePartition
@@ -301,12 +304,12 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch
     """Return the batches behind the start offset without overlaps: of each record the state with
     the most deliveries counts, and of these the highest. Neighbours of one state are joined."""
     kept = [
-        each._replace(first=max(each.first, start_offset))
-        for each in batches
-        if each.last >= start_offset
+        batch._replace(first=max(batch.first, start_offset))
+        for batch in batches
+        if batch.last >= start_offset
     ]
     kept.sort(key=lambda each: each.first, reverse=True)
-    edges = sorted({each.first for each in kept} | {each.last + 1 for each in kept})
+    edges = sorted({batch.first for batch in kept} | {batch.last + 1 for batch in kept})
     found: list[StateBatch] = []
     over: list[tuple[int, int, int, StateBatch]] = []
     for first, end in pairwise(edges):

@@ -186,6 +186,7 @@ class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks], eq=False):
     of the topology which they suffice for. ``shutdown_member`` requested that all members shut
     down."""
 
+    group_type = STREAMS_TYPE
     epoch: int = 1
     topology: Topology | None = None
     configured: ConfiguredTopology | None = None

@@ -34,6 +34,7 @@ from mockbroker.simulation.groups.streams.streams_rules import (
     streams_rules,
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
+from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
@@ -171,13 +172,17 @@ class StreamsGroups(StreamsOperations):
             member_id=member.member_id, member_epoch=request.member_epoch, statuses=()
         )
 
+    def assignor_name(self, group: StreamsGroup) -> str:
+        """The assignor that the group uses."""
+        return ASSIGNOR
+
     # ---- endpoints ---------------------------------------------------------------------------
 
     def _endpoints(
         self, group: StreamsGroup, sender: Member, configured: ConfiguredTopology
     ) -> tuple[EndpointPartitions, ...]:
         """The partitions behind the endpoint of each member; the sender's come last."""
-        others = [each for name, each in group.members.items() if name != sender.member_id]
+        others = [member for name, member in group.members.items() if name != sender.member_id]
         return tuple(
             EndpointPartitions(
                 each.endpoint,
@@ -191,7 +196,10 @@ class StreamsGroups(StreamsOperations):
     def _partitions(
         self, configured: ConfiguredTopology, tasks: Iterable[Task]
     ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        sources = {each.subtopology_id: each.sources for each in configured.subtopologies or ()}
+        sources = {
+            subtopology.subtopology_id: subtopology.sources
+            for subtopology in configured.subtopologies or ()
+        }
         found: dict[str, tuple[int, ...]] = {}
         for name, indexes in by_subtopology(tasks):
             counts = self._topics.counts(sources.get(name, ()))

@@ -95,8 +95,8 @@ class StreamsHeartbeat(StaticHeartbeatEvent[StreamsGroup], eq=False, kw_only=Tru
             return None
         sized = (
             (topic.name, topic.partitions)
-            for each in topology.subtopologies
-            for topic in each.changelogs
+            for subtopology in topology.subtopologies
+            for topic in subtopology.changelogs
             if topic.partitions
         )
         return next(sized, None)
@@ -107,7 +107,9 @@ class StreamsHeartbeat(StaticHeartbeatEvent[StreamsGroup], eq=False, kw_only=Tru
 
 def _has_regex(event: StreamsHeartbeat) -> bool:
     topology = event.request.topology
-    return topology is not None and any(each.source_regexes for each in topology.subtopologies)
+    return topology is not None and any(
+        subtopology.source_regexes for subtopology in topology.subtopologies
+    )
 
 
 def _joins_with(event: StreamsHeartbeat, tasks: frozenset[tuple[str, int]] | None) -> bool:
@@ -220,7 +222,7 @@ ON_STREAMS_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     *making_rows("DP-STREAMS-09", _takes_the_id),
     taken_row("DP-STREAMS-09"),
 )
-"""Which group the heartbeat concerns. A group that exists already needs no row."""
+"""The group of the heartbeat. A group that exists already needs no row."""
 
 # ---- the member ----------------------------------------------------------------------------------
 
@@ -236,7 +238,7 @@ def _request_shutdown(event: StreamsHeartbeat) -> None:
 ON_STREAMS_SHUTDOWN: Final[tuple[HeartbeatRow, ...]] = (
     Row("DP-STREAMS-02", _leaves_with_shutdown, (_request_shutdown,)),
 )
-"""Whoever leaves may request a shutdown: Kafka does not check here that it is a member."""
+"""A shutdown is requested before Kafka checks that the leaver is a member."""
 
 
 def _joins_full(event: StreamsHeartbeat) -> bool:
@@ -254,10 +256,10 @@ ON_STREAMS_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
     *static_member_rows("DP-STREAMS-16", "DP-STREAMS-16", since=STATIC_SINCE),
     *member_rows("DP-STREAMS-10", "DP-STREAMS-10"),
 )
-"""Who sends a heartbeat, or leaves."""
+"""The member that sends a heartbeat, or leaves."""
 
 ON_STREAMS_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows("DP-STREAMS-10", "DP-STREAMS-10")
-"""Whether the epoch of a member that stays will do."""
+"""The epoch of a member that stays."""
 
 # ---- the topology --------------------------------------------------------------------------------
 
@@ -307,7 +309,7 @@ def _unknown_task(event: StreamsHeartbeat) -> bool:
 
 
 def _bad_task(event: StreamsHeartbeat, *, known: bool) -> bool:
-    """Whether the member has a task that there is not; sets the words for it."""
+    """Whether the member sends a task that does not exist; sets the words for it."""
     configured, request = event.configured, event.request
     if configured is None or not configured.is_ready:
         return False
@@ -351,4 +353,4 @@ ON_TASKS: Final[tuple[HeartbeatRow, ...]] = (
         since=STATIC_SINCE,
     ),
 )
-"""Whether the tasks of the member exist."""
+"""The tasks of the member must exist."""

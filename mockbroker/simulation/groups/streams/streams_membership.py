@@ -45,7 +45,7 @@ __all__ = ["StreamsMembership"]
 
 
 def _updated(member: Member, request: HeartbeatRequest) -> Member:
-    """The member with what a heartbeat says; what it leaves out stays."""
+    """The member with the fields of a heartbeat; those that it leaves out stay."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         member,
@@ -115,7 +115,8 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         return configure(topology, {name: each for name, each in by_name.items() if name})
 
     def follow(self, event: StreamsHeartbeat, former: Member, settings: StreamsSettings) -> Member:
-        """Take over what a heartbeat says, and raise the epoch if that asks for it."""
+        """Take over the fields of a heartbeat, and raise the epoch if that requires another
+        target."""
         group, topology, configured = event.known, event.topology, event.configured
         assert topology is not None
         assert configured is not None
@@ -181,8 +182,8 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         if pinned is not None:
             return pinned
         workers = {
-            name: Worker(each.process_id, group.target.get(name, NO_TASKS))
-            for name, each in group.members.items()
+            name: Worker(member.process_id, group.target.get(name, NO_TASKS))
+            for name, member in group.members.items()
         }
         standbys = dict(group.configs).get("num.standby.replicas", "0")
         return sticky(workers, configured.tasks, configured.stateful, int(standbys))
@@ -209,8 +210,8 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
 def _holders(group: StreamsGroup) -> Holders:
     active: dict[Task, str] = {}
     standby: set[tuple[Task, str]] = set()
-    for each in group.members.values():
-        held = each.assigned | each.revoking
-        active.update(dict.fromkeys(held.active, each.process_id))
-        standby.update((task, each.process_id) for task in held.standby)
+    for member in group.members.values():
+        held = member.assigned | member.revoking
+        active.update(dict.fromkeys(held.active, member.process_id))
+        standby.update((task, member.process_id) for task in held.standby)
     return Holders(active, frozenset(standby))

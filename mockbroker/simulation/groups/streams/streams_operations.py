@@ -1,4 +1,4 @@
-"""What a tester can do to a streams group, which no client could.
+"""Operations on streams groups that no client has.
 
 Every operation raises ClusterError for a group or a member that does not exist.
 """
@@ -31,8 +31,8 @@ class StreamsOperations(StaticOperations[StreamsGroup, StreamsResult]):
     membership: StreamsMembership
 
     def shut_down(self, group_id: str, member: str) -> None:
-        """Let a member request that the whole application shuts down: each member is told with its
-        next heartbeat."""
+        """Let a member request that the whole application shuts down: each member learns of it with
+        its next heartbeat."""
         group = self._existing(group_id)
         found = self._member(group, member)
         group.shutdown_member = group.shutdown_member or found.member_id

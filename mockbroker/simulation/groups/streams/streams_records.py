@@ -1,4 +1,4 @@
-"""What the coordinator of streams groups writes to ``__consumer_offsets``, as Kafka writes it.
+"""The records of streams groups in ``__consumer_offsets``, as Kafka writes them.
 
 ::
 
@@ -79,7 +79,7 @@ class StreamsRecords(GroupRecords[StreamsGroup]):
             metadata_hash=metadata_hash(group.facts),
             validated_topology_epoch=group.validated_epoch,
             last_assignment_configs=[
-                LastAssignmentConfig(key=name, value=each) for name, each in group.configs
+                LastAssignmentConfig(key=name, value=value) for name, value in group.configs
             ],
         )
 
@@ -89,22 +89,22 @@ class StreamsRecords(GroupRecords[StreamsGroup]):
             epoch=topology.epoch,
             subtopologies=[
                 stored.Subtopology(
-                    subtopology_id=each.subtopology_id,
-                    source_topics=list(each.source_topics),
-                    source_topic_regex=list(each.source_regexes),
-                    state_changelog_topics=[_topic(topic) for topic in each.changelogs],
-                    repartition_sink_topics=list(each.sinks),
-                    repartition_source_topics=[_topic(topic) for topic in each.repartitions],
+                    subtopology_id=subtopology.subtopology_id,
+                    source_topics=list(subtopology.source_topics),
+                    source_topic_regex=list(subtopology.source_regexes),
+                    state_changelog_topics=[_topic(topic) for topic in subtopology.changelogs],
+                    repartition_sink_topics=list(subtopology.sinks),
+                    repartition_source_topics=[_topic(topic) for topic in subtopology.repartitions],
                     copartition_groups=[
                         stored.CopartitionGroup(
                             source_topics=list(one.source_topics),
                             source_topic_regex=list(one.source_regexes),
                             repartition_source_topics=list(one.repartition_topics),
                         )
-                        for one in each.copartition_groups
+                        for one in subtopology.copartition_groups
                     ],
                 )
-                for each in topology.subtopologies
+                for subtopology in topology.subtopologies
             ],
         )
         return StreamsGroupTopologyKey(group_id=group_id), value
@@ -128,7 +128,7 @@ class StreamsRecords(GroupRecords[StreamsGroup]):
             user_endpoint=(
                 None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1])
             ),
-            client_tags=[KeyValue(key=key, value=each) for key, each in member.tags],
+            client_tags=[KeyValue(key=key, value=value) for key, value in member.tags],
         )
 
     def _target_value(self, target: Tasks) -> Message:
@@ -177,6 +177,6 @@ def _topic(topic: InternalTopic) -> stored.TopicInfo:
         partitions=topic.partitions,
         replication_factor=topic.replication_factor,
         topic_configs=[
-            stored.TopicConfig(key=name, value=each or "") for name, each in topic.configs
+            stored.TopicConfig(key=name, value=value or "") for name, value in topic.configs
         ],
     )

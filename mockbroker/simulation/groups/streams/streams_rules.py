@@ -88,7 +88,7 @@ ON_UPDATE: Final[tuple[UpdateRow, ...]] = (
         since=STATIC_SINCE,
     ),
 )
-"""A member that joins without an endpoint has none any more."""
+"""A member that joins without an endpoint loses its former one."""
 
 
 class StreamsChange(ChangeEvent, eq=False, kw_only=True):
@@ -113,7 +113,7 @@ ON_CHANGE: Final[tuple[ChangeRow, ...]] = (
     Row("DP-STREAMS-12", lambda event: event.facts_changed, (bump,)),
     Row("DP-STREAMS-12", lambda event: event.configs_changed, (bump,)),
 )
-"""Does the group need a new target?"""
+"""Changes that require another target."""
 
 
 @with_arguments
@@ -131,7 +131,7 @@ ON_TARGET: Final[tuple[TargetRow, ...]] = (
     interval_row("DP-STREAMS-12 DP-STREAMS-02", _delay("assignment interval")),
     make_target_row("DP-STREAMS-12"),
 )
-"""Is it time to make it?"""
+"""Conditions under which the target is made."""
 
 ON_MEMBERS_GONE: Final[tuple[Row[MembersGone, MembersGone], ...]] = gone_rows(
     "DP-STREAMS-12", "DP-STREAMS-12"
@@ -141,7 +141,7 @@ ON_MEMBERS_GONE: Final[tuple[Row[MembersGone, MembersGone], ...]] = gone_rows(
 
 
 class StatusEvent(msgspec.Struct, eq=False):
-    """A heartbeat is answered: what the member is told besides its tasks."""
+    """A heartbeat is answered: the statuses besides the tasks."""
 
     group: StreamsGroup
     member: Member
@@ -156,7 +156,7 @@ class StatusEvent(msgspec.Struct, eq=False):
     @property
     def missing_tags(self) -> list[str]:
         known = dict(self.member.tags)
-        return [each for each in self.tags if each not in known]
+        return [tag for tag in self.tags if tag not in known]
 
 
 StatusRow: TypeAlias = Row[StatusEvent, StatusEvent]
@@ -265,7 +265,7 @@ ON_ENDPOINT: Final[tuple[EndpointRow, ...]] = (
         since=STATIC_SINCE,
     ),
 )
-"""Whether members have to learn about endpoints."""
+"""Changes after which members are sent the endpoints again."""
 
 
 class PartitionsEvent(msgspec.Struct, eq=False):
@@ -293,7 +293,7 @@ ON_ENDPOINT_PARTITIONS: Final[tuple[PartitionsRow, ...]] = (
     Row("DP-STREAMS-06", always, (_cut,), until=STATIC_SINCE),
     Row("DP-STREAMS-06", always, (_leave_out,), since=STATIC_SINCE),
 )
-"""Which partitions of a topic with fewer partitions than tasks belong to tasks."""
+"""The partitions of tasks whose topic has fewer partitions than there are tasks."""
 
 # ---- offsets -------------------------------------------------------------------------------------
 

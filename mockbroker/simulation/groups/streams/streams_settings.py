@@ -48,7 +48,7 @@ def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -
         return StreamsSettings(False, 0, times)
 
     def words(text: str | None) -> tuple[str, ...]:
-        return tuple(each.strip() for each in (text or "").split(",") if each.strip())
+        return tuple(word.strip() for word in (text or "").split(",") if word.strip())
 
     def group(name: str) -> str | None:
         if name not in configs.definitions.group:

@@ -1,4 +1,4 @@
-"""How a member gets from the tasks that it has to its target, as rows.
+"""The steps of a member from its tasks to its target, as rows.
 
 It first gives up what it should not have, then gets what is new as soon as nobody else has it. A
 process never has two copies of a task. From 4.4 on a member whose standby becomes active, or whose
@@ -59,7 +59,7 @@ class Reconciliation(msgspec.Struct, eq=False):
         return bool(tasks) and (self.owned is None or self.owned.overlaps(tasks))
 
     def compare(self, busy_active: Callable[[Task], bool], busy: Callable[[Task], bool]) -> None:
-        """What to keep, to give up and to add; tasks that are busy have to wait."""
+        """Compute which tasks to keep, to give up and to add; tasks that are busy have to wait."""
         has, target = self.member.assigned, self.target
         self.kept = Tasks(has.active & target.active, has.standby & target.standby)
         self.revoked = Tasks(has.active - target.active, has.standby - target.standby)
@@ -119,7 +119,7 @@ ON_DIFFERENCE: Final[tuple[ReconciliationRow, ...]] = (
     Row("DP-STREAMS-14", always, (_compare,), until=_ROLES_CHANGE),
     Row("DP-STREAMS-15", always, (_compare_roles,), since=_ROLES_CHANGE),
 )
-"""What the member has to give up, and what it may get."""
+"""The tasks that the member has to give up, and those that it may get."""
 
 
 def _is_there(event: Reconciliation) -> bool:
@@ -148,12 +148,14 @@ def _revoke(event: Reconciliation) -> None:
         state=MemberState.UNREVOKED,
         assigned=event.kept,
         revoking=event.revoked,
-        epochs={task: each for task, each in event.member.epochs.items() if task in tasks},
+        epochs={task: epoch for task, epoch in event.member.epochs.items() if task in tasks},
     )
 
 
 def _advance(event: Reconciliation, state: MemberState) -> None:
-    epochs = {task: each for task, each in event.member.epochs.items() if task in event.kept.active}
+    epochs = {
+        task: epoch for task, epoch in event.member.epochs.items() if task in event.kept.active
+    }
     epochs.update(dict.fromkeys(event.added.active, event.target_epoch))
     event.after = replace(
         event.member.at_epoch(event.target_epoch),
@@ -168,7 +170,7 @@ ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
     Row("DP-STREAMS-13", _is_there, (_stay,)),
     Row("DP-STREAMS-13", _still_owns, (_stay,)),
 )
-"""Whether there is anything to do."""
+"""Cases in which the member stays as it is."""
 
 ON_STEP: Final[tuple[ReconciliationRow, ...]] = (
     Row("DP-STREAMS-13", _has_to_revoke, (_revoke,)),

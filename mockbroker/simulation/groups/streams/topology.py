@@ -69,11 +69,11 @@ class Subtopology(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return (*self.source_topics, *(each.name for each in self.repartitions))
+        return (*self.source_topics, *(topic.name for topic in self.repartitions))
 
     def copartitioned(self, group: CopartitionGroup) -> frozenset[str]:
         """The topics of a group. BrokenTopologyError if it names one that is not there."""
-        names = [each.name for each in self.repartitions]
+        names = [topic.name for topic in self.repartitions]
         if not _all_within(group.source_topics, self.source_topics) or not _all_within(
             group.repartition_topics, names
         ):
@@ -93,20 +93,22 @@ class Topology(msgspec.Struct, frozen=True):
     @property
     def internal_topics(self) -> list[InternalTopic]:
         return [
-            topic for each in self.subtopologies for topic in (*each.repartitions, *each.changelogs)
+            topic
+            for subtopology in self.subtopologies
+            for topic in (*subtopology.repartitions, *subtopology.changelogs)
         ]
 
     @property
     def required(self) -> frozenset[str]:
         """The topics that it reads, and its changelogs."""
-        names = {name for each in self.subtopologies for name in each.sources}
+        names = {name for subtopology in self.subtopologies for name in subtopology.sources}
         return frozenset(names | {topic.name for topic in self.internal_topics})
 
     def subtopology_of(self, source_topic: str) -> str | None:
         """The subtopology that reads a topic; None if none does."""
-        for each in self.subtopologies:
-            if source_topic in each.sources:
-                return each.subtopology_id
+        for subtopology in self.subtopologies:
+            if source_topic in subtopology.sources:
+                return subtopology.subtopology_id
         return None
 
 
@@ -148,7 +150,9 @@ class ConfiguredTopology(msgspec.Struct, frozen=True):
     def stateful(self) -> frozenset[str]:
         """Subtopologies with changelogs."""
         return frozenset(
-            each.subtopology_id for each in self.subtopologies or () if each.changelogs
+            subtopology.subtopology_id
+            for subtopology in self.subtopologies or ()
+            if subtopology.changelogs
         )
 
 
@@ -156,7 +160,8 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopolo
     """Decide on the internal topics and the tasks; ``counts`` are the numbers of partitions of the
     topics that exist. InvalidTopologyError if no topics would do."""
     missing = sorted(
-        {name for each in topology.subtopologies for name in each.source_topics} - counts.keys()
+        {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
+        - counts.keys()
     )
     if missing:
         detail = f"Source topics {_summary(missing)} are missing."
@@ -175,23 +180,27 @@ def _configured(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopo
     decided = _repartition_counts(topology, counts)
     decided.update(_copartitioned_counts(topology, counts, decided))
     tasks: dict[str, int] = {}
-    for each in topology.subtopologies:
-        sizes = [counts.get(name, decided.get(name, 0)) for name in each.sources]
+    for subtopology in topology.subtopologies:
+        sizes = [counts.get(name, decided.get(name, 0)) for name in subtopology.sources]
         if not sizes:
             raise InvalidTopologyError(
-                f"No source topics found for subtopology {each.subtopology_id}"
+                f"No source topics found for subtopology {subtopology.subtopology_id}"
             )
-        tasks[each.subtopology_id] = max(sizes)
-        decided.update((topic.name, max(sizes)) for topic in each.changelogs)
+        tasks[subtopology.subtopology_id] = max(sizes)
+        decided.update((topic.name, max(sizes)) for topic in subtopology.changelogs)
 
     def sized(topics: Iterable[InternalTopic]) -> tuple[InternalTopic, ...]:
         return tuple(
-            replace(each, partitions=each.partitions or decided[each.name]) for each in topics
+            replace(topic, partitions=topic.partitions or decided[topic.name]) for topic in topics
         )
 
     subtopologies = tuple(
-        replace(each, repartitions=sized(each.repartitions), changelogs=sized(each.changelogs))
-        for each in sorted(topology.subtopologies, key=lambda each: each.subtopology_id)
+        replace(
+            subtopology,
+            repartitions=sized(subtopology.repartitions),
+            changelogs=sized(subtopology.changelogs),
+        )
+        for subtopology in sorted(topology.subtopologies, key=lambda each: each.subtopology_id)
     )
     wanted = {topic.name: topic for topic in Topology(0, subtopologies).internal_topics}
     for name in _java_order(topology.required & counts.keys() & wanted.keys()):
@@ -200,7 +209,7 @@ def _configured(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopo
                 f"Existing topic {name} has different number of partitions: expected "
                 f"{wanted[name].partitions}, found {counts[name]}"
             )
-    missing = _java_order(each for each in wanted if each not in counts)
+    missing = _java_order(name for name in wanted if name not in counts)
     problem = None
     if missing:
         detail = f"Internal topics are missing: {_summary(missing)}"
@@ -223,18 +232,20 @@ def _repartition_counts(topology: Topology, counts: Mapping[str, int]) -> dict[s
     another."""
     decided = {
         topic.name: topic.partitions
-        for each in topology.subtopologies
-        for topic in each.repartitions
+        for subtopology in topology.subtopologies
+        for topic in subtopology.repartitions
         if topic.partitions
     }
     while True:
         undecided = progress = False
-        for each in topology.subtopologies:
-            for sink in each.sinks:
+        for subtopology in topology.subtopologies:
+            for sink in subtopology.sinks:
                 if sink in decided:
                     continue
-                sizes = [decided[one.name] for one in each.repartitions if one.name in decided]
-                sizes += [counts[name] for name in each.source_topics if name in counts]
+                sizes = [
+                    decided[one.name] for one in subtopology.repartitions if one.name in decided
+                ]
+                sizes += [counts[name] for name in subtopology.source_topics if name in counts]
                 if sizes:
                     decided[sink] = max(sizes)
                     progress = True
@@ -247,8 +258,8 @@ def _repartition_counts(topology: Topology, counts: Mapping[str, int]) -> dict[s
                 "Failed to compute number of partitions for all repartition topics. There may be "
                 "loops in the topology that cannot be resolved."
             )
-    if any(topic.name not in decided for each in topology.subtopologies
-           for topic in each.repartitions):  # fmt: skip
+    if any(topic.name not in decided for subtopology in topology.subtopologies
+           for topic in subtopology.repartitions):  # fmt: skip
         raise InvalidTopologyError(
             "Failed to compute number of partitions for all repartition topics, because a "
             "repartition source topic is never used as a sink topic."
@@ -263,19 +274,19 @@ def _copartitioned_counts(
     its number; else as many as the largest."""
     found = dict(decided)
     fixed = {
-        topic.name for each in topology.subtopologies for topic in each.repartitions
+        topic.name for subtopology in topology.subtopologies for topic in subtopology.repartitions
         if topic.partitions
     }  # fmt: skip
     flexible = {
-        topic.name for each in topology.subtopologies for topic in each.repartitions
+        topic.name for subtopology in topology.subtopologies for topic in subtopology.repartitions
     } - fixed  # fmt: skip
 
     def size(name: str) -> int:
         return counts.get(name, found.get(name, 0))
 
-    for each in topology.subtopologies:
-        for group in each.copartition_groups:
-            names = each.copartitioned(group)
+    for subtopology in topology.subtopologies:
+        for group in subtopology.copartition_groups:
+            names = subtopology.copartitioned(group)
             repartitions = {name: size(name) for name in names if name in fixed | flexible}
             external = {name: size(name) for name in names - repartitions.keys()}
             if not names:

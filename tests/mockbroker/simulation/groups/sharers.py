@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.share.share_fetches import (
     ShareAnswer,
@@ -16,13 +14,17 @@ from mockbroker.simulation.groups.share.share_fetches import (
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_partition import AckBatch, SharePartition
 from tests.mockbroker.simulation.fetching.fetching import append
+from tests.mockbroker.simulation.groups.modern_members import ModernMembers
 
 __all__ = ["Sharers"]
 
 
-class Sharers:
-    """The share groups of a cluster of ``release``, most of all the group "g". Groups begin at the
-    start of their partitions, and targets follow one another at once, unless a config differs."""
+class Sharers(ModernMembers[ShareGroup, HeartbeatResult]):
+    """Members of share groups, with fetches and acknowledgements. Groups begin at the start of
+    their partitions, unless a config differs."""
+
+    group_type = "share"
+    request = ShareHeartbeat
 
     def __init__(
         self,
@@ -33,11 +35,7 @@ class Sharers:
         group: tuple[tuple[str, str], ...] = (("share.auto.offset.reset", "earliest"),),
         **configs: object,
     ) -> None:
-        given = {name.replace("_", "."): str(each) for name, each in configs.items()}
-        if release >= (4, 3):
-            given.setdefault("group.share.assignment.interval.ms", "0")
-        self.cluster = Cluster(brokers, config_release=release, broker_configs=given, topics=topics)
-        self.groups = self.cluster.groups.share
+        super().__init__(release, topics, brokers, **configs)
         self.fetches = self.cluster.share_fetches
         for name, value in group:
             self.configure(name, value)
@@ -47,12 +45,6 @@ class Sharers:
         assert result.error_code == 0, result
 
     # ---- facts -------------------------------------------------------------------------------
-
-    @property
-    def group(self) -> ShareGroup:
-        found = self.groups.group("g")
-        assert found is not None
-        return found
 
     def key(self, index: int = 0, topic: str = "foo") -> tuple[Any, int]:
         return self.cluster.topics[topic].topic_id, index
@@ -74,28 +66,6 @@ class Sharers:
         return [f"{name}-{index}" for name, indexes in by_name for index in indexes]
 
     # ---- the coordinator ---------------------------------------------------------------------
-
-    def beat(self, member: str = "a", epoch: int | None = None, **fields: Any) -> HeartbeatResult:
-        """A heartbeat; without an epoch, of the one that the member has."""
-        group_id = fields.pop("group", "g")
-        error = fields.pop("error", ErrorCode.NONE)
-        topics = fields.pop("topics", None)
-        if epoch is None:
-            epoch = self.group.members[member].epoch
-        request = ShareHeartbeat(
-            group_id,
-            member,
-            epoch,
-            topic_names=None if topics is None else tuple(topics),
-            client_id=fields.pop("client_id", "c"),
-            client_host="/127.0.0.1",
-            **fields,
-        )
-        return self.groups.heartbeat(request, error)
-
-    def join(self, member: str = "a", **fields: Any) -> HeartbeatResult:
-        fields.setdefault("topics", ["foo"])
-        return self.beat(member, 0, **fields)
 
     def settle(self, *members: str) -> None:
         """Let members join and have their share of the partitions."""
@@ -147,6 +117,3 @@ class Sharers:
         )
         started.complete()
         return started.code, started.text
-
-    def advance(self, milliseconds: int) -> None:
-        self.cluster.advance(milliseconds)

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from msgspec.structs import replace
-
-from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.streams.streams_group import (
     HeartbeatRequest,
     Member,
@@ -18,6 +14,7 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Tasks,
 )
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
+from tests.mockbroker.simulation.groups.modern_members import ModernMembers
 
 __all__ = ["COUNTING", "PLAIN", "Streams", "tasks"]
 
@@ -46,9 +43,11 @@ def named(found: Iterable[Task]) -> list[str]:
     return [f"{name}_{index}" for name, index in sorted(found)]
 
 
-class Streams:
-    """The streams groups of a cluster of ``release``, most of all the group "g". Targets may follow
-    one another at once, unless a config says otherwise."""
+class Streams(ModernMembers[StreamsGroup, StreamsResult]):
+    """Members of streams groups. Tasks are written ``0_2``."""
+
+    group_type = "streams"
+    request = HeartbeatRequest
 
     def __init__(
         self,
@@ -57,25 +56,8 @@ class Streams:
         topology: Topology = PLAIN,
         **configs: object,
     ) -> None:
-        given = {name.replace("_", "."): str(each) for name, each in configs.items()}
-        if release >= (4, 3):
-            given.setdefault("group.streams.assignment.interval.ms", "0")
-        self.cluster = Cluster(1, config_release=release, broker_configs=given, topics=topics)
-        self.groups = self.cluster.groups.streams
+        super().__init__(release, topics, **configs)
         self.topology = topology
-
-    # ---- facts -------------------------------------------------------------------------------
-
-    @property
-    def group(self) -> StreamsGroup:
-        found = self.groups.group("g")
-        assert found is not None
-        return found
-
-    @property
-    def state(self) -> str:
-        found = self.groups.group("g")
-        return "none" if found is None else found.state.value
 
     def member(self, name: str) -> Member:
         return self.group.members[name]
@@ -89,36 +71,21 @@ class Streams:
     def target(self, name: str) -> list[str]:
         return named(self.group.target[name].active)
 
-    def member_state(self, name: str) -> tuple[int, str]:
-        return self.member(name).epoch, self.member(name).state.name
-
     # ---- requests ----------------------------------------------------------------------------
 
-    def beat(self, member: str = "a", epoch: int | None = None, **fields: Any) -> StreamsResult:
-        """A heartbeat; without an epoch, of the one that the member has. ``owned`` are all of its
-        tasks, ``True`` those that it should have."""
-        error = fields.pop("error", ErrorCode.NONE)
-        group = fields.pop("group", "g")
-        if epoch is None:
-            known = self.groups.group(group)
-            epoch = 1 if known is None else known.members[member].epoch
+    def _fields(self, member: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """``owned`` are all of its tasks, ``True`` those that it should have."""
         owned = fields.pop("owned", None)
         if owned is True:
             owned = self.member(member).assigned
-        if isinstance(owned, Tasks):
-            kinds = {"active": owned.active, "standby": owned.standby, "warmup": owned.warmup}
-            fields = {**kinds, **fields}
-        request = HeartbeatRequest(group, member, epoch, client_id="c", client_host="/127.0.0.1")
-        return self.groups.heartbeat(replace(request, **fields), error)
+        if owned is None:
+            return fields
+        kinds = {"active": owned.active, "standby": owned.standby, "warmup": owned.warmup}
+        return {**kinds, **fields}
 
     def join(self, member: str = "a", **fields: Any) -> StreamsResult:
-        fields.setdefault("rebalance_timeout_ms", 60_000)
-        fields.setdefault("topology", self.topology)
-        fields.setdefault("process_id", f"process-{member}")
-        return self.beat(member, 0, **{"owned": Tasks(), **fields})
-
-    def leave(self, member: str = "a", epoch: int = -1, **fields: Any) -> StreamsResult:
-        return self.beat(member, epoch, **fields)
+        given = {"rebalance_timeout_ms": 60_000, "topology": self.topology, "owned": Tasks()}
+        return self.beat(member, 0, **{**given, "process_id": f"process-{member}", **fields})
 
     def create(self, result: StreamsResult) -> None:
         """Create the internal topics that are missing, as a broker does."""

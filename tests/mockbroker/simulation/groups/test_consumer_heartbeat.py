@@ -13,15 +13,9 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer import consumer_settings as settings
 from tests.mockbroker.simulation.groups.consumers import Consumers
-
-REJOIN = "The member must abandon all its partitions and rejoin."
+from tests.mockbroker.simulation.groups.modern_members import refused
 
 # ---- the request itself --------------------------------------------------------------------------
-
-
-def refused(result: Any) -> tuple[int, str | None]:
-    assert (result.member_id, result.assignment) == (None, None)
-    return result.error_code, result.error_message
 
 
 @pytest.mark.requirement("DP-CGH-03")
@@ -116,26 +110,6 @@ def test_an_assignor_is_one_of_the_brokers() -> None:
 # ---- the group -----------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("DP-CGH-10")
-def test_only_the_coordinator_answers() -> None:
-    at = Consumers()
-    elsewhere = ErrorCode.NOT_COORDINATOR
-    assert refused(at.join(error=elsewhere)) == (elsewhere, None)
-    assert at.state == "none"
-    # The request itself is looked at before.
-    assert at.join("", error=elsewhere).error_code == ErrorCode.INVALID_REQUEST
-
-
-@pytest.mark.requirement("DP-CGH-11")
-def test_a_group_is_made_by_whoever_joins() -> None:
-    at = Consumers()
-    missing = ErrorCode.GROUP_ID_NOT_FOUND
-    assert refused(at.beat("a", 1)) == (missing, "Consumer group g not found.")
-    assert refused(at.leave()) == (missing, "Group g not found.")
-    assert at.join().error_code == 0
-    assert at.state == "Stable"
-
-
 @pytest.mark.requirement("DP-CGH-11")
 def test_a_classic_group_is_no_consumer_group() -> None:
     at = Consumers()
@@ -150,63 +124,11 @@ def test_a_classic_group_is_no_consumer_group() -> None:
 
 
 @pytest.mark.requirement("DP-CGH-12")
-def test_a_full_group_takes_no_more_members() -> None:
-    at = Consumers(group_consumer_max_size=2)
-    at.join("a")
-    at.join("b")
-    assert refused(at.join("c")) == (
-        ErrorCode.GROUP_MAX_SIZE_REACHED,
-        "The consumer group has reached its maximum capacity of 2 members.",
-    )
-    assert at.beat("a", owned=["foo-0"]).error_code == 0
-    assert at.join("a").error_code == 0, "it is a member already"
-    at.leave("b")
-    assert at.join("c").error_code == 0
-
-
-@pytest.mark.requirement("DP-CGH-12")
 def test_the_mock_bounds_groups_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "MOST_MEMBERS", 1)
     at = Consumers()
     at.join("a")
     assert at.join("b").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-
-
-@pytest.mark.requirement("DP-CGH-13")
-def test_members_are_known() -> None:
-    at = Consumers()
-    at.join("a")
-    unknown = (ErrorCode.UNKNOWN_MEMBER_ID, "Member b is not a member of group g.")
-    assert refused(at.beat("b", 1)) == unknown
-    assert refused(at.leave("b")) == unknown
-    assert list(at.group.members) == ["a"]
-
-
-@pytest.mark.requirement("DP-CGH-14")
-def test_an_instance_id_has_one_member() -> None:
-    at = Consumers()
-    at.join("a", instance_id="one")
-    at.join("d")
-    in_use = (
-        ErrorCode.UNRELEASED_INSTANCE_ID,
-        "Static member b with instance id one cannot join the group because the instance id is "
-        "owned by a member.",
-    )
-    assert refused(at.join("b", instance_id="one")) == in_use
-    fenced = (
-        ErrorCode.FENCED_INSTANCE_ID,
-        "Static member b with instance id one was fenced by member a.",
-    )
-    assert refused(at.beat("b", 1, instance_id="one")) == fenced
-    assert refused(at.leave("b", instance_id="one")) == fenced
-    unknown = (ErrorCode.UNKNOWN_MEMBER_ID, "Instance id two is unknown.")
-    assert refused(at.beat("a", 1, instance_id="two")) == unknown
-    assert refused(at.leave("a", -2, instance_id="two")) == unknown
-    # Even its own member id does not help, as long as the member has not left.
-    assert at.join("a", instance_id="one").error_code == ErrorCode.UNRELEASED_INSTANCE_ID
-    assert at.beat("a", instance_id="one", owned=[]).error_code == 0
-    assert at.join("b", instance_id="two").error_code == 0
-    assert at.group.instances == {"one": "a", "two": "b"}
 
 
 @pytest.mark.requirement("DP-CGH-15", "DP-CGH-16")
@@ -216,13 +138,9 @@ def test_epochs_are_compared() -> None:
     at.join("b")
     at.settle()
     assert at.member_state("a") == (2, "STABLE")
-    ahead = "The consumer group member has a greater member epoch (3) than the one known by the "
-    known = "group coordinator (2). " + REJOIN
-    assert refused(at.beat("a", 3)) == (ErrorCode.FENCED_MEMBER_EPOCH, ahead + known)
-    behind = "The consumer group member has a smaller member epoch (1) than the one known by the "
-    stale = (ErrorCode.FENCED_MEMBER_EPOCH, behind + known)
-    assert refused(at.beat("a", 1)) == stale, "it does not say what it has"
-    assert refused(at.beat("a", 1, owned=["foo-5"])) == stale, "it has more than it should"
+    stale = ErrorCode.FENCED_MEMBER_EPOCH
+    assert at.beat("a", 1).error_code == stale, "it does not say what it has"
+    assert at.beat("a", 1, owned=["foo-5"]).error_code == stale, "it has more than it should"
     lost = at.beat("a", 1, owned=at.assigned("a")[:1])
     assert (lost.error_code, lost.member_epoch) == (0, 2), "it may have lost the last answer"
     at.groups.force_rebalance("g")
@@ -286,15 +204,6 @@ def test_a_static_member_that_does_not_come_back_is_fenced() -> None:
     assert len(at.assigned("b")) == 6
 
 
-@pytest.mark.requirement("DP-CGH-17")
-def test_a_static_member_may_leave_for_good() -> None:
-    at = Consumers()
-    at.join("a", instance_id="one")
-    assert at.leave("a", instance_id="one").member_epoch == -1
-    assert at.state == "Empty"
-    assert at.join("b", instance_id="one").error_code == 0
-
-
 # ---- answers -------------------------------------------------------------------------------------
 
 
@@ -339,20 +248,6 @@ def test_times_are_the_brokers_or_the_groups() -> None:
     assert other.members
     at.advance(4000)
     assert not other.members
-
-
-@pytest.mark.requirement("DP-CGH-25")
-def test_each_heartbeat_renews_the_session() -> None:
-    at = Consumers()
-    at.join("a")
-    for _ in range(3):
-        at.advance(44_999)
-        assert at.beat("a").error_code == 0
-    # A refused one does not.
-    at.advance(44_999)
-    assert at.beat("a", 9).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    at.advance(1)
-    assert at.state == "Empty"
 
 
 # ---- epochs and targets --------------------------------------------------------------------------
@@ -427,17 +322,6 @@ def test_targets_keep_a_distance_since_4_3() -> None:
 
 
 @pytest.mark.requirement("DP-CGH-22")
-def test_the_distance_may_be_set_for_a_group() -> None:
-    at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
-    name = "consumer.assignment.interval.ms"
-    at.cluster.incremental_alter_configs([(32, "g", [(name, 0, "0")])])
-    at.advance(5)
-    at.join("a")
-    at.join("b")
-    assert at.group.target_epoch == 3
-
-
-@pytest.mark.requirement("DP-CGH-22")
 def test_a_running_broker_takes_another_distance() -> None:
     at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     at.advance(5)
@@ -496,24 +380,6 @@ def test_no_member_is_at_epoch_0(release: tuple[int, int], wanted: dict[str, Any
     at.cluster.add_topic("other:1:1")
     assert at.join("b", topics=[]).member_epoch == before
     assert at.group.epoch == before, "only the first one raises it"
-
-
-@pytest.mark.requirement("DP-CGH-17")
-@pytest.mark.parametrize(("release", "target"), [((4, 3), 2), ((4, 4), 3)])
-def test_an_empty_group_has_its_target_since_4_4(release: tuple[int, int], target: int) -> None:
-    at = Consumers(release)
-    at.join("a")
-    at.leave("a")
-    assert (at.group.target_epoch, at.state) == (target, "Empty")
-
-
-@pytest.mark.requirement("DP-CGH-17")
-def test_a_group_with_members_needs_a_target() -> None:
-    at = Consumers((4, 4))
-    at.join("a")
-    at.join("b")
-    at.leave("a")
-    assert (at.group.epoch, at.group.target_epoch, at.state) == (4, 3, "Assigning")
 
 
 @pytest.mark.requirement("DP-CGH-21", "DP-CGH-23")

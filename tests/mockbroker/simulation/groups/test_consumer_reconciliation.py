@@ -320,6 +320,6 @@ def test_the_epoch_can_be_set() -> None:
     at.groups.set_epoch("g", 9)
     assert (at.group.epoch, at.state) == (9, "Stable")
     assert at.beat("a", 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    stale = at.groups.validate_commit(at.group, "a", None, 2, version=9, partitions=[("foo", 0)])
+    stale = at.groups.validate_commit("g", "a", None, 2, version=9, partitions=[("foo", 0)])
     assert stale == ErrorCode.STALE_MEMBER_EPOCH
     assert at.beat("a", 9).error_code == 0

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
-from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest as ConsumerRequest
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.streams.streams_group import Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
@@ -124,17 +123,6 @@ def test_regular_expressions_and_repeated_offsets_are_refused(release: tuple[int
 
 
 @pytest.mark.requirement("DP-STREAMS-09")
-def test_groups_that_are_not_there() -> None:
-    at = Streams()
-    for epoch, text in ((-1, "Group g not found."), (1, "Streams group g not found.")):
-        result = at.beat("a", epoch)
-        assert (result.error_code, result.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, text)
-    result = at.join(error=ErrorCode.NOT_COORDINATOR)
-    assert (result.error_code, result.error_message) == (ErrorCode.NOT_COORDINATOR, None)
-    assert at.state == "none"
-
-
-@pytest.mark.requirement("DP-STREAMS-09")
 @pytest.mark.parametrize(("release", "target_epoch"), [((4, 2), 0), (OLD, 1), (NEW, 1)])
 def test_a_new_group_is_at_epoch_2(release: tuple[int, int], target_epoch: int) -> None:
     at = Streams(release, group_streams_initial_rebalance_delay_ms=1000)
@@ -160,36 +148,6 @@ def test_an_empty_classic_group_becomes_a_streams_group_and_back(release: tuple[
     assert at.cluster.groups.classic.group("g") is not None
 
 
-@pytest.mark.requirement("DP-STREAMS-09")
-def test_ids_of_other_groups() -> None:
-    at = Streams()
-    consumer = ConsumerRequest(
-        "g", "m", 0, rebalance_timeout_ms=1000, topic_names=("foo",), owned=frozenset()
-    )
-    at.cluster.groups.consumer.heartbeat(consumer)
-    for epoch in (0, 1, -1):
-        result = at.beat("a", epoch) if epoch else at.join("a")
-        assert (result.error_code, result.error_message) == (
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            "Group g is not a streams group.",
-        )
-
-
-@pytest.mark.requirement("DP-CGH-11")
-def test_consumers_do_not_join_streams_groups() -> None:
-    at = Streams()
-    at.join()
-    at.leave()
-    consumer = ConsumerRequest(
-        "g", "m", 0, rebalance_timeout_ms=1000, topic_names=("foo",), owned=frozenset()
-    )
-    result = at.cluster.groups.consumer.heartbeat(consumer)
-    assert (result.error_code, result.error_message) == (
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        "Group g is not a consumer group.",
-    )
-
-
 # ---- members -------------------------------------------------------------------------------------
 
 
@@ -205,25 +163,6 @@ def test_a_group_may_be_full(release: tuple[int, int], again: int) -> None:
     )
     assert at.join("a").error_code == again
     assert at.beat("a").error_code == 0
-
-
-@pytest.mark.requirement("DP-STREAMS-10")
-def test_members_and_epochs_that_are_not_known() -> None:
-    at = Streams()
-    at.join()
-    for epoch in (1, -1):
-        result = at.beat("b", epoch)
-        assert (result.error_code, result.error_message) == (
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            "Member b is not a member of group g.",
-        )
-    for epoch, word in ((3, "greater"), (1, "smaller")):
-        result = at.beat("a", epoch)
-        assert (result.error_code, result.error_message) == (
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The streams group member has a {word} member epoch ({epoch}) than the one known by "
-            "the group coordinator (2). The member must abandon all its partitions and rejoin.",
-        )
 
 
 @pytest.mark.requirement("DP-STREAMS-10")
@@ -251,14 +190,6 @@ def test_members_leave(release: tuple[int, int], state: tuple[int, int]) -> None
     at.join("b")
     at.leave("a")
     assert at.group.epoch == at.group.target_epoch + 1, "others need another target"
-
-
-@pytest.mark.requirement("DP-STREAMS-12")
-def test_the_session_of_a_member_ends() -> None:
-    at = Streams()
-    at.join()
-    at.cluster.advance(45_001)
-    assert at.state == "Empty"
 
 
 # ---- static members ------------------------------------------------------------------------------
