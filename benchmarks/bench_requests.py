@@ -199,7 +199,7 @@ async def _idle_groups(server: Server) -> None:
 MEMORY: Final = """
 import json, os
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from kproto.records import Record, build_batch
 
 def resident():

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from mockbroker.options import ClusterOptions
     from mockbroker.running.mock_cluster import MockCluster
     from mockbroker.simulation.cluster import Cluster
-    from mockbroker.simulation.state.model import Broker
+    from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["Broker", "Cluster", "ClusterOptions", "MockCluster"]
 
 
 _MODULES = {
-    "Broker": "mockbroker.simulation.state.model",
+    "Broker": "mockbroker.simulation.state.cluster_parts",
     "Cluster": "mockbroker.simulation.cluster",
     "ClusterOptions": "mockbroker.options",
     "MockCluster": "mockbroker.running.mock_cluster",

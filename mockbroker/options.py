@@ -16,10 +16,10 @@ from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.serving.limits import DEFAULTS, Limits
-from mockbroker.simulation.log.events import MOST_EVENTS
+from mockbroker.simulation.log.log_events import MOST_EVENTS
 from mockbroker.simulation.log.logs import DEFAULT_LOG_BYTES
 from mockbroker.simulation.security.authorizer import Authorizer
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["Clock", "ClusterOptions", "DataWaits", "Level", "takes_cluster_options"]
 

@@ -98,12 +98,12 @@ class Mutant:
 def all_rules(package: ModuleType = mockbroker) -> list[Place]:
     """Every row and fact that a module below the package holds, however deep, once each.
 
-    Of several modules that hold a row, the one called ``tables`` names it, else the first.
+    Of several modules that hold a row, one of rules names it, else the first.
     """
     prefix = f"{package.__name__}."
     names = [each.name for each in pkgutil.walk_packages(package.__path__, prefix)]
     modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    modules.sort(key=lambda module: not module.__name__.endswith(("tables", "releases.facts")))
+    modules.sort(key=lambda module: not module.__name__.endswith(("_rules", "releases.facts")))
     places: dict[int, Place] = {}
     for module in modules:
         for name, rule in _rules_in(dict(vars(module)), prefix, set()):

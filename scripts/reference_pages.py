@@ -44,7 +44,7 @@ from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
 from mockbroker.simulation.operations import COMMANDS, PROXY_COMMANDS, Command
 from mockbroker.simulation.state import actions
-from mockbroker.simulation.state.model import Broker, Partition, TargetedPartition, Topic
+from mockbroker.simulation.state.cluster_parts import Broker, Partition, TargetedPartition, Topic
 from mockbroker.simulation.state.results import AclBinding
 from scripts import peer_coverage
 from tests.suites import page as suites

@@ -25,7 +25,7 @@ from fuzz.stateful.world import World
 from kproto.znodes.plan_znodes import delete_topic_path
 from kproto.znodes.request_znodes import REQUEST_PREFIX
 from mockbroker.faults import Fault
-from mockbroker.simulation.state.model import NO_LEADER
+from mockbroker.simulation.state.cluster_parts import NO_LEADER
 
 __all__ = ["Controls"]
 

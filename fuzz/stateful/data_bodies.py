@@ -38,7 +38,7 @@ from kproto.messages.produce_request import (
     TopicProduceData,
 )
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
     "commit",

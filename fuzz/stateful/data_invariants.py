@@ -12,11 +12,11 @@ from typing import Final
 from fuzz.stateful.data_model import OFFSETS_TOPIC, DataModel
 from fuzz.stateful.world import World
 from mockbroker.simulation.groups.classic.classic_group import Group
+from mockbroker.simulation.log.batches.record_documents import UnreadableBatch
 from mockbroker.simulation.log.logs import PartitionData
-from mockbroker.simulation.log.record_documents import UnreadableBatch
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.state.actions import Action, RecordsLost
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["DATA_ALWAYS", "acknowledged_records_are_lost_only_unclean", "values_of"]
 

@@ -14,7 +14,7 @@ from typing import Final
 from kproto.records import Compression, Record, build_batch
 from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.state.actions import Action, LogStartMoved, RecordsLost, TopicDeleted
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["OFFSETS_TOPIC", "Batch", "DataModel", "Member", "Producer"]
 

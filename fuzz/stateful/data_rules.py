@@ -30,7 +30,7 @@ from kproto.records import Compression, RecordBatches
 from mockbroker.faults import Fault
 from mockbroker.simulation.operations import parse_command
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["DataRules"]
 

@@ -18,7 +18,7 @@ from fuzz.stateful.strategies import BROKER, PICK
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.operations import parse_command
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["GroupRules"]
 

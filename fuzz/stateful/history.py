@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import Action, PartitionChanged
+from mockbroker.simulation.state.cluster_parts import Broker, Topic
 from mockbroker.simulation.state.cluster_state import ClusterState, replay
-from mockbroker.simulation.state.model import Broker, Topic
 
 __all__ = ["BrokerView", "History"]
 

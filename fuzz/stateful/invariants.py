@@ -14,7 +14,7 @@ from typing import Final
 from fuzz.stateful.world import World
 from kproto.znodes.kafka_znodes import partition_state_path
 from mockbroker.simulation.state.actions import PartitionChanged
-from mockbroker.simulation.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 
 __all__ = ["ALWAYS"]
 

@@ -36,7 +36,7 @@ from fuzz.stateful.world import World
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from mockbroker.profiles import Profile
-from mockbroker.simulation.state.model import NO_CONTROLLER
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
 from tests.support.instances import to_instance
 from tests.support.strategies import message_trees
 

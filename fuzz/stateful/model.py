@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import NO_CONTROLLER, TopicPartition
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, TopicPartition
 
 __all__ = ["Model"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from fuzz.stateful import response_checks
 from fuzz.stateful.world import Facts, World
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 
 __all__ = ["observe_created", "observe_deleted", "observe_partitions_added", "observe_reassigned"]
 

@@ -24,15 +24,15 @@ from mockbroker.serving.delivery import ResponseCache
 from mockbroker.simulation.elections import elect as elections
 from mockbroker.simulation.elections import partition_change
 from mockbroker.simulation.elections.partition_change import CompletionRows, Election
-from mockbroker.simulation.reassignment.kraft import tables as kraft_rows
-from mockbroker.simulation.reassignment.kraft.controller import KRaftController
+from mockbroker.simulation.reassignment.kraft import kraft_rules as kraft_rows
+from mockbroker.simulation.reassignment.kraft.kraft_controller import KRaftController
 from mockbroker.simulation.reassignment.transitions import Transition, write_state_znode
 from mockbroker.simulation.reassignment.zookeeper_controller import ZooKeeperController
 from mockbroker.simulation.releases.rows import Effect, Row
 from mockbroker.simulation.state.actions import Action, PartitionChanged, TopicDeleted
+from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.state.results import ListReassignmentsResult
 from scripts.mutate_rows import all_rules
 

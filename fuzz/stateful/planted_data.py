@@ -17,20 +17,20 @@ from mockbroker.simulation.fetching import reading
 from mockbroker.simulation.groups.classic.classic_group import Group, GroupState, SyncRequest
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.classic.rebalancing import Rebalancing
-from mockbroker.simulation.log.answer_holds import AnswerHolds
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
-from mockbroker.simulation.log.produce import Appender
-from mockbroker.simulation.log.replication import Replication
+from mockbroker.simulation.log.producing.appender import Appender
+from mockbroker.simulation.log.replicas.answer_holds import AnswerHolds
+from mockbroker.simulation.log.replicas.replication import Replication
 from mockbroker.simulation.state.actions import RecordsLost
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition, TopicPartition
-from mockbroker.simulation.transactions.model import (
+from mockbroker.simulation.transactions.transaction_rules import ON_END, ON_END_VERSION_2
+from mockbroker.simulation.transactions.transactional_ids import (
     Transaction,
     TransactionMetadata,
     TransactionState,
 )
-from mockbroker.simulation.transactions.tables import ON_END, ON_END_VERSION_2
 from mockbroker.simulation.transactions.transitions import Transitions
 
 __all__ = ["DATA_DEFECTS"]

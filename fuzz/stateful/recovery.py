@@ -8,7 +8,7 @@ import contextlib
 from fuzz.stateful.world import BROKERS, World
 from kproto.znodes.request_znodes import REASSIGN_CANCEL
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 
 __all__ = ["heal"]
 

@@ -11,7 +11,7 @@ from fuzz.stateful.wire import PendingRequest
 from fuzz.stateful.world import Facts, World
 from kproto.error_codes import ErrorCode
 from kproto.schema.versions import Versions
-from mockbroker.simulation.state.model import NO_LEADER, Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 
 __all__ = [
     "cancelled_is_as_before",

@@ -16,7 +16,7 @@ from fuzz.stateful.data_model import Batch, DataModel
 from fuzz.stateful.transaction_model import Course, Transaction, TransactionModel
 from fuzz.stateful.world import World
 from kproto.records import RecordBatches
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
     "TRANSACTIONS_ALWAYS",

@@ -13,7 +13,7 @@ from typing import Final
 
 from fuzz.stateful.data_model import OFFSETS_TOPIC, Batch
 from mockbroker.simulation.state.actions import Action, RecordsLost, TopicDeleted
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["STATE_TOPIC", "Course", "Transaction", "TransactionModel", "TransactionalProducer"]
 

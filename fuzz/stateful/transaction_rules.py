@@ -35,7 +35,7 @@ from kproto.records import Compression
 from mockbroker.profiles import Profile, all_profiles
 from mockbroker.simulation.operations import parse_command
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["DataMachine", "data_machine_of", "data_profiles"]
 

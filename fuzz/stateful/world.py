@@ -28,8 +28,8 @@ from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.profiles import Profile
 from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.cluster_parts import Broker, Topic
 from mockbroker.simulation.state.cluster_state import ClusterState
-from mockbroker.simulation.state.model import Broker, Topic
 
 __all__ = ["BROKERS", "Facts", "World"]
 

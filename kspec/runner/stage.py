@@ -32,8 +32,8 @@ from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.simulation.security.authorizer import Authorizer
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS
 from mockbroker.simulation.state.cluster_state import CLIENT_METRICS
-from mockbroker.simulation.state.model import INTERNAL_TOPICS
 from mockbroker.simulation.state.results import AclFilter
 
 __all__ = ["Stage", "cluster_of"]

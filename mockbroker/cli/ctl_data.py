@@ -17,8 +17,8 @@ from kproto.safe_text import json_text
 from mockbroker.cli.control_client import ControlClient
 from mockbroker.cli.option_types import DURATION, ParsedOption, json_option, name_and_value
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.log.partitioner import partition_of_key
-from mockbroker.simulation.log.record_documents import CODECS, RecordDocument, parse_record
+from mockbroker.simulation.log.batches.record_documents import CODECS, RecordDocument, parse_record
+from mockbroker.simulation.log.producing.partitioner import partition_of_key
 
 __all__ = [
     "consume",

@@ -26,16 +26,16 @@ from mockbroker.simulation.clients.telemetry.pushes import telemetry_json
 from mockbroker.simulation.groups.classic.classic_group import GroupState
 from mockbroker.simulation.groups.group_views import GroupView, group_json
 from mockbroker.simulation.groups.modern.modern_group import EpochGroupState
-from mockbroker.simulation.log.descriptions import describe_log, summarize_log
-from mockbroker.simulation.log.events import event_json
+from mockbroker.simulation.log.batches.record_documents import record_json
+from mockbroker.simulation.log.log_events import event_json
+from mockbroker.simulation.log.log_views import describe_log, summarize_log
 from mockbroker.simulation.log.logs import PartitionData
-from mockbroker.simulation.log.record_documents import record_json
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.operations import text_of
-from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.topics.spec import parse_topic_partition
-from mockbroker.simulation.transactions.descriptions import transaction_json
-from mockbroker.simulation.transactions.model import TransactionState
+from mockbroker.simulation.transactions.transaction_views import transaction_json
+from mockbroker.simulation.transactions.transactional_ids import TransactionState
 
 __all__ = ["DATA_ROUTES"]
 

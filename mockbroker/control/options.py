@@ -25,7 +25,7 @@ from mockbroker.serving.endpoints import parse_endpoint
 from mockbroker.serving.served_versions import parse_api_override
 from mockbroker.simulation.operations import MAX_INTEGER, integer_of, text_of
 from mockbroker.simulation.security.authorizer import Authorizer
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.topics.spec import parse_brokers
 
 __all__ = ["CLUSTER_OPTIONS"]

@@ -16,9 +16,9 @@ from mockbroker.apis.common.request_entities import (
     topic_of,
 )
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.log.batch_header import HEADER_SIZE, read_header
-from mockbroker.simulation.log.batch_storage import StoredBatch
-from mockbroker.simulation.log.corruption import damaged
+from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, read_header
+from mockbroker.simulation.log.batches.batch_storage import StoredBatch
+from mockbroker.simulation.log.batches.corruption import damaged
 
 __all__ = ["Corruption", "damage"]
 

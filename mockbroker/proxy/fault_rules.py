@@ -41,8 +41,8 @@ from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.state.cluster_parts import Partition, Topic
 from mockbroker.simulation.state.cluster_state import ActionLog
-from mockbroker.simulation.state.model import Partition, Topic
 from mockbroker.simulation.state.timers import Alarm, Timers, wall_ms
 
 __all__ = ["ProxyFaults", "SeenTopics", "Taken"]

@@ -25,7 +25,7 @@ from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.endpoints import parse_endpoint, show
 from mockbroker.serving.served_versions import served_versions
 from mockbroker.simulation.reassignment import keeps_znodes
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["ServedApis"]
 

@@ -41,7 +41,7 @@ from mockbroker.replay.recorded_parts import (
     forms_at,
     meaning_of_request,
 )
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["ComposedAnswer", "Composition"]
 

@@ -31,7 +31,7 @@ from mockbroker.apis.common.request_entities import named_by
 from mockbroker.replay.partition_names import TopicNames
 from mockbroker.replay.recorded_parts import codec_of, readable
 from mockbroker.replay.request_meanings import meaning
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["Cursor", "RecordedMatch", "Recording"]
 

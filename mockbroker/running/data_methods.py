@@ -11,19 +11,19 @@ from mockbroker.simulation.clients.telemetry.pushes import Push, TelemetryView
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.data_steps import DataSteps
 from mockbroker.simulation.groups.group_views import GroupView
-from mockbroker.simulation.log.partitioner import partition_of_key
-from mockbroker.simulation.log.record_documents import (
+from mockbroker.simulation.log.batches.record_documents import (
     CODECS,
     BatchDocument,
     LoggedRecord,
     RecordDocument,
     UnreadableBatch,
 )
+from mockbroker.simulation.log.producing.partitioner import partition_of_key
 from mockbroker.simulation.log.seeding import read_records
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import wait_for_call
 from mockbroker.simulation.topics.spec import parse_topic_partition
-from mockbroker.simulation.transactions.descriptions import TransactionView
+from mockbroker.simulation.transactions.transaction_views import TransactionView
 
 __all__ = ["DataMethods", "HeaderValues"]
 

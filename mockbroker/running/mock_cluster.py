@@ -53,7 +53,7 @@ from mockbroker.simulation.operations import CommandCall, parse_command
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
 from mockbroker.simulation.topics.spec import parse_topic_partition
 

@@ -31,7 +31,7 @@ from mockbroker.serving.redaction import (
     redacted_response,
     redacted_token,
 )
-from mockbroker.simulation.log.batch_header import HEADER_SIZE
+from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE
 from mockbroker.simulation.state.cluster_state import ActionLog
 
 __all__ = ["CachedResponse", "Delivery", "ResponseCache"]

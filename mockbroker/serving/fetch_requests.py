@@ -13,7 +13,7 @@ from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTop
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.fetching.fetches import Fetches
 from mockbroker.simulation.fetching.query import PartitionPosition
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["MockView", "with_session"]
 

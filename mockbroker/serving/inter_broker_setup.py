@@ -19,7 +19,7 @@ from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.served_versions import check_release, own_versions
 from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER, own_apis
 from mockbroker.simulation.reassignment import keeps_znodes
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["brokers_to_register", "inter_broker_network", "racks_of", "software_versions"]
 

@@ -53,36 +53,33 @@ from mockbroker.simulation.elections.answers import election_answers
 from mockbroker.simulation.elections.elect import LeaderElections
 from mockbroker.simulation.elections.partition_change import COMPLETION
 from mockbroker.simulation.elections.queue import ElectionQueue, StartedElection
+from mockbroker.simulation.features.feature_updates import FeatureResult, Features, FeatureUpdate
 from mockbroker.simulation.features.quorum.voters import Outcome, Quorum
 from mockbroker.simulation.features.release_features import features_of, with_levels
-from mockbroker.simulation.features.updates import FeatureResult, Features, FeatureUpdate
-from mockbroker.simulation.log.auto_retention import AutoRetention
-from mockbroker.simulation.log.events import MOST_EVENTS
+from mockbroker.simulation.log.cleaning.auto_retention import AutoRetention
+from mockbroker.simulation.log.cleaning.record_deletion import Deletion, DeletionQuery
+from mockbroker.simulation.log.log_events import MOST_EVENTS
 from mockbroker.simulation.log.logs import DEFAULT_LOG_BYTES
-from mockbroker.simulation.log.record_deletion import Deletion, DeletionQuery
 from mockbroker.simulation.reassignment import keeps_znodes, reassignment_controller
-from mockbroker.simulation.reassignment.controller import HOOKED_CHANGES, Dependencies
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity
 from mockbroker.simulation.reassignment.partition_state import partition_state
+from mockbroker.simulation.reassignment.reassignment_controller import HOOKED_CHANGES, Dependencies
 from mockbroker.simulation.releases.release import NEWEST, Release, ReleaseNumber
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.security import acls
+from mockbroker.simulation.security.delegation_token_rules import TokenRequest
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens, TokenOffer
 from mockbroker.simulation.security.scram_credentials import (
     CredentialChange,
     CredentialResult,
     ScramCredentials,
 )
-from mockbroker.simulation.security.token_tables import TokenRequest
 from mockbroker.simulation.state.actions import (
     BrokerRegistered,
     ControllerChanged,
     PartitionChanged,
 )
-from mockbroker.simulation.state.cluster_state import ActionLog
-from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import (
+from mockbroker.simulation.state.cluster_parts import (
     LOG_DIR,
     NO_CONTROLLER,
     Broker,
@@ -92,6 +89,9 @@ from mockbroker.simulation.state.model import (
     Topic,
     TopicPartition,
 )
+from mockbroker.simulation.state.cluster_state import ActionLog
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.results import (
     AclBinding,
     AclFilter,

@@ -28,7 +28,7 @@ from mockbroker.simulation.state.actions import (
     MetadataReleased,
     PropagationChanged,
 )
-from mockbroker.simulation.state.model import Partition, Topic, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, Topic, TopicPartition
 from mockbroker.simulation.topics import spec as topic_spec
 from mockbroker.simulation.topics.administration import TopicAdministration
 

@@ -29,18 +29,18 @@ from mockbroker.simulation.groups.share.share_settings import share_settings, sh
 from mockbroker.simulation.groups.share.share_states import ShareStates
 from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
 from mockbroker.simulation.groups.streams.streams_settings import streams_settings
+from mockbroker.simulation.log.cleaning.record_deletion import RecordDeletions
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.log.produce import Appender
-from mockbroker.simulation.log.producer_ids import ProducerIds
-from mockbroker.simulation.log.record_deletion import RecordDeletions
+from mockbroker.simulation.log.producing.appender import Appender
+from mockbroker.simulation.log.producing.producer_ids import ProducerIds
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition
-from mockbroker.simulation.transactions.coordinator import TransactionCoordinator
 from mockbroker.simulation.transactions.markers import MarkerSender, MarkerWriter
-from mockbroker.simulation.transactions.settings import transaction_settings
+from mockbroker.simulation.transactions.transaction_coordinators import TransactionCoordinator
 from mockbroker.simulation.transactions.transaction_log import TransactionLog
+from mockbroker.simulation.transactions.transaction_settings import transaction_settings
 from mockbroker.simulation.transactions.transitions import Transitions
 from mockbroker.simulation.transactions.verification import Verifier
 

@@ -16,11 +16,16 @@ from mockbroker.simulation.brokers.turns import Turns
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.data_plane import DataPlane
 from mockbroker.simulation.elections.partition_change import with_epochs
-from mockbroker.simulation.log import cleaning
-from mockbroker.simulation.log.record_documents import BatchDocument, parse_batch
+from mockbroker.simulation.log.batches.record_documents import BatchDocument, parse_batch
+from mockbroker.simulation.log.cleaning import cleaner
 from mockbroker.simulation.log.seeding import batch_of
 from mockbroker.simulation.state.actions import PartitionChanged
-from mockbroker.simulation.state.model import INTERNAL_TOPICS, NO_LEADER, Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import (
+    INTERNAL_TOPICS,
+    NO_LEADER,
+    Partition,
+    TopicPartition,
+)
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.topics.spec import parse_topic_partition
 from mockbroker.simulation.transactions.markers import MarkerToWrite
@@ -182,7 +187,7 @@ class DataSteps(DataPlane, Turns):
         all. Records above the high watermark stay."""
         with self._acting():
             tp = None if partition is None else _partition(partition)
-            cleaning.apply_retention(self.logs, tp, self._controller.now_ms)
+            cleaner.apply_retention(self.logs, tp, self._controller.now_ms)
 
     def compact(self, partition: str | TopicPartition | None = None) -> None:
         """Compact a log, or those of all compacted topics: of the records with one key only the
@@ -190,14 +195,14 @@ class DataSteps(DataPlane, Turns):
         stay."""
         with self._acting():
             tp = None if partition is None else _partition(partition)
-            cleaning.compact(self.logs, tp, self._controller.now_ms)
+            cleaner.compact(self.logs, tp, self._controller.now_ms)
 
     def corrupt_batch(self, partition: str | TopicPartition, offset: int, how: str) -> None:
         """Damage the stored batch that holds this offset: ``bit``, ``crc``, ``count`` or
         ``codec``."""
         with self._acting():
             tp = _partition(partition)
-            cleaning.corrupt_batch(self.logs, tp, offset, how, self._controller.now_ms)
+            cleaner.corrupt_batch(self.logs, tp, offset, how, self._controller.now_ms)
 
     def forget_producer(
         self, partition: str | TopicPartition, producer_id: int | None = None

@@ -120,7 +120,7 @@ def test_every_rule_is_found_and_has_a_known_requirement():
     known = requirements.load(ROOT / "docs" / "reference" / "requirements.json").by_id
     places = mutate_rows.all_rules()
     folders = ("kraft", "zookeeper", "kip_455", "kip_236_old", "kip_236_new")
-    assert {f"simulation.reassignment.{each}.tables" for each in folders} <= {
+    assert {f"simulation.reassignment.{each}.{each}_rules" for each in folders} <= {
         each.module for each in places
     }
     for place in places:

@@ -24,7 +24,7 @@ from kproto.tools.assignment import place_replicas
 from kproto.tools.plan import parse_plan
 from kproto.tools.texts import java_error
 from mockbroker.running.mock_cluster import MockCluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.support.maven import artifacts
 from tests.support.toolchain import require
 from tests.tools.commands import Outcome, admin, at

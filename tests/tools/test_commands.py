@@ -28,7 +28,7 @@ from kproto.messages import (
     ListPartitionReassignmentsResponse,
 )
 from mockbroker.running.mock_cluster import MockCluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.tools.commands import Outcome, admin, at
 
 RATES = {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockbroker.simulation.log.waiting import LogWait
+from mockbroker.simulation.log.replicas.replica_wait import LogWait
 from mockbroker.simulation.state.timers import Timers, wait_for_call
 
 __all__ = ["wait_for_replicas"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockbroker.apis.calls import Call
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 
 __all__ = ["known_partition"]
 

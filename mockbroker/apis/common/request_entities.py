@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.schema.model import Field, Struct
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = [
     "Identities",

@@ -19,7 +19,7 @@ from mockbroker.simulation.groups.share.deliveries import BatchCheck
 from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = [
     "acknowledge",

@@ -31,7 +31,7 @@ from mockbroker.apis.common.requirements import (
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import INTERNAL_TOPICS, TopicPartition
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, TopicPartition
 
 __all__ = ["add_partitions_to_txn"]
 

@@ -15,8 +15,8 @@ from kproto.messages.describe_delegation_token_response import (
 from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import ResourceType
-from mockbroker.simulation.security.token_tables import TokenSeen
-from mockbroker.simulation.state.model import DelegationToken
+from mockbroker.simulation.security.delegation_token_rules import TokenSeen
+from mockbroker.simulation.state.cluster_parts import DelegationToken
 
 __all__ = ["describe_delegation_token"]
 

@@ -15,7 +15,7 @@ from kproto.messages.describe_producers_response import (
 )
 from mockbroker.apis.common.authorization import may, text_of
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.log.producers import Producer
+from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.security.authorizer import ResourceType
 
 __all__ = ["describe_producers"]

@@ -23,7 +23,7 @@ from kproto.messages.describe_quorum_response import (
 from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import Broker, Voter
+from mockbroker.simulation.state.cluster_parts import Broker, Voter
 
 __all__ = ["describe_quorum"]
 

@@ -21,8 +21,8 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import topic_operations
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.topic_names import name_problem
 
 __all__ = ["describe_topic_partitions"]

@@ -16,7 +16,7 @@ from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
 from mockbroker.apis.common.requirements import transaction_access
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.transactions.model import ProducerResult
+from mockbroker.simulation.transactions.transactional_ids import ProducerResult
 
 __all__ = ["end_txn"]
 

@@ -20,8 +20,8 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_key
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import Broker
 
 __all__ = ["find_coordinator"]
 

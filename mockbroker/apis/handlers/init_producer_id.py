@@ -18,8 +18,8 @@ from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.transactions.events import InitRequest
-from mockbroker.simulation.transactions.model import ProducerResult
+from mockbroker.simulation.transactions.transaction_events import InitRequest
+from mockbroker.simulation.transactions.transactional_ids import ProducerResult
 
 __all__ = ["init_producer_id"]
 

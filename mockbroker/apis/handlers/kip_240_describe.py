@@ -14,7 +14,7 @@ from kproto.codec.message import Message
 from mockbroker.apis.handlers.kip_240_list import REQUIRES
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["describe_reassignments"]
 

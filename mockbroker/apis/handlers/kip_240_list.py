@@ -14,7 +14,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.apis.common.requirements import cluster_operation, controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["REQUIRES", "list_reassignments"]
 

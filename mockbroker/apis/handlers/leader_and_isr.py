@@ -24,7 +24,7 @@ from mockbroker.apis.common.requirements import cluster_access, current_controll
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.brokers.inter_broker.broker_memory import HostedReplica
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["leader_and_isr", "leader_and_isr_of_drafts"]
 

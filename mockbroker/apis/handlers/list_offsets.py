@@ -35,10 +35,10 @@ from mockbroker.simulation.fetching.list_offsets import (
     old_timestamp_error,
     segment_starts,
 )
-from mockbroker.simulation.log.leadership import access_error
+from mockbroker.simulation.log.replicas.leadership import access_error
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["list_offsets"]
 

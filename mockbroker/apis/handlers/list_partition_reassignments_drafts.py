@@ -16,7 +16,7 @@ from mockbroker.apis.common.requirements import cluster_access, controller, sile
 from mockbroker.apis.handlers.alter_partition_reassignments_drafts import in_time
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["list_partition_reassignments_drafts"]
 

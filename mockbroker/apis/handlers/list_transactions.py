@@ -14,7 +14,7 @@ from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.regexes import matching_names, regex_problem
 from mockbroker.simulation.security.authorizer import ResourceType
-from mockbroker.simulation.transactions.model import Transaction, TransactionState
+from mockbroker.simulation.transactions.transactional_ids import Transaction, TransactionState
 
 __all__ = ["list_transactions"]
 

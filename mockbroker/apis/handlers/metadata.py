@@ -27,8 +27,8 @@ from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.topic_names import name_problem
 
 __all__ = ["metadata"]

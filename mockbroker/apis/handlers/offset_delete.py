@@ -22,7 +22,7 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["offset_delete"]
 

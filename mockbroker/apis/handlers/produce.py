@@ -1,4 +1,4 @@
-"""Produce (0): appends batches to logs; ``mockbroker.simulation.log.produce`` has the rules.
+"""Produce (0): appends batches to logs by the rules of ``simulation.log.producing``.
 
 Versions: 1 throttle time; 2 magic 1; 3 transactional id, and one batch of magic 2 a partition;
 5 log start offset; 7 zstd; 8 record errors (KIP-467); 9 flexible; 10 current leader and node
@@ -33,17 +33,17 @@ from mockbroker.apis.common.log_waits import wait_for_replicas
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
-from mockbroker.simulation.log.batch_header import HEADER_SIZE, BatchHeader, read_header
-from mockbroker.simulation.log.produce import AppendOutcome, ReplicationWait
-from mockbroker.simulation.log.produce_checks import (
+from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
+from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
+from mockbroker.simulation.log.producing.produce_rules import (
     ALL_IN_SYNC,
     Refusal,
     RequestFacts,
     has_unknown_codec,
 )
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.cluster_parts import Topic, TopicPartition
 from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import Topic, TopicPartition
 from mockbroker.simulation.state.timers import Later, wait_for_call
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
 

@@ -20,7 +20,7 @@ from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
-from mockbroker.simulation.security.oauthbearer_tables import LIFETIME_ROWS, SessionLifetime
+from mockbroker.simulation.security.oauthbearer_rules import LIFETIME_ROWS, SessionLifetime
 from mockbroker.simulation.security.sasl import SaslRefusedError
 
 __all__ = ["check_lifetime", "sasl_authenticate", "sasl_handshake", "session_lifetime"]

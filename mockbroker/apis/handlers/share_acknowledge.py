@@ -27,7 +27,7 @@ from mockbroker.apis.common.share_answers import (
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["share_acknowledge"]
 

@@ -40,7 +40,7 @@ from mockbroker.simulation.groups.share.share_fetches import (
 )
 from mockbroker.simulation.groups.share.share_partition import StartedAcknowledgement
 from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH, ShareSession
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.timers import Later, sleep, wait_for_call
 
 __all__ = ["share_fetch"]

@@ -15,7 +15,7 @@ from kproto.messages.stop_replica_response import StopReplicaPartitionError, Sto
 from mockbroker.apis.common.requirements import cluster_access, current_controller, everywhere
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["stop_replica"]
 

@@ -41,7 +41,7 @@ from mockbroker.simulation.groups.streams.topology import (
     Topology,
 )
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import INTERNAL_TOPICS
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.state.topic_names import name_problem
 

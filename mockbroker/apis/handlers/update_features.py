@@ -14,8 +14,8 @@ from kproto.messages.update_features_response import (
 )
 from mockbroker.apis.common.requirements import cluster_operation, controller
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.features.tables import SAFE_DOWNGRADE, UPGRADE
-from mockbroker.simulation.features.updates import FeatureUpdate
+from mockbroker.simulation.features.feature_rules import SAFE_DOWNGRADE, UPGRADE
+from mockbroker.simulation.features.feature_updates import FeatureUpdate
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["update_features"]

@@ -22,7 +22,7 @@ from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
 from mockbroker.apis.common.requirements import cluster_access, merged
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.transactions.markers import MarkerToWrite
 
 __all__ = ["write_txn_markers"]

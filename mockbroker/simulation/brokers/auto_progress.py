@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from mockbroker.simulation.brokers.steps import Steps
+from mockbroker.simulation.state.cluster_parts import (
+    NO_CONTROLLER,
+    NO_LEADER,
+    Partition,
+    TopicPartition,
+)
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_CONTROLLER, NO_LEADER, Partition, TopicPartition
 
 __all__ = ["AutoProgress"]
 

@@ -21,8 +21,8 @@ from mockbroker.simulation.brokers.steps import Steps
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import LogDirFailed, LogDirMended, LogDirReported
+from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Broker, TopicPartition
 
 __all__ = ["ON_FAILURE", "LogDirSteps"]
 

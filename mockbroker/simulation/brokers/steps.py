@@ -18,7 +18,7 @@ from mockbroker.simulation.elections.partition_change import (
     Election,
     next_partition,
 )
-from mockbroker.simulation.reassignment.controller import ReassignmentController
+from mockbroker.simulation.reassignment.reassignment_controller import ReassignmentController
 from mockbroker.simulation.state.actions import (
     BrokerChanged,
     BrokerRegistered,
@@ -26,9 +26,14 @@ from mockbroker.simulation.state.actions import (
     PartitionChanged,
     ZnodeWritten,
 )
+from mockbroker.simulation.state.cluster_parts import (
+    NO_CONTROLLER,
+    NO_LEADER,
+    Partition,
+    TopicPartition,
+)
 from mockbroker.simulation.state.controller import ChangePartition, Controller
 from mockbroker.simulation.state.controller_znodes import SEEN
-from mockbroker.simulation.state.model import NO_CONTROLLER, NO_LEADER, Partition, TopicPartition
 
 __all__ = ["Steps"]
 

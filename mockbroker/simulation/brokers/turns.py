@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from mockbroker.errors import ClusterError, ControllerDiedError, NotControllerError
 from mockbroker.simulation.brokers.steps import Steps
 from mockbroker.simulation.elections.queue import ElectionQueue
-from mockbroker.simulation.reassignment.controller import ReassignmentController
+from mockbroker.simulation.reassignment.reassignment_controller import ReassignmentController
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_CONTROLLER
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["Turns"]

@@ -17,6 +17,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.simulation.configs.values import config_type_number, shown_value
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.cluster_state import (
     BROKER,
     CLIENT_METRICS,
@@ -24,7 +25,6 @@ from mockbroker.simulation.state.cluster_state import (
     TOPIC,
     ClusterState,
 )
-from mockbroker.simulation.state.model import TopicPartition
 from mockbroker.simulation.state.results import (
     ConfigEntry,
     ConfigSynonym,

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["EMPTY", "SIMPLE", "STABLE", "GroupFacts", "GroupStanding"]
 

@@ -28,11 +28,11 @@ from mockbroker.simulation.coordinators.offset_rules import CommittedOffset
 from mockbroker.simulation.coordinators.offset_store import OffsetUpdates, Stored
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import InternalProducer
-from mockbroker.simulation.log.produce import Appender
+from mockbroker.simulation.log.producing.appender import Appender
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
 
 __all__ = ["GroupLog", "group_record", "offset_record"]
 

@@ -31,12 +31,12 @@ from mockbroker.simulation.coordinators.offset_rules import (
 )
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import InternalProducer
-from mockbroker.simulation.log.produce import AppendOutcome, ReplicationWait
+from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import Change, TopicDeleted
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["Commitment", "FetchedOffset", "OffsetStore", "OffsetUpdates", "Stored"]
 

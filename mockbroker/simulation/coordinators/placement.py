@@ -22,9 +22,9 @@ from mockbroker.simulation.coordinators.coordinator_kinds import (
 )
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import Change, PartitionChanged, TopicDeleted
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Broker, TopicPartition
 from mockbroker.simulation.state.controller import ChangePartition, Controller
 from mockbroker.simulation.state.metadata_views import MetadataView
-from mockbroker.simulation.state.model import NO_LEADER, Broker, TopicPartition
 from mockbroker.simulation.state.results import NewTopic
 
 __all__ = ["Coordinators"]

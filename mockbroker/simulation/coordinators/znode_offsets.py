@@ -9,8 +9,8 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.znodes import ZnodeError
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller_znodes import ControllerZnodes
-from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["offset_path", "read_offset", "write_offset"]
 

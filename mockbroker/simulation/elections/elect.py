@@ -21,8 +21,13 @@ from mockbroker.simulation.elections.partition_change import (
     next_partition,
     with_difference,
 )
+from mockbroker.simulation.state.cluster_parts import (
+    NO_LEADER,
+    PartitionsByTopic,
+    Topic,
+    TopicPartition,
+)
 from mockbroker.simulation.state.controller import ChangePartition, Controller
-from mockbroker.simulation.state.model import NO_LEADER, PartitionsByTopic, Topic, TopicPartition
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["PREFERRED", "UNCLEAN", "ElectionOutcome", "LeaderElections"]

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.releases.rows import Row, apply_first
-from mockbroker.simulation.state.model import NO_LEADER, Partition
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
 
 __all__ = [
     "COMPLETION",

@@ -27,8 +27,12 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.simulation.elections.elect import PREFERRED, ElectionOutcome, LeaderElections
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed, Warned
+from mockbroker.simulation.state.cluster_parts import (
+    NO_CONTROLLER,
+    PartitionsByTopic,
+    TopicPartition,
+)
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_CONTROLLER, PartitionsByTopic, TopicPartition
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["ElectionQueue", "StartedElection"]

@@ -15,7 +15,7 @@ from kproto.error_codes import ErrorCode
 from kproto.errors import MissingExtraError
 from kproto.records import Batch, Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer
-from mockbroker.simulation.log.settings import LogSettings
+from mockbroker.simulation.log.log_settings import LogSettings
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [

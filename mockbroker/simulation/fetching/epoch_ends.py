@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
-from mockbroker.simulation.log.leadership import access_error
 from mockbroker.simulation.log.logs import Logs
+from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
+from mockbroker.simulation.log.replicas.leadership import access_error
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Refusable,
@@ -20,7 +20,7 @@ from mockbroker.simulation.releases.rows import (
     refuse,
     rows_of_release,
 )
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 
 __all__ = ["ROWS", "EpochQuery", "end_of_epoch"]
 

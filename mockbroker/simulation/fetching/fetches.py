@@ -31,8 +31,8 @@ from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["Fetches", "StartedFetch"]
 

@@ -14,9 +14,9 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError, MissingExtraError
-from mockbroker.simulation.log.leadership import ANY_EPOCH, access_error
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.log.replicas.leadership import ANY_EPOCH, access_error
 from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
@@ -29,7 +29,7 @@ from mockbroker.simulation.releases.rows import (
     rows_of_release,
     with_arguments,
 )
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 
 __all__ = [
     "ANSWERS",

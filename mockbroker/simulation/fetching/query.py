@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.schema.model import ZERO_UUID
-from mockbroker.simulation.log.leader_epochs import EpochEnd
 from mockbroker.simulation.log.partition_log import AbortedTransaction
+from mockbroker.simulation.log.replicas.leader_epochs import EpochEnd
 from mockbroker.simulation.releases.rows import Row, always
 
 __all__ = [

@@ -19,13 +19,13 @@ from mockbroker.simulation.fetching.query import (
     PartitionPosition,
 )
 from mockbroker.simulation.fetching.replica_selection import ReplicaSelector, ReplicaView
-from mockbroker.simulation.log.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
+from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
+from mockbroker.simulation.state.cluster_parts import Partition, Topic, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition, Topic, TopicPartition
 
 __all__ = ["ACCESS", "ADMISSION", "REFUSALS", "WAIT_ENDS", "PartitionReader"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionPosition
 from mockbroker.simulation.fetching.reading import PartitionReader
 from mockbroker.simulation.log.partition_log import PartitionLog
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["FetchWait"]
 

@@ -34,7 +34,7 @@ from mockbroker.simulation.groups.share.share_group import ShareGroup
 from mockbroker.simulation.groups.share.share_groups import ShareGroups
 from mockbroker.simulation.groups.streams.streams_group import StreamsGroup
 from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["Groups", "ListedGroup"]
 

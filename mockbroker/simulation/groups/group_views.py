@@ -23,7 +23,7 @@ from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMemb
 from mockbroker.simulation.groups.share.share_partition import SharePartition
 from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, StreamsGroup, Tasks
 from mockbroker.simulation.groups.streams.streams_group import Member as StreamsMember
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
     "GroupView",

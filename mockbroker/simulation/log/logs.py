@@ -17,13 +17,13 @@ from kproto.records import Record, build_batch
 from kproto.records.model import NO_TIMESTAMP
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
-from mockbroker.simulation.log.batch_header import BatchHeader, Buffer, read_header
-from mockbroker.simulation.log.events import MOST_EVENTS, Appended, DataEvents
+from mockbroker.simulation.log.batches.batch_header import BatchHeader, Buffer, read_header
+from mockbroker.simulation.log.batches.repeated_batch import RepeatedBatch
+from mockbroker.simulation.log.log_events import MOST_EVENTS, Appended, DataEvents
+from mockbroker.simulation.log.log_settings import LogSettings, log_settings
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog, Segment
-from mockbroker.simulation.log.producers import START_ROWS, Guard
-from mockbroker.simulation.log.repeated_batch import RepeatedBatch
-from mockbroker.simulation.log.replication import Replication
-from mockbroker.simulation.log.settings import LogSettings, log_settings
+from mockbroker.simulation.log.producing.producer_states import START_ROWS, Guard
+from mockbroker.simulation.log.replicas.replication import Replication
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
@@ -37,8 +37,8 @@ from mockbroker.simulation.state.actions import (
     RecordsLost,
     TopicDeleted,
 )
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER, Partition, TopicPartition
 
 __all__ = ["DEFAULT_LOG_BYTES", "InternalProducer", "Logs", "PartitionData"]
 

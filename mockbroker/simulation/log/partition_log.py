@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from mockbroker.simulation.log.batch_header import BatchHeader, Buffer
-from mockbroker.simulation.log.batch_storage import BatchStorage, StoredBatch
-from mockbroker.simulation.log.leader_epochs import LeaderEpochs
-from mockbroker.simulation.log.producers import Marker, Producers, marker_of
-from mockbroker.simulation.log.repeated_batch import RepeatedBatch
-from mockbroker.simulation.log.settings import LogSettings
+from mockbroker.simulation.log.batches.batch_header import BatchHeader, Buffer
+from mockbroker.simulation.log.batches.batch_storage import BatchStorage, StoredBatch
+from mockbroker.simulation.log.batches.repeated_batch import RepeatedBatch
+from mockbroker.simulation.log.log_settings import LogSettings
+from mockbroker.simulation.log.producing.producer_states import Marker, Producers, marker_of
+from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
 
 __all__ = ["AbortedTransaction", "PartitionLog", "Segment"]
 

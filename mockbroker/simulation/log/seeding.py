@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from kproto.errors import KprotoError
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.log.batch_header import HEADER_SIZE, BatchHeader, read_header
-from mockbroker.simulation.log.partition_log import PartitionLog
-from mockbroker.simulation.log.record_documents import (
+from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
+from mockbroker.simulation.log.batches.record_documents import (
     CODECS,
     BatchDocument,
     LoggedRecord,
     UnreadableBatch,
 )
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["batch_of", "read_records"]
 

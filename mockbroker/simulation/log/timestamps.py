@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kproto.records import Record, RecordBatches
-from mockbroker.simulation.log.batch_storage import StoredBatch
+from mockbroker.simulation.log.batches.batch_storage import StoredBatch
 from mockbroker.simulation.log.partition_log import PartitionLog
 
 __all__ = ["TimedOffset", "first_at_or_after", "first_of_newest"]

@@ -15,7 +15,7 @@ from mockbroker.simulation.operations.arguments import (
     ArgumentType,
 )
 from mockbroker.simulation.operations.command import Command
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["GROUP_ROWS"]
 

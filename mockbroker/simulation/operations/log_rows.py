@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from mockbroker.simulation.log.corruptions import CORRUPTIONS
-from mockbroker.simulation.log.record_documents import parse_batch
+from mockbroker.simulation.log.batches.corruption_names import CORRUPTIONS
+from mockbroker.simulation.log.batches.record_documents import parse_batch
 from mockbroker.simulation.operations.arguments import (
     BROKER,
     BROKER_ID,

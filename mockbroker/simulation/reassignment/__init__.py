@@ -1,6 +1,6 @@
 """How a controller reassigns partitions: one ``ReassignmentController`` for each design of it.
 
-Each folder holds one design: ``tables.py`` has its rules as rows, ``controller.py`` applies them.
+Each folder holds one design: a module of rules as rows, and a controller that applies them.
 
 ======================  ===========================================================================
 ``kraft``               Kafka's KRaft controllers.
@@ -24,8 +24,11 @@ from functools import partial
 from typing import Final
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.reassignment.controller import Dependencies, ReassignmentController
-from mockbroker.simulation.reassignment.kraft.controller import KRaftController
+from mockbroker.simulation.reassignment.kraft.kraft_controller import KRaftController
+from mockbroker.simulation.reassignment.reassignment_controller import (
+    Dependencies,
+    ReassignmentController,
+)
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release, ReleaseNumber
 
@@ -35,23 +38,27 @@ __all__ = ["CONTROLLERS", "ReassignmentController", "keeps_znodes", "reassignmen
 
 
 def _kip_455(draft: str, dependencies: Dependencies) -> ReassignmentController:
-    from mockbroker.simulation.reassignment.kip_455 import tables
-    from mockbroker.simulation.reassignment.kip_455.controller import Kip455Controller
+    from mockbroker.simulation.reassignment.kip_455 import kip_455_rules
+    from mockbroker.simulation.reassignment.kip_455.kip_455_controller import Kip455Controller
 
-    drafts = {each.name: each for each in (tables.OLD, tables.NEW)}
+    drafts = {each.name: each for each in (kip_455_rules.OLD, kip_455_rules.NEW)}
     return Kip455Controller(drafts[draft], dependencies)
 
 
 def _kip_236_old(
     name: str, dependencies: Dependencies, *, literal: bool = False
 ) -> ReassignmentController:
-    from mockbroker.simulation.reassignment.kip_236_old.controller import Kip236OldController
+    from mockbroker.simulation.reassignment.kip_236_old.kip_236_old_controller import (
+        Kip236OldController,
+    )
 
     return Kip236OldController(name, dependencies, literal=literal)
 
 
 def _kip_236_new(dependencies: Dependencies) -> ReassignmentController:
-    from mockbroker.simulation.reassignment.kip_236_new.controller import Kip236NewController
+    from mockbroker.simulation.reassignment.kip_236_new.kip_236_new_controller import (
+        Kip236NewController,
+    )
 
     return Kip236NewController(dependencies)
 
@@ -59,7 +66,9 @@ def _kip_236_new(dependencies: Dependencies) -> ReassignmentController:
 def _zookeeper(
     name: str, since: ReleaseNumber, dependencies: Dependencies
 ) -> ReassignmentController:
-    from mockbroker.simulation.reassignment.zookeeper.controller import KafkaZooKeeperController
+    from mockbroker.simulation.reassignment.zookeeper.kafka_zookeeper_controller import (
+        KafkaZooKeeperController,
+    )
 
     return KafkaZooKeeperController(name, Release(since), dependencies)
 

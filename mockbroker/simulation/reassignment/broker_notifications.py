@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from mockbroker.simulation.reassignment.transitions import leader_and_isr, update_metadata
 from mockbroker.simulation.state.actions import BrokerChanged, LiveBrokersSent, StopReplicaSent
+from mockbroker.simulation.state.cluster_parts import Broker, Partition, Topic
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Broker, Partition, Topic
 
 __all__ = [
     "DURING_DELETE",

@@ -19,7 +19,7 @@ from mockbroker.simulation.state.actions import (
     TopicCreated,
     TopicDeleted,
 )
-from mockbroker.simulation.state.model import Partition, TargetedPartition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TargetedPartition, TopicPartition
 
 __all__ = ["ReassignmentIdentity", "identities_in_log"]
 

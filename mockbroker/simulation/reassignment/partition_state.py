@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mockbroker.simulation.reassignment.kip_236_new.plans import PendingPartition
-from mockbroker.simulation.reassignment.kip_236_old.effects import RequestedPartition
-from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.reassignment.kip_236_old.requested_partitions import RequestedPartition
+from mockbroker.simulation.state.cluster_parts import Partition
 
 __all__ = ["partition_state"]
 

@@ -8,7 +8,7 @@ partition, which deletes the znode. A list that names a broker twice starts with
 and is never removed, since the partition never has those replicas.
 
 This is how Kafka 2.4 and later work, and the drafts of KIP-455. Before 2.4 the controller rewrites
-the znode from its memory (``zookeeper.tables.RewritePlan``).
+the znode from its memory (``write_remembered_plan``).
 
 Stricter than Kafka on purpose: an empty list of replicas is refused. Kafka does not check for it:
 2.4.1 removes all replicas of the partition, and 3.9.2 records that all are to be removed, then
@@ -29,8 +29,8 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.simulation.reassignment.znode_watches import ZnodeWatch
 from mockbroker.simulation.state.actions import Warned
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["PLAN_WATCH", "Reassigns", "pending", "remove_from_plan", "rewrite_plan", "start_plan"]
 

@@ -29,14 +29,14 @@ from mockbroker.simulation.state.actions import (
     UpdateMetadataSent,
     Warned,
 )
-from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import (
+from mockbroker.simulation.state.cluster_parts import (
     NO_LEADER,
     Partition,
     TargetedPartition,
     Topic,
     TopicPartition,
 )
+from mockbroker.simulation.state.controller import Controller
 
 __all__ = [
     "Brokers",

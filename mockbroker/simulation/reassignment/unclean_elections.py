@@ -12,7 +12,7 @@ from mockbroker.simulation.elections.partition_change import Election, next_part
 from mockbroker.simulation.reassignment.transitions import RuleContext, Table, Transition
 from mockbroker.simulation.releases.rows import Row
 from mockbroker.simulation.state.actions import PartitionChanged
-from mockbroker.simulation.state.model import NO_LEADER
+from mockbroker.simulation.state.cluster_parts import NO_LEADER
 
 __all__ = ["BY_TOPIC", "ON_UNCLEAN_ALLOWED"]
 

@@ -32,11 +32,11 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.errors import Refusal
 from mockbroker.simulation.reassignment import broker_notifications as announce
-from mockbroker.simulation.reassignment.controller import Dependencies
+from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
 from mockbroker.simulation.state.actions import PartitionsAdded, Warned
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, Partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.controller_znodes import SEEN
-from mockbroker.simulation.state.model import NO_CONTROLLER, Partition
 from mockbroker.simulation.topics.assignments import new_partition
 
 __all__ = ["COMMON_WATCHES", "ZnodeWatch", "watch_all"]

@@ -45,8 +45,8 @@ from kproto.znodes.kafka_znodes import (
 from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.simulation.configs.effective import UNCLEAN_ELECTION
 from mockbroker.simulation.reassignment import broker_notifications as announce
-from mockbroker.simulation.reassignment.controller import Dependencies
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity, identities_in_log
+from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
 from mockbroker.simulation.reassignment.transitions import (
     Table,
     leader_and_isr,
@@ -68,15 +68,15 @@ from mockbroker.simulation.state.actions import (
     TopicDeleted,
     Warned,
 )
-from mockbroker.simulation.state.cluster_state import TOPIC
-from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import (
+from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     Broker,
     Partition,
     Topic,
     TopicPartition,
 )
+from mockbroker.simulation.state.cluster_state import TOPIC
+from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["ZooKeeperController", "warn"]
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
-from mockbroker.simulation.security.token_tables import (
+from mockbroker.simulation.security.delegation_token_rules import (
     CREATE_ROWS,
     DESCRIBE_ROWS,
     EXPIRE_ROWS,
@@ -29,8 +29,8 @@ from mockbroker.simulation.security.token_tables import (
     TokenSeen,
 )
 from mockbroker.simulation.state.actions import DelegationTokenChanged
+from mockbroker.simulation.state.cluster_parts import DelegationToken
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import DelegationToken
 from mockbroker.simulation.topics.administration import fresh_id
 
 __all__ = ["DelegationTokens", "TokenLogin", "TokenOffer"]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.security.oauthbearer_tables import (
+from mockbroker.simulation.security.oauthbearer_rules import (
     TOKEN_ROWS,
     BearerToken,
     BearerValidator,

@@ -25,7 +25,7 @@ from mockbroker.simulation.security.oauthbearer import (
     bearer_validator,
     hide_bearer,
 )
-from mockbroker.simulation.security.oauthbearer_tables import BearerValidator
+from mockbroker.simulation.security.oauthbearer_rules import BearerValidator
 from mockbroker.simulation.security.sasl_errors import SaslRefusedError, invalid_credentials
 from mockbroker.simulation.security.scram_credentials import ScramCredentials, ScramKeys
 from mockbroker.simulation.security.token_issuer import TokenIssuer

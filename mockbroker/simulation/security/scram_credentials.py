@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
-from mockbroker.simulation.security.scram_tables import SCRAM_ROWS, ScramChange
+from mockbroker.simulation.security.scram_rules import SCRAM_ROWS, ScramChange
 from mockbroker.simulation.state.actions import ScramCredentialChanged
+from mockbroker.simulation.state.cluster_parts import ScramCredential
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
-from mockbroker.simulation.state.model import ScramCredential
 
 __all__ = [
     "MECHANISM_NUMBERS",

@@ -18,7 +18,7 @@ from kproto.errors import MissingExtraError
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
-from mockbroker.simulation.security.signed_token_tables import (
+from mockbroker.simulation.security.signed_token_rules import (
     GRANT_ROWS,
     SIGNED_ROWS,
     Grant,

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, get_args
 import msgspec
 
 from kproto.znodes import Stat
-from mockbroker.simulation.state.model import (
+from mockbroker.simulation.state.cluster_parts import (
     Broker,
     DelegationToken,
     Partition,

@@ -46,9 +46,7 @@ from mockbroker.simulation.state.actions import (
     VotersChanged,
     ZnodeWritten,
 )
-from mockbroker.simulation.state.known_targets import KnownTargets
-from mockbroker.simulation.state.metadata_views import MetadataView, ViewHistory
-from mockbroker.simulation.state.model import (
+from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     Broker,
     DelegationToken,
@@ -56,6 +54,8 @@ from mockbroker.simulation.state.model import (
     Topic,
     Voter,
 )
+from mockbroker.simulation.state.known_targets import KnownTargets
+from mockbroker.simulation.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 from mockbroker.simulation.state.results import AclBinding
 

@@ -21,9 +21,14 @@ from mockbroker.simulation.state.actions import (
     SentRequest,
     ZnodeWritten,
 )
+from mockbroker.simulation.state.cluster_parts import (
+    NO_CONTROLLER,
+    Broker,
+    Partition,
+    TopicPartition,
+)
 from mockbroker.simulation.state.cluster_state import ActionLog, ClusterState
 from mockbroker.simulation.state.controller_znodes import ControllerZnodes
-from mockbroker.simulation.state.model import NO_CONTROLLER, Broker, Partition, TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ChangeHook", "ChangePartition", "Controller"]

@@ -11,7 +11,12 @@ from typing import Final
 import msgspec
 
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, StopReplicaSent
-from mockbroker.simulation.state.model import Broker, Partition, TargetedPartition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import (
+    Broker,
+    Partition,
+    TargetedPartition,
+    TopicPartition,
+)
 
 __all__ = ["LEADER_AND_ISR", "TARGET_REPLICAS_SINCE", "KnownTargets"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.state.model import NO_LEADER, Broker, Partition, Topic
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Broker, Partition, Topic
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 
 __all__ = ["MetadataView", "ViewHistory"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mockbroker.simulation.state.model import Broker, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 
 __all__ = ["ReplicaDirs"]
 

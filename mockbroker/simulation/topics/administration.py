@@ -20,8 +20,8 @@ from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,

@@ -16,8 +16,8 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.topics.answers import (
     KRAFT_LISTED,
     AdministrationAnswers,

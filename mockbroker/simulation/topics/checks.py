@@ -15,8 +15,8 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.changes import ConfigChanges, check_no_nulls
 from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.state.topic_names import check_topic_name, collide
 from mockbroker.simulation.topics.answers import AdministrationAnswers, CreationAnswers, TopicCheck

@@ -20,9 +20,9 @@ from mockbroker.simulation.state.actions import (
     ReplicaPlaced,
     TopicCreated,
 )
+from mockbroker.simulation.state.cluster_parts import Broker, Partition, Topic, TopicPartition
 from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Broker, Partition, Topic, TopicPartition
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 from mockbroker.simulation.state.results import LogDir, LogDirReplica
 

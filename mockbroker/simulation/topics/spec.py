@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kproto.durations import DurationError, parse_duration
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.state.model import Broker, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 from mockbroker.simulation.state.topic_names import name_problem
 
 __all__ = [

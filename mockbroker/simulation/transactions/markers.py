@@ -18,9 +18,9 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.coordinator_kinds import INTERNAL_TOPIC_OF, CoordinatorKind
 from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.coordinators.placement import Coordinators
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.log.produce import Appender, AppendOutcome
+from mockbroker.simulation.log.producing.appender import Appender, AppendOutcome
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import (
     Change,
@@ -28,10 +28,14 @@ from mockbroker.simulation.state.actions import (
     PartitionChanged,
     TopicDeleted,
 )
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
-from mockbroker.simulation.transactions.model import CodeAnswer, Transaction, TransactionState
-from mockbroker.simulation.transactions.partition_tables import ON_MARKER, MarkerArrival
+from mockbroker.simulation.transactions.partition_rules import ON_MARKER, MarkerArrival
+from mockbroker.simulation.transactions.transactional_ids import (
+    CodeAnswer,
+    Transaction,
+    TransactionState,
+)
 
 __all__ = ["MarkerSender", "MarkerToWrite", "MarkerWriter"]
 

@@ -18,10 +18,13 @@ from kproto.records import Record
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.coordinators.placement import Coordinators
-from mockbroker.simulation.log.produce import Appender
+from mockbroker.simulation.log.producing.appender import Appender
+from mockbroker.simulation.state.cluster_parts import NO_LEADER
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER
-from mockbroker.simulation.transactions.model import TransactionMetadata, TransactionState
+from mockbroker.simulation.transactions.transactional_ids import (
+    TransactionMetadata,
+    TransactionState,
+)
 
 __all__ = ["TransactionLog", "transaction_record"]
 

@@ -1,8 +1,8 @@
 """How a transactional id changes: each step is written to the log before it counts.
 
-Rows (``tables``) decide which step follows; this file takes it. From the moment at which the end of
-a transaction is written until its markers are, the step that completes it is pending, so nothing
-else can happen to the transaction.
+``transaction_rules`` decide which step follows; this file takes it. From the moment at which the
+end of a transaction is written until its markers are, the step that completes it is pending, so
+nothing else can happen to the transaction.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.offset_store import Stored
-from mockbroker.simulation.log.producer_ids import ProducerIds
+from mockbroker.simulation.log.producing.producer_ids import ProducerIds
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.transactions.model import (
+from mockbroker.simulation.transactions.transaction_log import TransactionLog
+from mockbroker.simulation.transactions.transactional_ids import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     CodeAnswer,
@@ -26,7 +27,6 @@ from mockbroker.simulation.transactions.model import (
     TransactionMetadata,
     TransactionState,
 )
-from mockbroker.simulation.transactions.transaction_log import TransactionLog
 
 __all__ = ["VERSION_2", "Transitions"]
 

@@ -11,21 +11,21 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
-from mockbroker.simulation.log.producers import Guard
+from mockbroker.simulation.log.producing.producer_states import Guard
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import NO_LEADER, TopicPartition
-from mockbroker.simulation.transactions.coordinator import TransactionCoordinator
-from mockbroker.simulation.transactions.partition_tables import (
+from mockbroker.simulation.transactions.partition_rules import (
     ON_FIRST_BATCH,
     ON_PRODUCE_REPLY,
     ON_REPLY,
     Question,
     Reply,
 )
-from mockbroker.simulation.transactions.settings import TransactionSettings
+from mockbroker.simulation.transactions.transaction_coordinators import TransactionCoordinator
+from mockbroker.simulation.transactions.transaction_settings import TransactionSettings
 
 __all__ = ["Verification", "VerificationRequest", "Verified", "Verifier"]
 

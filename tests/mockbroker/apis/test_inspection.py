@@ -20,7 +20,7 @@ from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
-from mockbroker.simulation.state.model import LOG_DIR, Broker
+from mockbroker.simulation.state.cluster_parts import LOG_DIR, Broker
 from tests.mockbroker.broker import DirectBroker
 
 CLOSED = Security(authorizer=Authorizer(frozenset()))

@@ -11,7 +11,7 @@ from kproto.messages import DescribeClusterRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 
 VERSIONS = range(14)

@@ -21,7 +21,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.cluster.set_model import SetModel
 

@@ -18,7 +18,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header, with_header
+from mockbroker.simulation.log.batches.batch_header import read_header, with_header
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding

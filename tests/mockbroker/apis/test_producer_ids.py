@@ -10,7 +10,7 @@ from kproto.messages.describe_producers_request import DescribeProducersRequest,
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Record, build_batch
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.producer_ids import BLOCK_SIZE, ProducerIds
+from mockbroker.simulation.log.producing.producer_ids import BLOCK_SIZE, ProducerIds
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding

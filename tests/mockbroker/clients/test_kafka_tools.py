@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from mockbroker import MockCluster
-from mockbroker.simulation.log.record_documents import LoggedRecord
+from mockbroker.simulation.log.batches.record_documents import LoggedRecord
 from tests.mockbroker.clients.programs import run
 from tests.mockbroker.clients.tools import Tools
 from tests.support.full import drawn

@@ -21,7 +21,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
 from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup
-from mockbroker.simulation.log.batch_header import BatchHeader
+from mockbroker.simulation.log.batches.batch_header import BatchHeader
 from mockbroker.simulation.operations import COMMANDS, STEPS, Command, parse_command
 from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.control.test_control import controlled

@@ -16,12 +16,12 @@ from mockbroker.faults.rule import Fault
 from mockbroker.options import Level
 from mockbroker.running.threaded import AsyncMethods, ForwardedMethods, ThreadedCluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.log.descriptions import describe_log
+from mockbroker.simulation.log.log_views import describe_log
 from mockbroker.simulation.operations import COMMANDS, Argument, CommandCall, parse_command
 from mockbroker.simulation.operations import arguments as kinds
 from mockbroker.simulation.operations.group_rows import COORDINATOR_KIND, TARGET
 from mockbroker.simulation.operations.log_rows import CORRUPTION_TEXT, RECORDS_TEXT
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.control.test_commands import prepare
 
 METHODS = {"propagation": "set_propagation", "delete-znode": "write_znode"}

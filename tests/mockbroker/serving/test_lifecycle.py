@@ -14,7 +14,7 @@ from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.wire import PATIENCE, connect
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent
-from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.state.cluster_parts import Partition
 
 UNCLEAN = "unclean.leader.election.enable"
 TOPIC, BROKER = 2, 4

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mockbroker import MockCluster
-from mockbroker.simulation.state.model import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from tests.real.answers import Answers
 from tests.real.kafka import BROKER_IDS, free_ports
 from tests.real.programs.model import CLUSTER_STEPS, ProgramStep

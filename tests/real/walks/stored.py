@@ -23,7 +23,7 @@ from kproto.records import RecordBatches
 from kproto.records.model import CODEC_MASK, CONTROL, LOG_APPEND_TIME_BIT, TRANSACTIONAL
 from kproto.records.record_batch import HEADER, HEADER_SIZE
 from mockbroker import MockCluster
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["StoredLog", "differing_batches", "group_records", "kafka_log", "mock_log"]
 

@@ -25,9 +25,9 @@ from mockbroker.running.fixture import MockKafka, MockKafkaFactory
 from mockbroker.running.recorded_requests import Request, Requests
 from mockbroker.running.threaded import ThreadedCluster
 from mockbroker.simulation.groups.group_views import GroupView
-from mockbroker.simulation.log.record_documents import LoggedRecord
+from mockbroker.simulation.log.batches.record_documents import LoggedRecord
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.model import Partition
+from mockbroker.simulation.state.cluster_parts import Partition
 
 
 async def client(connection: Connection, frame: bytes, draft: Any) -> None:

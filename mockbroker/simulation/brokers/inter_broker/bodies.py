@@ -45,7 +45,7 @@ from mockbroker.simulation.state.actions import (
     StopReplicaSent,
     UpdateMetadataSent,
 )
-from mockbroker.simulation.state.model import Topic
+from mockbroker.simulation.state.cluster_parts import Topic
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 
 __all__ = ["Facts", "body_of"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["BrokerMemory", "HostedReplica", "KnownPartition"]
 

@@ -19,9 +19,9 @@ from mockbroker.simulation.state.actions import (
     StopReplicaSent,
     UpdateMetadataSent,
 )
+from mockbroker.simulation.state.cluster_parts import NEVER, Broker
 from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.known_targets import LEADER_AND_ISR
-from mockbroker.simulation.state.model import NEVER, Broker
 
 __all__ = [
     "INTER_BROKER",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.clients.quotas.tables import (
+from mockbroker.simulation.clients.quotas.quota_rules import (
     CLIENT_ID,
     COMPONENT_ROWS,
     ENTITY_ROWS,

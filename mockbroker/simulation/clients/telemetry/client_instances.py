@@ -20,7 +20,7 @@ from mockbroker.simulation.clients.telemetry.subscriptions import (
     requested,
     subscription_id,
 )
-from mockbroker.simulation.clients.telemetry.tables import (
+from mockbroker.simulation.clients.telemetry.telemetry_rules import (
     EXPIRY_ROWS,
     GET_ROWS,
     PUSH_ROWS,

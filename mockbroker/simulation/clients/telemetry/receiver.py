@@ -34,7 +34,7 @@ from mockbroker.simulation.clients.telemetry.subscriptions import (
     Subscription,
     shown_id,
 )
-from mockbroker.simulation.clients.telemetry.tables import (
+from mockbroker.simulation.clients.telemetry.telemetry_rules import (
     EXPORT_ROWS,
     ID_ROWS,
     ExportAttempt,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.features.quorum.tables import (
+from mockbroker.simulation.features.quorum.quorum_rules import (
     ADD_ROWS,
     CONTROLLER_ROWS,
     REMOVE_ROWS,
@@ -16,8 +16,8 @@ from mockbroker.simulation.features.quorum.tables import (
 )
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.actions import VotersChanged
+from mockbroker.simulation.state.cluster_parts import Voter
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Voter
 
 __all__ = ["Outcome", "Quorum"]
 

@@ -31,7 +31,7 @@ from mockbroker.simulation.groups.modern.heartbeats import LEAVING, HeartbeatRes
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ConsumerGroups"]

@@ -15,7 +15,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup, 
 from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.modern_operations import StaticOperations
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["ConsumerOperations"]
 

@@ -17,7 +17,7 @@ from mockbroker.simulation.groups.modern.modern_group import GroupT
 from mockbroker.simulation.groups.modern.modern_groups import ModernGroups, ResultT
 from mockbroker.simulation.groups.modern.modern_membership import StaticGroupT, StaticMembership
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["ModernOperations", "StaticOperations"]
 

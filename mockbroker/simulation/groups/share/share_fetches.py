@@ -41,15 +41,15 @@ from mockbroker.simulation.groups.share.share_sessions import (
     session_rules,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
-from mockbroker.simulation.log.batch_header import BatchHeader, read_header
+from mockbroker.simulation.log.batches.batch_header import BatchHeader, read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.timestamps import first_at_or_after
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.actions import BrokerChanged, Change, PartitionChanged
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import TopicPartition
 
 __all__ = ["ShareAnswer", "ShareFetches", "ShareQuery", "ShareWait", "StartedShareFetch"]
 

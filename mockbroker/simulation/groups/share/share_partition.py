@@ -24,9 +24,9 @@ from mockbroker.simulation.groups.share.deliveries import (
     Throttle,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareTimes
-from mockbroker.simulation.log.batch_header import BatchHeader
+from mockbroker.simulation.log.batches.batch_header import BatchHeader
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = [

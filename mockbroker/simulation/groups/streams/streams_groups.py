@@ -38,7 +38,7 @@ from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["StreamsGroups"]

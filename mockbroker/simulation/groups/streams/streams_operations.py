@@ -18,7 +18,7 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Tasks,
 )
 from mockbroker.simulation.groups.streams.streams_membership import StreamsMembership
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["StreamsOperations"]
 

@@ -3,7 +3,7 @@
 For each partition being reassigned, ``/admin/reassign_partitions`` holds the target and, written by
 the controller before it acts, the original replicas. In memory the partition holds the same two
 lists (the page's ``ReassignedPartitionsContext``). This module reads and writes both and has the
-effects that use them; ``kip_236_new.tables`` decides when.
+effects that use them; ``kip_236_new_rules`` decides when.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kproto.znodes.plan_znodes import (
     encode_reassign_partitions,
 )
 from mockbroker.simulation.reassignment.transitions import Brokers, Transition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
-from mockbroker.simulation.state.model import Partition, TopicPartition
 
 __all__ = [
     "PendingPartition",

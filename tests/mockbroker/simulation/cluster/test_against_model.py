@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.cluster.set_model import SetModel
 
 _UNKNOWN_BROKER = 7_777

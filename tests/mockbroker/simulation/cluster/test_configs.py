@@ -6,7 +6,7 @@ import pytest
 
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym
 
 TOPIC, BROKER = 2, 4

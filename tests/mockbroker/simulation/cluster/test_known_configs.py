@@ -17,7 +17,7 @@ from kproto.messages.incremental_alter_configs_request import AlterableConfig, A
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.configs.definitions import config_definitions
-from mockbroker.simulation.log.settings import log_settings
+from mockbroker.simulation.log.log_settings import log_settings
 from mockbroker.simulation.operations import parse_command
 from mockbroker.simulation.releases.release import Release
 from tests.mockbroker.wire import Wire, connect

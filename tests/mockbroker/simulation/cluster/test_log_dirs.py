@@ -62,8 +62,8 @@ from mockbroker.simulation.state.actions import (
     UpdateMetadataSent,
     ZnodeWritten,
 )
+from mockbroker.simulation.state.cluster_parts import LOG_DIR, Broker
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import LOG_DIR, Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.wire import PATIENCE, connect
 

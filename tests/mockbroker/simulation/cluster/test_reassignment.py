@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker, Partition
+from mockbroker.simulation.state.cluster_parts import Broker, Partition
 from mockbroker.simulation.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,

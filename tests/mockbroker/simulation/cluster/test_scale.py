@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Partition, Topic
+from mockbroker.simulation.state.cluster_parts import Partition, Topic
 
 TOPIC_ID = uuid.UUID(int=1)
 SIZES = [0, 1, 127, 128, 129, 255, 256, 257, 1000]

@@ -10,7 +10,7 @@ import pytest
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import BrokerChanged
-from mockbroker.simulation.state.model import Broker, Partition
+from mockbroker.simulation.state.cluster_parts import Broker, Partition
 
 FOO = ("foo", 0)
 

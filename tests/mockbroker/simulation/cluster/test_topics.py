@@ -10,7 +10,7 @@ import pytest
 from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,

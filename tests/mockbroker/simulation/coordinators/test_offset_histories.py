@@ -13,7 +13,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Commitment
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,
     coordinator_of,

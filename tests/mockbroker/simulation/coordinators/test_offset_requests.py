@@ -33,7 +33,7 @@ from mockbroker.simulation.coordinators.group_facts import GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,

@@ -16,7 +16,7 @@ from kproto.messages.fetch_request import (
 from kproto.messages.fetch_response import FetchResponse, PartitionData
 from kproto.records import Record, RecordBatches, build_batch
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from tests.mockbroker.broker import DirectBroker
 
 FOO = ("foo", 0)

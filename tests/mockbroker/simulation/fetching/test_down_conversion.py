@@ -16,7 +16,7 @@ from kproto.records import (
     end_transaction_marker,
 )
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.fetching.fetching import FOO, append, ask, request, row
 

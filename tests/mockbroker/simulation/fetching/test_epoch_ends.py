@@ -12,7 +12,7 @@ from kproto.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.leader_epochs import LeaderEpochs
+from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.records import append_times

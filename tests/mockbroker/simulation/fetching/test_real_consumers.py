@@ -11,7 +11,7 @@ import pytest
 
 from kproto.records import Compression
 from mockbroker import MockCluster
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.fetching.fetching import FOO, append
 from tests.support.toolchain import require_module
 

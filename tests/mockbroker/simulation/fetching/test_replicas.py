@@ -10,7 +10,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,

@@ -9,7 +9,7 @@ from typing import Any
 from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup, HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.groups.modern_members import ModernMembers
 
 __all__ = ["Consumers"]

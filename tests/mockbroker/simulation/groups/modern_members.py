@@ -9,7 +9,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.modern.heartbeats import Heartbeat, HeartbeatResult
 from mockbroker.simulation.groups.modern.modern_group import GroupT
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["ModernMembers", "refused"]
 

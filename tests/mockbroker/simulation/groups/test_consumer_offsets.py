@@ -26,9 +26,9 @@ from kproto.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.log.record_documents import LoggedRecord
+from mockbroker.simulation.log.batches.record_documents import LoggedRecord
 from mockbroker.simulation.log.seeding import read_records
-from mockbroker.simulation.state.model import Broker
+from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.test_mixed_groups import Mixed
 

@@ -11,7 +11,7 @@ from kproto.records import Record, build_batch
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.share.deliveries import BatchCheck, delivery_rules
 from mockbroker.simulation.groups.share.share_fetches import duration_ms
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.releases.release import NEWEST
 from mockbroker.simulation.releases.rows import apply_first
 from tests.mockbroker.simulation.fetching.fetching import append

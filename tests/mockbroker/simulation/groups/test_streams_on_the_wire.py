@@ -30,7 +30,7 @@ from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
 from mockbroker.simulation.releases.release import NEWEST
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
-from mockbroker.simulation.state.model import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.groups.members import Answer
 from tests.mockbroker.simulation.groups.streams import Streams

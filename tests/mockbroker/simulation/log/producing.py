@@ -7,10 +7,10 @@ from typing import Any
 
 from kproto.records import Record, build_batch
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import BatchHeader, read_header, with_header
+from mockbroker.simulation.log.batches.batch_header import BatchHeader, read_header, with_header
 from mockbroker.simulation.log.partition_log import PartitionLog
-from mockbroker.simulation.log.produce import AppendOutcome
-from mockbroker.simulation.log.produce_checks import RequestFacts
+from mockbroker.simulation.log.producing.appender import AppendOutcome
+from mockbroker.simulation.log.producing.produce_rules import RequestFacts
 
 __all__ = ["FOO", "NOW_MS", "batch", "changed", "new_cluster", "produce", "stored"]
 

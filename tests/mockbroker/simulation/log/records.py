@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kproto.records import Compression, Record, build_batch
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 
 __all__ = ["append_batch", "append_times"]
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.records import Record, build_batch
-from mockbroker.simulation.log.batch_header import read_header
-from mockbroker.simulation.log.batch_storage import BatchStorage
+from mockbroker.simulation.log.batches.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_storage import BatchStorage
 
 SIZES = st.lists(st.integers(1, 5000) | st.just(66_000), min_size=1, max_size=40)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto.records import MAX_DECOMPRESSED, Compression, Record, RecordBatches, build_batch
-from mockbroker.simulation.log.batch_header import read_header
-from mockbroker.simulation.log.batch_survey import CompressionError, survey_batch
+from mockbroker.simulation.log.batches.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_survey import CompressionError, survey_batch
 from tests.mockbroker.simulation.log.producing import (
     FOO,
     NOW_MS,

@@ -20,7 +20,7 @@ from kproto.records import (
 )
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.events import BatchCorrupted, Compacted
+from mockbroker.simulation.log.log_events import BatchCorrupted, Compacted
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.state.actions import LogStartMoved
 from tests.mockbroker.simulation.log.records import append_batch, append_times

@@ -11,9 +11,9 @@ import pytest
 from kproto.errors import MissingExtraError
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
 from kproto.records.compression import available, compress
-from mockbroker.simulation.log import produce as produce_module
-from mockbroker.simulation.log.events import CodecMissing
-from mockbroker.simulation.log.produce import AppendOutcome
+from mockbroker.simulation.log.log_events import CodecMissing
+from mockbroker.simulation.log.producing import appender as produce_module
+from mockbroker.simulation.log.producing.appender import AppendOutcome
 from tests.mockbroker.simulation.log.producing import (
     FOO,
     NOW_MS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kproto.records import Record, build_batch
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
-from mockbroker.simulation.log.events import Appended, DataEvents
+from mockbroker.simulation.log.batches.batch_header import read_header
+from mockbroker.simulation.log.log_events import Appended, DataEvents
 
 
 def test_an_append_is_an_event() -> None:

@@ -8,7 +8,12 @@ import pytest
 
 from kproto.records import end_transaction_marker
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.producers import ROWS, ProducerBatch, Producers, SequenceCheck
+from mockbroker.simulation.log.producing.producer_states import (
+    ROWS,
+    ProducerBatch,
+    Producers,
+    SequenceCheck,
+)
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, batch, new_cluster, produce

@@ -9,7 +9,7 @@ import pytest
 from kproto.records import Record, RecordBatches, build_batch
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.batch_header import read_header
+from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.logs import _common_size
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
 from kproto.records import Compression
-from mockbroker.simulation.log.batch_header import read_header
-from mockbroker.simulation.log.produce_checks import (
+from mockbroker.simulation.log.batches.batch_header import read_header
+from mockbroker.simulation.log.producing.produce_rules import (
     ADMIN_CLIENT,
     BATCH_ROWS,
     FIRST_BATCH_ROWS,
@@ -31,7 +31,7 @@ from mockbroker.simulation.log.produce_checks import (
     is_ordinary_stored,
     layout_of,
 )
-from mockbroker.simulation.log.producers import (
+from mockbroker.simulation.log.producing.producer_states import (
     ROWS,
     KeptBatch,
     Producer,

@@ -8,8 +8,8 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from kproto.records import Compression, Record, TimestampType, build_batch
-from mockbroker.simulation.log.produce import AppendOutcome
-from mockbroker.simulation.log.produce_checks import RequestFacts
+from mockbroker.simulation.log.producing.appender import AppendOutcome
+from mockbroker.simulation.log.producing.produce_rules import RequestFacts
 from tests.mockbroker.simulation.log.producing import (
     FOO,
     NOW_MS,

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kproto.error_codes import ErrorCode
 from kproto.records import RecordBatches, end_transaction_marker
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.log.produce import AppendOutcome, ReplicationWait
-from mockbroker.simulation.state.model import NO_LEADER
+from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
+from mockbroker.simulation.state.cluster_parts import NO_LEADER
 from tests.mockbroker.simulation.log.producing import (
     FOO,
     NOW_MS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.produce import AppendOutcome, ReplicationWait
+from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
 from tests.mockbroker.simulation.log.producing import FOO, batch, new_cluster, produce
 
 

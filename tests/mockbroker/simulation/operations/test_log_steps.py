@@ -8,8 +8,8 @@ import pytest
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.partitioner import murmur2, partition_of_key
-from mockbroker.simulation.log.record_documents import LoggedRecord, UnreadableBatch
+from mockbroker.simulation.log.batches.record_documents import LoggedRecord, UnreadableBatch
+from mockbroker.simulation.log.producing.partitioner import murmur2, partition_of_key
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost
 

@@ -8,7 +8,7 @@ import pytest
 
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.log.events import Appended
+from mockbroker.simulation.log.log_events import Appended
 from mockbroker.simulation.state.actions import DataActionsDropped, LogStartMoved
 from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.control.test_control import controlled

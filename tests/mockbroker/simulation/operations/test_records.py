@@ -16,7 +16,7 @@ from kproto.records import Compression, Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.running.fixture import MockKafka
-from mockbroker.simulation.log.partitioner import partition_of_key
+from mockbroker.simulation.log.producing.partitioner import partition_of_key
 from tests.mockbroker.control.test_command_line import ctl, run_here, serving
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import connect

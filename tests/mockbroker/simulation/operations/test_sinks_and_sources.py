@@ -16,7 +16,7 @@ from kproto.records import Record, RecordBatches
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.log.repeated_batch import REPETITIONS
+from mockbroker.simulation.log.batches.repeated_batch import REPETITIONS
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.producing import FOO, batch, new_cluster, produce
 from tests.mockbroker.wire import connect

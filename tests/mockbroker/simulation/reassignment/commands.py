@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import NO_CONTROLLER
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
 
 __all__ = ["BROKERS", "TARGETS", "TPS", "AnyCommands", "cluster_of", "has_controller"]
 

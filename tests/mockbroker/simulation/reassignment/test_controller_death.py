@@ -10,7 +10,7 @@ import pytest
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.reassignment.kip_455.controller import Kip455Controller
+from mockbroker.simulation.reassignment.kip_455.kip_455_controller import Kip455Controller
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,

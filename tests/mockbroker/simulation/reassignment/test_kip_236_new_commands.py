@@ -13,8 +13,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.simulation.reassignment.kip_236_new.plans import PendingPartition, pending
 from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.simulation.state.cluster_parts import NO_LEADER
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import NO_LEADER
 from tests.mockbroker.simulation.reassignment.cancelling import (
     CANCEL,
     NEW,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.simulation.reassignment.kip_236_old.effects import drop_set
+from mockbroker.simulation.reassignment.kip_236_old.requested_partitions import drop_set
 
 _IDS = st.integers(0, 9)
 

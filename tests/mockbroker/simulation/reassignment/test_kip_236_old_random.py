@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from mockbroker.errors import NotControllerError
-from mockbroker.simulation.reassignment.kip_236_old.effects import RequestedPartition
+from mockbroker.simulation.reassignment.kip_236_old.requested_partitions import RequestedPartition
 from mockbroker.simulation.state.actions import PartitionChanged
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, NO_LEADER
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import NO_CONTROLLER, NO_LEADER
 from tests.mockbroker.simulation.reassignment.commands import (
     BROKERS,
     TARGETS,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.simulation.reassignment.kip_455.controller import Kip455Controller
+from mockbroker.simulation.reassignment.kip_455.kip_455_controller import Kip455Controller
 from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import NO_LEADER, Partition
 from tests.mockbroker.simulation.reassignment.commands import (
     BROKERS,
     TARGETS,

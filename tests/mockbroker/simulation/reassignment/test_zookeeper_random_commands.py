@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.simulation.reassignment.zookeeper.controller import KafkaZooKeeperController
+from mockbroker.simulation.reassignment.zookeeper.kafka_zookeeper_controller import (
+    KafkaZooKeeperController,
+)
 from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import NO_LEADER, Partition
 from tests.mockbroker.simulation.reassignment.commands import (
     BROKERS,
     TARGETS,

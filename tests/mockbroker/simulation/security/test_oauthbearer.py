@@ -21,7 +21,7 @@ from kproto.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandsh
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.security.oauthbearer import BearerExchange, bearer_validator, hide_bearer
-from mockbroker.simulation.security.oauthbearer_tables import BearerValidator
+from mockbroker.simulation.security.oauthbearer_rules import BearerValidator
 from mockbroker.simulation.security.sasl import SaslRefusedError, redact
 from tests.mockbroker.simulation.security.bearer_tokens import (
     ACCEPTED,

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from mockbroker.simulation.features.updates import FeatureUpdate
-from mockbroker.simulation.transactions.model import LAST_EPOCH
+from mockbroker.simulation.features.feature_updates import FeatureUpdate
+from mockbroker.simulation.transactions.transactional_ids import LAST_EPOCH
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
     FOO,

@@ -7,9 +7,12 @@ import pytest
 from kproto.messages.transaction_log_value import TransactionLogValue
 from kproto.records import Record
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.state.model import TopicPartition
-from mockbroker.simulation.transactions.model import TransactionMetadata, TransactionState
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.transactions.transaction_log import transaction_record
+from mockbroker.simulation.transactions.transactional_ids import (
+    TransactionMetadata,
+    TransactionState,
+)
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
     FOO,

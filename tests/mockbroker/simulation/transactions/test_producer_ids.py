@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.transactions.model import LAST_EPOCH, ProducerResult
+from mockbroker.simulation.transactions.transactional_ids import LAST_EPOCH, ProducerResult
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
     FOO,
@@ -211,6 +211,8 @@ def test_a_log_with_too_few_replicas_takes_no_changes(release: Release) -> None:
 
 @pytest.mark.requirement("DP-INIT-05")
 def test_the_number_of_transactional_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mockbroker.simulation.transactions.coordinator.MOST_TRANSACTIONS", 2)
+    monkeypatch.setattr(
+        "mockbroker.simulation.transactions.transaction_coordinators.MOST_TRANSACTIONS", 2
+    )
     cluster = coordinator()
     assert [Producer(cluster, name).init().code for name in "abca"] == [0, 0, 15, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.features.updates import FeatureUpdate
+from mockbroker.simulation.features.feature_updates import FeatureUpdate
 from tests.mockbroker.simulation.transactions.transacting import (
     KIND,
     NEWEST,

@@ -8,11 +8,11 @@ from typing import Any
 from kproto.records import Record, RecordBatches, build_batch, read_control_record
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.log.produce import AppendOutcome
-from mockbroker.simulation.log.produce_checks import RequestFacts
-from mockbroker.simulation.state.model import TopicPartition
-from mockbroker.simulation.transactions.events import InitRequest
-from mockbroker.simulation.transactions.model import ProducerResult, Transaction
+from mockbroker.simulation.log.producing.appender import AppendOutcome
+from mockbroker.simulation.log.producing.produce_rules import RequestFacts
+from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.transactions.transaction_events import InitRequest
+from mockbroker.simulation.transactions.transactional_ids import ProducerResult, Transaction
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
 
 __all__ = [

@@ -13,8 +13,8 @@ from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, LiveBrokersSent
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.cluster_state import replay
-from mockbroker.simulation.state.model import Broker
 from tests.mockbroker.simulation.brokers.inter_broker.heard import alter, heard, said
 from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
 from tests.mockbroker.simulation.reassignment.walks import FOO, NEW, STATE, changes, joined, now

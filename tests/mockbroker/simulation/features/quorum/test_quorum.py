@@ -22,7 +22,7 @@ from kproto.messages.add_raft_voter_request import Listener
 from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.features.updates import FeatureUpdate
+from mockbroker.simulation.features.feature_updates import FeatureUpdate
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_state import replay

@@ -1,0 +1,97 @@
+"""The levels of a cluster's features, and UpdateFeatures (57), which changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.features.feature_rules import KRAFT_ROWS, ZOOKEEPER_ROWS, Change
+from mockbroker.simulation.features.release_features import Feature
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
+from mockbroker.simulation.state.actions import FeatureChanged
+from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.java_maps import hash_order
+
+__all__ = ["FeatureResult", "FeatureUpdate", "Features"]
+
+
+class FeatureUpdate(NamedTuple):
+    """A requested level. ``upgrade_type``: 1 upgrade, 2 safe and 3 unsafe downgrade."""
+
+    feature: str
+    level: int
+    upgrade_type: int = 1
+
+
+class FeatureResult(NamedTuple):
+    """What became of one change; ``text`` is None on success."""
+
+    feature: str
+    error_code: ErrorCode
+    text: str | None
+
+
+class Features:
+    """The features of one cluster. ``known`` are those of its software, with the levels of a new
+    cluster."""
+
+    def __init__(self, controller: Controller, known: Sequence[Feature], release: Release) -> None:
+        self._controller = controller
+        self._known = {each.name: each for each in known}
+        table = ZOOKEEPER_ROWS if controller.keeps_znodes else KRAFT_ROWS
+        self._rows = rows_of_release(table, release)
+        self.refuses_all = not controller.keeps_znodes and release.has(
+            facts.FIRST_FEATURE_ERROR_REFUSES_ALL
+        )
+        """Whether one error refuses all changes of a request."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features with their present levels."""
+        return tuple(
+            each._replace(finalized=self.level(each.name)) for each in self._known.values()
+        )
+
+    def level(self, name: str) -> int:
+        """Return the finalized level of a feature, 0 if it is off or unknown."""
+        changed = self._controller.state.feature_levels.get(name)
+        if changed is not None:
+            return changed
+        return self._known[name].finalized if name in self._known else 0
+
+    def update(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool
+    ) -> tuple[FeatureResult, ...]:
+        """Change levels; return a result for each feature, or only the first error if it refuses
+        all. A feature that is named twice has its last level."""
+        requested = {each.feature: each for each in updates}
+        names = hash_order(requested) if self.refuses_all else sorted(requested)
+        results = [self._check(requested[name]) for name in names]
+        refused = [each for each in results if each.error_code]
+        if refused and self.refuses_all:
+            return (refused[0],)
+        if not validate_only:
+            for result in results:
+                if not result.error_code:
+                    self._store(result.feature, requested[result.feature].level)
+        return tuple(results)
+
+    def _check(self, update: FeatureUpdate) -> FeatureResult:
+        known = self._known.get(update.feature)
+        change = Change(
+            *update,
+            supported=(0, 0) if known is None else known.supported,
+            current=self.level(update.feature),
+            known=known is not None,
+            controller_id=self._controller.state.controller_id,
+        )
+        apply_first(self._rows, change, change)
+        return FeatureResult(update.feature, change.code, change.text)
+
+    def _store(self, name: str, level: int) -> None:
+        before = self.level(name)
+        if before != level:
+            self._controller.record("update_features", FeatureChanged(name, before, level))

@@ -1,0 +1,1 @@
+"""How the beginning of a log goes: retention, compaction, and DeleteRecords."""

@@ -1,0 +1,479 @@
+"""What a log knows of its idempotent producers (KIP-98, KIP-360): epochs, sequences, transactions.
+
+The state belongs to the log. It follows the log through elections, and is cut with it. ``ROWS``
+decides on a batch before it is appended; ``Producers.appended`` takes a batch in, also one that no
+row has seen because it is read from the log again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from kproto.error_codes import ErrorCode
+from kproto.messages.end_txn_marker import EndTxnMarker
+from kproto.records import ControlRecordType, RecordBatches, read_control_record
+from mockbroker.simulation.log.batches.batch_header import NO_SEQUENCE, BatchHeader
+from mockbroker.simulation.log.batches.batch_storage import StoredBatch
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments
+
+__all__ = [
+    "COORDINATOR_ROWS",
+    "NO_EPOCH",
+    "ROWS",
+    "START_ROWS",
+    "Guard",
+    "KeptBatch",
+    "Marker",
+    "Producer",
+    "ProducerBatch",
+    "Producers",
+    "SequenceCheck",
+    "answer_duplicate",
+    "forget_deleted",
+    "is_ordinary_sequence",
+    "marker_of",
+]
+
+NO_EPOCH: Final = -1
+_KEPT_BATCHES: Final = 5
+"""As many batches as a producer may have in flight."""
+_LAST_SEQUENCE: Final = 0x7FFFFFFF
+
+
+class KeptBatch(msgspec.Struct, frozen=True, gc=False):
+    """A batch by which a duplicate is recognised. ``timestamp`` is its largest."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction in one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    offset: int
+    timestamp: int
+    is_commit: bool
+
+
+class Guard:
+    """Stands for a question to the transaction coordinator (KIP-890). A log knows it until the
+    producer's transaction begins or ends there."""
+
+    __slots__ = ()
+
+
+class Producer(msgspec.Struct):
+    """``batches`` are the newest ones of ``epoch``, oldest first. ``transaction_start`` is the
+    first offset of the open transaction; None if none is open."""
+
+    producer_id: int
+    epoch: int = NO_EPOCH
+    batches: deque[KeptBatch] = msgspec.field(default_factory=lambda: deque(maxlen=_KEPT_BATCHES))
+    last_timestamp: int = -1
+    coordinator_epoch: int = -1
+    transaction_start: int | None = None
+    touched: int = -1
+    """The offset of the last batch or marker that changed this state."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record; -1 if only a marker is known of this epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def is_past(self, sequence: int) -> bool:
+        """Whether a later sequence than this one is known. Sequences wrap."""
+        if not self.batches:
+            return False
+        ahead = (sequence - self.batches[-1].last_sequence - 1) & _LAST_SEQUENCE
+        return ahead > _LAST_SEQUENCE // 2
+
+
+# ---- one batch, before it is appended -----------------------------------------------------------
+
+
+class ProducerBatch(msgspec.Struct, frozen=True):
+    """A batch with a producer id, as the rows see it. ``known`` is None for a new producer.
+
+    ``implicit``: the batch belongs to a transaction of version 2 (KIP-890), whose producers always
+    begin at sequence 0. ``is_verified`` is False if it would have to be part of a transaction that
+    the coordinator has confirmed, and the log does not know of that.
+    """
+
+    known: Producer | None
+    epoch: int
+    first_sequence: int
+    last_sequence: int
+    is_transactional: bool
+    implicit: bool = False
+    is_verified: bool = True
+
+    def duplicate(self, kept: int) -> KeptBatch | None:
+        """The batch of the same sequences among the newest ``kept``."""
+        known = self.known
+        if known is None or known.epoch != self.epoch:
+            return None
+        first, last = self.first_sequence, self.last_sequence
+        batches = known.batches
+        for batch in islice(batches, max(len(batches) - kept, 0), None):
+            if batch.last_sequence == last and batch.first_sequence == first:
+                return batch
+        return None
+
+
+class SequenceCheck(Refusable):
+    """What the rows decide about a batch: a duplicate, an error, or neither."""
+
+    __slots__ = ("batch", "code", "duplicate")
+
+    def __init__(self, batch: ProducerBatch) -> None:
+        self.batch = batch
+        self.duplicate: KeptBatch | None = None
+        self.code = ErrorCode.NONE
+
+
+@with_arguments
+def answer_duplicate(check: SequenceCheck, kept: int = _KEPT_BATCHES) -> None:
+    """The batch has been appended before. ``kept`` batches are remembered."""
+    check.duplicate = check.batch.duplicate(kept)
+
+
+_Row: TypeAlias = Row[ProducerBatch, SequenceCheck]
+
+_OUT_OF_ORDER: Final = refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+
+def _has_epoch(batch: ProducerBatch) -> bool:
+    return batch.known is not None and batch.known.epoch != NO_EPOCH
+
+
+def _is_old_epoch(batch: ProducerBatch) -> bool:
+    return batch.known is not None and batch.epoch < batch.known.epoch
+
+
+def _new_epoch_starts_late(batch: ProducerBatch) -> bool:
+    return (
+        batch.known is not None
+        and batch.known.epoch not in (NO_EPOCH, batch.epoch)
+        and batch.first_sequence != 0
+    )
+
+
+def _is_unknown_and_late(batch: ProducerBatch) -> bool:
+    return not _has_epoch(batch) and batch.first_sequence != 0
+
+
+def _follows_marker_late(batch: ProducerBatch) -> bool:
+    known = batch.known
+    return (
+        known is not None
+        and known.epoch == batch.epoch
+        and not known.batches
+        and batch.first_sequence != 0
+    )
+
+
+def _has_gap(batch: ProducerBatch) -> bool:
+    known = batch.known
+    if known is None or known.epoch != batch.epoch or not known.batches:
+        return False
+    last = known.last_sequence
+    return batch.first_sequence != (0 if last == _LAST_SEQUENCE else last + 1)
+
+
+def _is_open(batch: ProducerBatch) -> bool:
+    return batch.known is not None and batch.known.transaction_start is not None
+
+
+def _is_in_no_transaction(batch: ProducerBatch) -> bool:
+    return not batch.is_verified and not _is_open(batch)
+
+
+def _is_in_no_transaction_of_epoch(batch: ProducerBatch) -> bool:
+    known = batch.known
+    is_of_epoch = known is not None and known.epoch == batch.epoch
+    return not batch.is_verified and not (_is_open(batch) and is_of_epoch)
+
+
+def _leaves_transaction(batch: ProducerBatch) -> bool:
+    known = batch.known
+    return known is not None and known.transaction_start is not None and not batch.is_transactional
+
+
+COORDINATOR_ROWS: Final[Sequence[_Row]] = (
+    Row("DP-IDEM-03", _is_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row(
+        "DP-TXN-46",
+        _is_in_no_transaction,
+        (refuse(ErrorCode.INVALID_TXN_STATE),),
+        since=(3, 6),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-TXN-46",
+        _is_in_no_transaction_of_epoch,
+        (refuse(ErrorCode.INVALID_TXN_STATE),),
+        since=(4, 0),
+    ),
+)
+"""The rows that hold for a coordinator too, whose batches have no sequence."""
+
+ROWS: Final[Sequence[_Row]] = (
+    Row(
+        "DP-IDEM-01",
+        lambda batch: batch.duplicate(_KEPT_BATCHES) is not None,
+        (answer_duplicate(),),
+        since=(1, 0),
+    ),
+    Row(
+        "DP-IDEM-02",
+        lambda batch: batch.duplicate(1) is not None,
+        (answer_duplicate(1),),
+        until=(1, 0),
+    ),
+    *COORDINATOR_ROWS,
+    Row("DP-IDEM-04", _new_epoch_starts_late, (_OUT_OF_ORDER,)),
+    Row(
+        "DP-IDEM-05",
+        _is_unknown_and_late,
+        (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
+        since=(1, 0),
+        until=(2, 5),
+    ),
+    Row(
+        "DP-IDEM-05",
+        _is_unknown_and_late,
+        (_OUT_OF_ORDER,),
+        until=(1, 0),
+    ),
+    Row(
+        "DP-IDEM-07",
+        lambda batch: batch.implicit and _is_unknown_and_late(batch),
+        (_OUT_OF_ORDER,),
+        since=(4, 1),
+    ),
+    Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), until=(2, 0)),
+    Row(
+        "DP-IDEM-08",
+        _follows_marker_late,
+        (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
+        since=(2, 0),
+        until=(2, 5),
+    ),
+    Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), since=(2, 5)),
+    Row("DP-IDEM-09", _has_gap, (_OUT_OF_ORDER,)),
+    Row("DP-IDEM-11", _leaves_transaction, (refuse(ErrorCode.INVALID_TXN_STATE),)),
+)
+"""The first row that applies decides. A batch to which none applies is appended."""
+
+
+def is_ordinary_sequence(batch: ProducerBatch) -> bool:
+    """Whether certainly none of ``ROWS`` applies, in any release. False says nothing."""
+    known = batch.known
+    return (
+        known is not None
+        and batch.is_verified
+        and known.epoch == batch.epoch != NO_EPOCH
+        and known.transaction_start is None
+        and bool(known.batches)
+        and batch.first_sequence == known.batches[-1].last_sequence + 1 <= batch.last_sequence
+        and batch.duplicate(_KEPT_BATCHES) is None
+    )
+
+
+def forget_deleted(subject: tuple[Producers, int]) -> None:
+    """Producers go with their batches."""
+    producers, start_offset = subject
+    producers.forget_before(start_offset)
+
+
+START_ROWS: Final[Sequence[Row[object, tuple[Producers, int]]]] = (
+    Row("DP-IDEM-13", always, (forget_deleted,), until=(2, 4)),
+)
+"""What happens to producers when the log starts later. Since 2.4 they stay until they expire."""
+
+# ---- the state of a log -------------------------------------------------------------------------
+
+
+class Producers:
+    """The producers of one log, by producer id."""
+
+    def __init__(self) -> None:
+        self._producers: dict[int, Producer] = {}
+        self._open: dict[int, int] = {}
+        self._ended: deque[tuple[int, int]] = deque()
+        self._guards: dict[int, Guard] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[Producer]:
+        """Yield the producers, ids ascending."""
+        return iter([self._producers[each] for each in sorted(self._producers)])
+
+    def get(self, producer_id: int) -> Producer | None:
+        """Return what is known of a producer."""
+        return self._producers.get(producer_id)
+
+    def guard(self, producer_id: int) -> Guard:
+        """Return what stands for the question whether the producer has a transaction here."""
+        return self._guards.setdefault(producer_id, Guard())
+
+    def holds(self, producer_id: int, guard: Guard | None) -> bool:
+        """Whether this question is the present one."""
+        return guard is not None and self._guards.get(producer_id) is guard
+
+    def drop_guard(self, producer_id: int) -> None:
+        """The coordinator has refused, or a transaction has begun or ended."""
+        self._guards.pop(producer_id, None)
+
+    @property
+    def first_open(self) -> int | None:
+        """The first offset of the oldest open transaction."""
+        return min(self._open.values()) if self._open else None
+
+    def first_unstable(self, high_watermark: int) -> int | None:
+        """Return the first offset of the oldest transaction that is open, or whose marker is not
+        below the high watermark."""
+        ended = self._ended
+        if not ended and not self._open:
+            return None
+        while ended and ended[0][1] < high_watermark:
+            ended.popleft()
+        first = self.first_open
+        for start, marker in ended:
+            if marker >= high_watermark and (first is None or start < first):
+                first = start
+        return first
+
+    def appended(self, header: BatchHeader, base_offset: int) -> None:
+        """Take in a batch of data that has a producer id.
+
+        A tester appends batches that no row has checked. One of an older epoch, or whose sequence
+        lies behind, leaves the state to what the producer has really sent.
+        """
+        producer = self._of(header.producer_id)
+        if header.producer_epoch < producer.epoch:
+            return
+        if header.producer_epoch != producer.epoch:
+            producer.batches.clear()
+            producer.epoch = header.producer_epoch
+        delta = header.last_offset_delta
+        last_offset = base_offset + delta
+        first = header.base_sequence
+        if first >= 0 and not producer.is_past(first):
+            last = (first + delta) & _LAST_SEQUENCE
+            producer.batches.append(
+                KeptBatch(first, last, base_offset, last_offset, header.max_timestamp)
+            )
+        producer.last_timestamp = header.max_timestamp
+        producer.touched = last_offset
+        if header.is_transactional and producer.transaction_start is None:
+            producer.transaction_start = base_offset
+            self._open[header.producer_id] = base_offset
+            self.drop_guard(header.producer_id)
+
+    def ended(self, marker: Marker) -> int | None:
+        """Take in the end of a transaction and return its first offset; None if none was open.
+
+        A marker that raises the epoch makes the sequences start anew.
+        """
+        producer = self._of(marker.producer_id)
+        if marker.producer_epoch != producer.epoch:
+            producer.batches.clear()
+            producer.epoch = marker.producer_epoch
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = marker.timestamp
+        producer.touched = marker.offset
+        self.drop_guard(marker.producer_id)
+        start, producer.transaction_start = producer.transaction_start, None
+        if start is not None:
+            del self._open[marker.producer_id]
+            self._ended.append((start, marker.offset))
+        return start
+
+    def _of(self, producer_id: int) -> Producer:
+        found = self._producers.get(producer_id)
+        if found is None:
+            found = self._producers[producer_id] = Producer(producer_id)
+        return found
+
+    def forget(self, producer_id: int | None) -> int:
+        """Forget a producer, None: all of them, and return how many there were."""
+        requested = [*self._producers] if producer_id is None else [producer_id]
+        return sum(self._remove(each) for each in requested)
+
+    def _remove(self, producer_id: int) -> bool:
+        self._open.pop(producer_id, None)
+        return self._producers.pop(producer_id, None) is not None
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget the producers that have no open transaction and whose last batch is older."""
+        old = [
+            each.producer_id
+            for each in self._producers.values()
+            if each.transaction_start is None and now_ms - each.last_timestamp >= expiration_ms
+        ]
+        for producer_id in old:
+            self._remove(producer_id)
+
+    def forget_before(self, start_offset: int) -> None:
+        """Forget the batches that lie before the start of the log, and producers that have none
+        left."""
+        gone = []
+        for producer_id, known in self._producers.items():
+            while known.batches and known.batches[0].last_offset < start_offset:
+                known.batches.popleft()
+            if not known.batches:
+                gone.append(producer_id)
+        for producer_id in gone:
+            self._remove(producer_id)
+
+    def truncate(
+        self, end_offset: int, remaining: Iterable[tuple[BatchHeader, Marker | None]]
+    ) -> None:
+        """Follow a truncation. ``remaining`` are the batches that the log still has; those of
+        producers that the truncation does not touch are not needed."""
+        cut = {each for each, known in self._producers.items() if known.touched >= end_offset}
+        if not cut:
+            return
+        for producer_id in cut:
+            self._remove(producer_id)
+        self._ended = deque(each for each in self._ended if each[1] < end_offset)
+        self.replay(each for each in remaining if each[0].producer_id in cut)
+
+    def replay(self, batches: Iterable[tuple[BatchHeader, Marker | None]]) -> None:
+        """Follow batches of the log, with what those of markers say."""
+        for header, marker in batches:
+            if marker is not None:
+                self.ended(marker)
+            elif not header.is_control:
+                self.appended(header, header.base_offset)
+
+
+def marker_of(batch: StoredBatch) -> Marker | None:
+    """Return what a control batch says of a transaction; None if it says something else."""
+    header, data = batch
+    for each in RecordBatches(data, check_crc=False):
+        for record in each.records():
+            control = read_control_record(record)
+            if isinstance(control.message, EndTxnMarker):
+                return Marker(
+                    header.producer_id,
+                    header.producer_epoch,
+                    control.message.coordinator_epoch,
+                    header.last_offset,
+                    header.max_timestamp,
+                    control.type == ControlRecordType.COMMIT,
+                )
+    return None
