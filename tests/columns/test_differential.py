@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,13 +29,18 @@ from tests.support.values import random_tree
 RELEASED = [s for s in load_directory(schemas_directory() / "kafka").values() if lines(s)]
 
 
-def selected(schema: MessageSchema, version: int, paths: list[str]) -> Selection:
-    """By the native engine where there is one."""
-    cls = kproto.dialect("kafka").message(schema.name)
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> Iterator[None]:
+    """The native engine where there is one, for all selections: each start of an engine forgets
+    the compiled plans."""
     native = "native" if "native" in engines.BUILT else "pure"
     with engines.running(native):
-        selection = select(cls, version, paths)
-    assert (type(selection._compiled) is PureSelection) == (native == "pure")
+        yield
+
+
+def selected(schema: MessageSchema, version: int, paths: list[str]) -> Selection:
+    selection = select(kproto.dialect("kafka").message(schema.name), version, paths)
+    assert (type(selection._compiled) is PureSelection) == ("native" not in engines.BUILT)
     return selection
 
 
