@@ -13,18 +13,24 @@ typedef struct {
     int64_t seen; /* the number of bytes at `at` */
 } head;
 
-static int see(reading_object *self, const stream *from, const uint8_t *chunk, head *frame,
-               int64_t least) {
+/* The first bytes of the current frame, at least `least` if it is that long; `seen` 0 at first. */
+static int see(const arrival *in, head *frame, int64_t least) {
+    reading_object *self = in->reading;
+    const stream *from = in->stream;
+    if (frame->at == NULL) {
+        frame->size = from->need;
+        frame->at = stream_head(from, in->chunk, from->base, &frame->seen);
+        if (frame->seen > frame->size) frame->seen = frame->size;
+    }
     if (least > frame->size) least = frame->size;
     if (frame->seen >= least) return 0;
     if (self->scratch == NULL && (self->scratch = PyMem_Malloc(SCRATCH)) == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    int64_t size = frame->size < SCRATCH ? frame->size : SCRATCH;
-    stream_gather(from, chunk, from->base, size, self->scratch);
+    frame->seen = frame->size < SCRATCH ? frame->size : SCRATCH;
+    stream_gather(from, in->chunk, from->base, frame->seen, self->scratch);
     frame->at = self->scratch;
-    frame->seen = size;
     return 0;
 }
 
@@ -174,7 +180,7 @@ static int complete(reading_object *self, PyObject *exchange, const answer *resp
 static int give_item(reading_object *self, const connection *on, const open_request *entry, int32_t id,
                      const answer *response) {
     if (entry->exchange == NULL && entry->bytes == NULL) {
-        PyErr_SetString(PyExc_SystemError, "a request was not kept");
+        PyErr_SetString(PyExc_SystemError, "the bytes of a request were not kept");
         return -1;
     }
     if (intern_names()) return -1;
@@ -259,83 +265,102 @@ static int is_early(const connection *on, int32_t id) {
     return found;
 }
 
-/* Whether a request has a client id. At least REQUEST_PREFIX + 2 bytes are at hand if the request
-   is that long. */
-static int has_client_id(const head *in, int key, int version) {
-    if (in->size < REQUEST_PREFIX + 2 || (key == CONTROLLED_SHUTDOWN && version == 0)) return 0;
-    int length = (int16_t)get16(in->at + REQUEST_PREFIX);
-    return length > 0 && REQUEST_PREFIX + 2 + length <= in->size;
+/* The header of a request. `length` is that of the client id, -1 for none; the id ends at `end`. */
+typedef struct {
+    head frame;
+    int key, version, has_client;
+    int32_t id;
+    int64_t length, end;
+} request_header;
+
+static int read_header(const arrival *in, request_header *out) {
+    if (see(in, &out->frame, REQUEST_PREFIX + 2)) return -1;
+    const uint8_t *at = out->frame.at;
+    out->key = (int16_t)get16(at + 4);
+    out->version = (int16_t)get16(at + 6);
+    out->id = (int32_t)get32(at + 8);
+    out->length = -1;
+    out->end = REQUEST_PREFIX + 2;
+    out->has_client = out->frame.size >= out->end &&
+                      !(out->key == CONTROLLED_SHUTDOWN && out->version == 0);
+    if (!out->has_client) return 0;
+    out->length = (int16_t)get16(at + REQUEST_PREFIX);
+    if (out->length > 0) out->end += out->length;
+    out->has_client = out->length >= -1 && out->end <= out->frame.size;
+    return out->has_client ? see(in, &out->frame, out->end) : 0;
 }
 
-enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
-    const stream *from = &on->streams[on->request_direction];
-    head in = {NULL, size, 0};
-    if (size < REQUEST_PREFIX) return LEFT;
-    in.at = stream_head(from, chunk, from->base, &in.seen);
-    if (in.seen > size) in.seen = size;
-    if (see(self, from, chunk, &in, REQUEST_PREFIX + 2)) return FAILED;
-    int key = (int16_t)get16(in.at + 4), version = (int16_t)get16(in.at + 6);
-    int32_t id = (int32_t)get32(in.at + 8);
-    if (has_key(self->left, key)) return LEFT;
+/* Whether a request may be read here: TAKEN, LEFT_FRAME or FAILED. */
+static enum outcome admit(const arrival *in, const request_header *header) {
+    const reading_object *self = in->reading;
+    connection *on = in->on;
     if (UNLIKELY(!on->confirmed)) {
-        on->confirmed = has_client_id(&in, key, version);
-        enum taken confirmed = on->confirmed ? TAKEN : confirm(self, on, chunk, size);
-        if (confirmed != TAKEN) return confirmed;
+        on->confirmed = header->has_client && header->length > 0;
+        if (!on->confirmed && confirm(in) != TAKEN) return PyErr_Occurred() ? FAILED : LEFT_FRAME;
     }
-    if (on->open->count >= self->most_open ||
-        on->open->bytes + size > self->most_open_bytes)
-        return LEFT;
-    int early = is_early(on, id);
-    if (early) return early < 0 ? FAILED : LEFT;
-    if (key == API_VERSIONS && version >= 3) {
-        enum taken learnt = learn_software(self, on, chunk, size);
-        if (learnt != TAKEN) return learnt;
+    int is_full = on->open->count >= self->most_open ||
+                  on->open->bytes + header->frame.size > self->most_open_bytes;
+    int early = is_full ? 0 : is_early(on, header->id);
+    if (early < 0) return FAILED;
+    if (is_full || early) return LEFT_FRAME;
+    return header->key == API_VERSIONS && header->version >= 3 ? learn_software(in) : TAKEN;
+}
+
+/* Reads the body of a Produce request as far as `acks`. */
+static enum outcome read_acks(const arrival *in, request_header *header, int *expected,
+                              int *transactional) {
+    const reading_object *self = in->reading;
+    int version = header->version;
+    if (version < 0 || version >= (int)sizeof(self->flexible)) return LEFT_FRAME;
+    int32_t acks = NO_ACKS;
+    for (int64_t least = 0; header->has_client && least <= SCRATCH; least += SCRATCH) {
+        if (see(in, &header->frame, least)) return FAILED;
+        acks = acks_of(&header->frame, header->end, version, self->flexible[version], transactional);
+        if (LIKELY(acks != TOO_FAR)) break;
     }
-    int has_client = !(key == CONTROLLED_SHUTDOWN && version == 0) && size >= REQUEST_PREFIX + 2;
-    int64_t length = -1, header = REQUEST_PREFIX + 2;
-    if (has_client) {
-        length = (int16_t)get16(in.at + REQUEST_PREFIX);
-        has_client = length >= -1 && header + (length > 0 ? length : 0) <= size;
-        if (has_client && length > 0) {
-            header += length;
-            if (see(self, from, chunk, &in, header)) return FAILED;
-        }
-    }
+    *expected = acks != 0;
+    return acks == TOO_FAR ? LEFT_FRAME : TAKEN;
+}
+
+/* Keeps the bytes of a request, or its exchange, if it needs them. */
+static int keep_request(const arrival *in, open_request *entry, int32_t id, int expected,
+                        enum kind kind) {
+    if (kind == ROWS) return 0;
+    if (intern_names()) return -1;
+    PyObject *raw = stream_bytes(in->stream, in->chunk, in->stream->base, in->stream->need);
+    if (kind == ROWS_OF_BYTES) entry->bytes = raw;
+    else entry->exchange = exchange_object(in->reading, in->on, entry, id, raw, expected);
+    return entry->bytes == NULL && entry->exchange == NULL ? -1 : 0;
+}
+
+enum outcome take_request(const arrival *in) {
+    connection *on = in->on;
+    request_header header = {0};
     int expected = 1, transactional = 0;
-    if (key == PRODUCE) {
-        if (version < 0 || version >= (int)sizeof(self->flexible)) return LEFT;
-        /* `acks_of` returns TOO_FAR if more bytes are needed. */
-        if (has_client) {
-            int flexible = self->flexible[version];
-            int32_t acks = acks_of(&in, header, version, flexible, &transactional);
-            if (acks == TOO_FAR) {
-                if (see(self, from, chunk, &in, SCRATCH)) return FAILED;
-                acks = acks_of(&in, header, version, flexible, &transactional);
-            }
-            if (acks == TOO_FAR) return LEFT;
-            expected = acks != 0;
-        }
-    }
-    open_request entry = {.raw = size, .key = (int16_t)key, .version = (int16_t)version,
-                          .transactional = (uint8_t)transactional};
-    if (has_client && length >= 0 && note_client(on, in.at + REQUEST_PREFIX + 2, length))
+    if (in->stream->need < REQUEST_PREFIX) return LEFT_FRAME;
+    if (read_header(in, &header)) return FAILED;
+    enum outcome outcome = has_key(in->reading->left, header.key) ? LEFT_FRAME : admit(in, &header);
+    if (outcome == TAKEN && header.key == PRODUCE)
+        outcome = read_acks(in, &header, &expected, &transactional);
+    if (outcome != TAKEN) return outcome;
+    int is_named = header.has_client && header.length >= 0;
+    if (is_named && note_client(on, header.frame.at + REQUEST_PREFIX + 2, header.length))
         return FAILED;
-    entry.client_id = has_client && length >= 0 ? on->client_id : Py_None;
-    frame_of(from, size, &entry.request);
-    enum kind kind = is_mine(self, on, from->base) ? exchange_kind(self->rows, key) : ROWS;
-    if (kind == AN_ITEM) {
-        if (intern_names()) return FAILED;
-        PyObject *raw = stream_bytes(from, chunk, from->base, size);
-        entry.exchange = exchange_object(self, on, &entry, id, raw, expected);
-        if (entry.exchange == NULL) return FAILED;
-    } else if (kind == ROWS_OF_BYTES) {
-        entry.bytes = stream_bytes(from, chunk, from->base, size);
-        if (entry.bytes == NULL) return FAILED;
+    open_request entry = {.raw = header.frame.size, .key = (int16_t)header.key,
+                          .version = (int16_t)header.version,
+                          .transactional = (uint8_t)transactional,
+                          .client_id = is_named ? on->client_id : Py_None};
+    frame_of(in->stream, header.frame.size, &entry.request);
+    enum kind kind = is_mine(in->reading, on, in->stream->base)
+                         ? exchange_kind(in->reading->rows, header.key)
+                         : ROWS;
+    int failed = keep_request(in, &entry, header.id, expected, kind);
+    if (!failed) {
+        on->any_request = 1;
+        on->newest = header.id;
+        failed = expected ? open_requests_push(on->open, &entry, header.id)
+                          : give_out(in->reading, on, &entry, header.id, NULL, kind);
     }
-    on->any_request = 1;
-    on->newest = id;
-    int failed = expected ? open_requests_push(on->open, &entry, id)
-                          : give_out(self, on, &entry, id, NULL, kind);
     Py_XDECREF(entry.exchange);
     Py_XDECREF(entry.bytes);
     return failed ? FAILED : TAKEN;
@@ -343,30 +368,30 @@ enum taken take_request(reading_object *self, connection *on, const uint8_t *chu
 
 /* ---- responses ------------------------------------------------------------------------------ */
 
-enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
-    const stream *from = &on->streams[!on->request_direction];
-    head in = {NULL, size, 0};
-    if (size < 8) return LEFT;
-    in.at = stream_head(from, chunk, from->base, &in.seen);
-    if (in.seen > size) in.seen = size;
-    if (see(self, from, chunk, &in, 10)) return FAILED;
-    int32_t id = (int32_t)get32(in.at + 4);
-    open_requests *open = on->open;
-    Py_ssize_t index = open_requests_find(open, id);
-    if (index < 0 || open->entries[index].key == SASL_HANDSHAKE) return LEFT;
-    open_request *entry = &open->entries[index];
-    int version = entry->version;
-    if (entry->key == API_VERSIONS && size >= 10 && get16(in.at + 8) == UNSUPPORTED_VERSION)
-        version = 0;
-    answer response = {.from = from, .chunk = chunk, .version = version,
-                       .in_order = index == open->first};
-    frame_of(from, size, &response.of);
+enum outcome take_response(const arrival *in) {
+    connection *on = in->on;
+    const reading_object *self = in->reading;
+    head frame = {0};
+    if (in->stream->need < 8) return LEFT_FRAME;
+    if (see(in, &frame, 10)) return FAILED;
+    int32_t id = (int32_t)get32(frame.at + 4);
+    Py_ssize_t index = open_requests_find(on->open, id);
+    if (index < 0 || on->open->entries[index].key == SASL_HANDSHAKE) return LEFT_FRAME;
+    open_request *entry = &on->open->entries[index];
+    answer response = {.from = in->stream, .chunk = in->chunk, .version = entry->version,
+                       .in_order = index == on->open->first};
+    if (entry->key == API_VERSIONS && frame.size >= 10 &&
+        get16(frame.at + 8) == UNSUPPORTED_VERSION)
+        response.version = 0;
+    frame_of(in->stream, frame.size, &response.of);
     enum kind kind = entry->exchange != NULL && !only_frames(self->rows)
                          ? AN_ITEM /* Python may have added fields to it */
                          : exchange_kind(self->rows, entry->key);
-    if (give_out(self, on, entry, id, &response, kind)) return FAILED;
-    on->any_response = 1;
-    on->answered = id;
-    open_requests_remove(open, index);
-    return TAKEN;
+    int failed = give_out(in->reading, on, entry, id, &response, kind);
+    if (!failed) {
+        on->any_response = 1;
+        on->answered = id;
+        open_requests_remove(on->open, index);
+    }
+    return failed ? FAILED : TAKEN;
 }

@@ -36,20 +36,18 @@ static void begin(connection *on, int direction, uint32_t sequence) {
     on->streams[direction].next_sequence = sequence + 1;
 }
 
-static void saw(connection *on, const packet *from) {
-    on->time = from->time;
-    on->place = from->place;
-    on->capture = from->capture;
-}
-
-/* Opens a connection at a SYN whose flow is unknown here. `known` has the flows of connections
-   that Python reads. */
-int open_connection(reading_object *self, const segment *of, const packet *from) {
+/* Opens a connection at a SYN whose flow is unknown here. `known` has the flows of connections that
+   Python reads. */
+enum outcome open_connection(const arrival *in) {
+    reading_object *self = in->reading;
+    const segment *of = &in->segment;
+    const packet *from = in->packet;
     uint8_t back[KEY];
-    if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL) return 0;
-    if (of->tunnelled) return 0; /* Python determines the names of tunnels */
     reverse(of->flow, back);
-    if (memcmp(of->flow, back, KEY) == 0) return 0;
+    /* Python determines the names of tunnels. */
+    if ((of->flags & (CHANGES | ACK)) != SYN || of->size || self->opened == NULL ||
+        of->tunnelled || memcmp(of->flow, back, KEY) == 0)
+        return LEFT_PACKET;
     PyObject *flow = PyBytes_FromStringAndSize((const char *)of->flow, of->flow[KEY - 1]);
     int known = flow == NULL ? -1 : PyDict_Contains(self->known, flow);
     PyObject *made = NULL, *held_connection, *requests;
@@ -59,16 +57,17 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
     Py_XDECREF(flow);
     if (known > 0 || made == Py_None) {
         Py_XDECREF(made);
-        return 0;
+        return LEFT_PACKET;
     }
     connection *on = NULL;
-    if (made != NULL && PyArg_ParseTuple(made, "OO!", &held_connection, &open_requests_type, &requests)) {
+    if (made != NULL &&
+        PyArg_ParseTuple(made, "OO!", &held_connection, &open_requests_type, &requests)) {
         on = PyMem_Calloc(1, sizeof(connection));
         if (on == NULL) PyErr_NoMemory();
     }
     if (on == NULL) {
         Py_XDECREF(made);
-        return -1;
+        return FAILED;
     }
     on->connection = Py_NewRef(held_connection);
     on->open = (open_requests *)Py_NewRef(requests);
@@ -80,69 +79,71 @@ int open_connection(reading_object *self, const segment *of, const packet *from)
     memcpy(on->flows[SERVER], back, KEY);
     begin(on, CLIENT, of->sequence);
     on->opened.syn_ns = from->time;
-    saw(on, from);
     if (reading_put(self, on)) {
         connection_free(on);
-        return -1;
+        return FAILED;
     }
-    self->packet_count++;
-    return 1;
+    arrival first = *in;
+    first.on = on;
+    note_packet(&first);
+    return TAKEN;
 }
 
 /* ---- what it is ----------------------------------------------------------------------------- */
 
-/* Whether a client's first bytes are a request, as frame_boundaries.RequestShape decides.
-   Doubtful cases are left to Python. */
+/* Whether a client's first bytes are a request, as frame_boundaries.RequestShape decides. Doubtful
+   cases are left to Python. */
 static int is_request(const reading_object *self, const uint8_t *at, uint32_t size) {
     if (size < REQUEST_PREFIX + 2) return 0;
     int64_t length = (int32_t)get32(at);
     int key = (int16_t)get16(at + 4), version = (int16_t)get16(at + 6);
     int client = (int16_t)get16(at + REQUEST_PREFIX);
-    if (key < 0 || key >= PyBytes_GET_SIZE(self->versions)) return 0;
+    int is_known = key >= 0 && key < PyBytes_GET_SIZE(self->versions);
     /* One past the highest known version; 0 if the key is unknown. */
-    if (version < 0 || version >= (uint8_t)PyBytes_AS_STRING(self->versions)[key]) return 0;
-    if (length < 10 || length > self->max_size || (key == CONTROLLED_SHUTDOWN && version == 0))
+    int end = is_known ? (uint8_t)PyBytes_AS_STRING(self->versions)[key] : 0;
+    if (version < 0 || version >= end || length < 10 || length > self->max_size ||
+        (key == CONTROLLED_SHUTDOWN && version == 0) || client < -1 || client > MOST_CLIENT_ID ||
+        client > length - 10 || (client > 0 && size < (uint32_t)(REQUEST_PREFIX + 2 + client)))
         return 0;
-    if (client < -1 || client > MOST_CLIENT_ID || client > length - 10) return 0;
-    if (client > 0 && size < (uint32_t)(REQUEST_PREFIX + 2 + client)) return 0;
+    int is_plain = 1;
     for (int i = 0; i < client; i++) {
         uint8_t letter = at[REQUEST_PREFIX + 2 + i];
-        if (letter < 0x20 || letter > 0x7E) return 0;
+        is_plain &= letter >= 0x20 && letter <= 0x7E;
     }
-    return 1;
+    return is_plain;
 }
 
 /* Whether the first request decodes. If not, the connection may use another protocol, and Python
    decides. */
-enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size) {
-    const stream *from = &on->streams[on->request_direction];
-    PyObject *raw = self->decodes == NULL ? NULL : stream_bytes(from, chunk, from->base, size);
-    PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->decodes, raw);
+enum outcome confirm(const arrival *in) {
+    PyObject *decodes = in->reading->decodes;
+    PyObject *raw =
+        decodes == NULL ? NULL : stream_bytes(in->stream, in->chunk, in->stream->base, in->stream->need);
+    PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(decodes, raw);
     Py_XDECREF(raw);
-    if (found == NULL) return PyErr_Occurred() ? FAILED : LEFT;
-    on->confirmed = found == Py_True;
+    if (found == NULL) return PyErr_Occurred() ? FAILED : LEFT_FRAME;
+    in->on->confirmed = found == Py_True;
     Py_DECREF(found);
-    return on->confirmed ? TAKEN : LEFT;
+    return in->on->confirmed ? TAKEN : LEFT_FRAME;
 }
 
-/* Takes the client software from an ApiVersions request. LEFT: Python has to read the request. */
-enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk,
-                          int64_t size) {
-    const stream *from = &on->streams[on->request_direction];
-    /* Exchanges that were not returned yet would get software that was not known at their time.
-       */
-    if (self->software == NULL || size > MOST_SOFTWARE || (!only_frames(self->rows) && on->any_request))
-        return LEFT;
-    PyObject *raw = stream_bytes(from, chunk, from->base, size);
+/* Takes the client software from an ApiVersions request. LEFT_FRAME: Python has to read it. */
+enum outcome learn_software(const arrival *in) {
+    const reading_object *self = in->reading;
+    connection *on = in->on;
+    /* Exchanges that were not returned yet would get software that was not known at their time. */
+    if (self->software == NULL || in->stream->need > MOST_SOFTWARE ||
+        (!only_frames(self->rows) && on->any_request))
+        return LEFT_FRAME;
+    PyObject *raw = stream_bytes(in->stream, in->chunk, in->stream->base, in->stream->need);
     PyObject *found = raw == NULL ? NULL : PyObject_CallOneArg(self->software, raw);
     Py_XDECREF(raw);
-    if (found == NULL) return FAILED;
-    if (found == Py_None) {
-        Py_DECREF(found);
-        return TAKEN;
+    int failed = found == NULL;
+    if (found != NULL && found != Py_None) {
+        failed = PyObject_SetAttrString(on->connection, "software", found);
+        Py_XSETREF(on->software, Py_NewRef(found));
     }
-    int failed = PyObject_SetAttrString(on->connection, "software", found);
-    Py_SETREF(on->software, found);
+    Py_XDECREF(found);
     return failed ? FAILED : TAKEN;
 }
 
@@ -172,7 +173,7 @@ static void let_go(connection *on) {
 }
 
 /* Closes a connection. `from` is its last packet, or NULL at the end of the captures. */
-static int end(reading_object *self, connection *on, const packet *from) {
+static enum outcome end(reading_object *self, connection *on, const packet *from) {
     PyObject *time = from == NULL ? Py_NewRef(Py_None) : PyLong_FromLongLong(from->time);
     PyObject *by = on->opened.ended ? PyLong_FromLong(on->opened.ended_by) : Py_NewRef(Py_None);
     PyObject *result = NULL;
@@ -183,14 +184,14 @@ static int end(reading_object *self, connection *on, const packet *from) {
                                      (long long)on->response_bytes);
     Py_XDECREF(time);
     Py_XDECREF(by);
-    if (result == NULL) return -1;
+    if (result == NULL) return FAILED;
     Py_DECREF(result);
     on->opened.stage = STAGE_CLOSED;
     on->opened.closed_at = from == NULL ? on->time : from->time;
     self->closed_bytes += on->streams[CLIENT].next + on->streams[SERVER].next;
     self->alive--;
     let_go(on);
-    return 1;
+    return TAKEN;
 }
 
 /* end(): the captures end. Connections that opened here and have nothing to report, such as those
@@ -205,88 +206,91 @@ PyObject *end_clean(PyObject *object, PyObject *unused) {
         if (on == NULL || self->table[i].direction || on->opened.stage == STAGE_ENTERED ||
             on->opened.stage == STAGE_CLOSED || !is_clean(on))
             continue;
-        if (end(self, on, NULL) < 0) return NULL;
+        if (end(self, on, NULL) == FAILED) return NULL;
     }
     Py_RETURN_NONE;
 }
 
-static int take_fin(reading_object *self, connection *on, int direction, const segment *of,
-                    const packet *from) {
-    int first = !on->opened.ended;
-    if (of->size || on->opened.stage != STAGE_OPEN || on->opened.ended >> direction & 1 ||
-        of->sequence != on->streams[direction].next_sequence || acks_unseen(on, direction, of) ||
-        (!first && !is_clean(on)))
-        return 0;
-    self->packet_count++;
-    saw(on, from);
-    if (of->flags & ACK)
-        trips_acknowledge(&on->streams[!direction], of->acknowledgement, from->time);
-    on->opened.ended |= (uint8_t)(1 << direction);
-    if (!first) return end(self, on, from);
-    on->opened.ended_by = (uint8_t)direction;
-    return 1;
+static enum outcome take_fin(const arrival *in) {
+    connection *on = in->on;
+    int is_first = !on->opened.ended;
+    if (in->segment.size || on->opened.stage != STAGE_OPEN ||
+        on->opened.ended >> in->direction & 1 ||
+        in->segment.sequence != in->stream->next_sequence || acks_unseen(in) ||
+        (!is_first && !is_clean(on)))
+        return LEFT_PACKET;
+    note_packet(in);
+    on->opened.ended |= (uint8_t)(1 << in->direction);
+    if (is_first) on->opened.ended_by = (uint8_t)in->direction;
+    return is_first ? TAKEN : end(in->reading, on, in->packet);
 }
 
 /* The client's first segment after the SYN-ACK ends the handshake (TcpReassembler._shake). */
-static int shake(connection *on, const packet *from) {
-    on->opened.shaken = 1;
-    if (from->time < on->opened.syn_ns) return 0;
-    PyObject *tally = PyObject_GetAttrString(on->connection, "tally");
-    PyObject *took = tally == NULL ? NULL : PyLong_FromLongLong(from->time - on->opened.syn_ns);
+static int shake(const arrival *in) {
+    int64_t took_ns = in->packet->time - in->on->opened.syn_ns;
+    in->on->opened.shaken = 1;
+    if (took_ns < 0) return 0;
+    PyObject *tally = PyObject_GetAttrString(in->on->connection, "tally");
+    PyObject *took = tally == NULL ? NULL : PyLong_FromLongLong(took_ns);
     int failed = took == NULL || PyObject_SetAttrString(tally, "handshake_ns", took);
     Py_XDECREF(tally);
     Py_XDECREF(took);
     return failed ? -1 : 0;
 }
 
-static int take_after(reading_object *self, connection *on, int direction, const segment *of,
-                      const packet *from) {
+/* A segment of a closed connection, or the SYN of another one on its ports. */
+static enum outcome take_late(const arrival *in) {
+    connection *on = in->on;
     int64_t closed_at = on->opened.closed_at;
-    if (of->size || of->flags & RST || closed_at > INT64_MAX - STALE_NS || from->time > closed_at + STALE_NS) return 0;
-    if (of->flags & SYN) {
-        if ((of->flags & (CHANGES | ACK)) != SYN || of->sequence == on->opened.isn[direction])
-            return 0;
-        reading_drop(self, on); /* Another connection begins on these ports, here or in Python. */
-        return open_connection(self, of, from);
+    int flags = in->segment.flags, is_old = closed_at > INT64_MAX - STALE_NS ||
+                                            in->packet->time > closed_at + STALE_NS;
+    int is_new = (flags & (CHANGES | ACK)) == SYN &&
+                 in->segment.sequence != on->opened.isn[in->direction];
+    if (in->segment.size || flags & RST || is_old || (flags & SYN && !is_new)) return LEFT_PACKET;
+    if (is_new) {
+        reading_drop(in->reading, on);
+        return open_connection(in);
     }
-    self->packet_count++;
-    return 1;
+    in->reading->packet_count++;
+    return TAKEN;
 }
 
 /* ---- in between ----------------------------------------------------------------------------- */
 
-static int take_answer(reading_object *self, connection *on, int direction, const segment *of,
-                       const packet *from) {
-    if (on->opened.stage != STAGE_SYN || direction != SERVER || of->size ||
-        (of->flags & (CHANGES | ACK)) != (SYN | ACK) ||
-        of->acknowledgement != on->streams[CLIENT].next_sequence)
-        return 0;
-    begin(on, SERVER, of->sequence);
+static enum outcome take_syn_ack(const arrival *in) {
+    connection *on = in->on;
+    if (on->opened.stage != STAGE_SYN || in->direction != SERVER || in->segment.size ||
+        (in->segment.flags & (CHANGES | ACK)) != (SYN | ACK) ||
+        in->segment.acknowledgement != on->streams[CLIENT].next_sequence)
+        return LEFT_PACKET;
+    begin(on, SERVER, in->segment.sequence);
     on->opened.stage = STAGE_OPEN;
-    self->packet_count++;
-    saw(on, from);
-    return 1;
+    note_packet(in);
+    return TAKEN;
 }
 
-/* Returns 1 if the segment is done, 0 if Python has to read it, -1 with an exception, GOES_ON if
-   it is read like that of any other connection. */
-int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
-                 const packet *from, const uint8_t *chunk) {
-    if (on->opened.stage == STAGE_CLOSED) return take_after(self, on, direction, of, from);
-    if (UNLIKELY(!on->opened.shaken) && direction == CLIENT && on->opened.stage == STAGE_OPEN &&
-        (of->flags & (SYN | RST | ACK)) == ACK && shake(on, from))
-        return -1;
-    if (of->flags & CHANGES)
-        return (of->flags & CHANGES) == FIN ? take_fin(self, on, direction, of, from)
-                                            : take_answer(self, on, direction, of, from);
-    if (on->opened.stage != STAGE_OPEN) return 0;
-    if (!of->size) return GOES_ON;
-    if (on->opened.ended >> direction & 1) return 0;
-    if (!on->opened.recognised) {
-        if (direction != CLIENT || of->sequence != on->streams[CLIENT].next_sequence ||
-            acks_unseen(on, direction, of) || !is_request(self, chunk + of->at, of->size))
-            return 0;
-        on->opened.recognised = 1;
-    }
-    return GOES_ON;
+/* Whether a payload may follow: neither behind a FIN, nor before the first request. */
+static int may_carry(const arrival *in) {
+    connection *on = in->on;
+    if (!on->opened.recognised)
+        on->opened.recognised =
+            in->direction == CLIENT && !(on->opened.ended & 1) &&
+            in->segment.sequence == in->stream->next_sequence && !acks_unseen(in) &&
+            is_request(in->reading, in->chunk + in->segment.at, in->segment.size);
+    return on->opened.recognised && !(on->opened.ended >> in->direction & 1);
+}
+
+enum outcome opened_segment(const arrival *in) {
+    const connection *on = in->on;
+    int flags = in->segment.flags;
+    enum outcome outcome = LEFT_PACKET;
+    if (on->opened.stage == STAGE_CLOSED) outcome = take_late(in);
+    else if (UNLIKELY(!on->opened.shaken) && in->direction == CLIENT &&
+             on->opened.stage == STAGE_OPEN && (flags & (SYN | RST | ACK)) == ACK && shake(in))
+        outcome = FAILED;
+    else if (flags & CHANGES)
+        outcome = (flags & CHANGES) == FIN ? take_fin(in) : take_syn_ack(in);
+    else if (on->opened.stage == STAGE_OPEN && (!in->segment.size || may_carry(in)))
+        outcome = GOES_ON;
+    return outcome;
 }

@@ -33,7 +33,7 @@ static int fold(reading_object *self) {
     return failed ? -1 : 0;
 }
 
-/* ---- whose a connection is: as wiredump/readers/share.py has it -------------------------------- */
+/* ---- the share of a connection: wiredump/readers/share.py ---------------------------------------- */
 
 static uint32_t hash_end(const uint8_t *address, int size, const uint8_t *port) {
     uint32_t found = UINT32_C(0x811C9DC5);
@@ -49,84 +49,91 @@ static int is_mine(const reading_object *self, const uint8_t *flow) {
     return (sum * UINT32_C(0x9E3779B1) >> 16) % self->share_of == self->share;
 }
 
-/* ---- the way of a segment ------------------------------------------------------------------- */
+/* ---- the way of a segment ----------------------------------------------------------------------- */
 
-static enum taken take_payload(reading_object *self, connection *on, int direction,
-                               const segment *of, const packet *from, const uint8_t *chunk) {
-    stream *self_stream = &on->streams[direction];
-    int64_t start = self_stream->next, end = start + of->size;
-    if (!on->touched && touch(self, on)) return FAILED;
-    if (UNLIKELY(self_stream->trips == NULL) &&
-        trips_begin(self_stream, on->connection, direction, of->sequence))
-        return FAILED;
-    trips_send(self_stream->trips, of->sequence, of->size, from->time);
-    if (stream_mark(self_stream, start, end, from->time, from->place, from->capture, of->at) ||
-        stream_piece(self_stream, start, of->size, of->at, self->recent_limit))
-        return FAILED;
-    self_stream->next = end;
-    self_stream->next_sequence += of->size;
-    enum taken (*take)(reading_object *, connection *, const uint8_t *, int64_t) =
-        direction == on->request_direction ? take_request : take_response;
-    for (;;) {
-        if (self_stream->need == 0) {
-            uint8_t bytes[4];
-            const uint8_t *at = bytes;
-            if (end - self_stream->base < 4) return TAKEN;
-            if (LIKELY(self_stream->base >= start)) at = chunk + of->at + (self_stream->base - start);
-            else stream_gather(self_stream, chunk, self_stream->base, 4, bytes);
-            int64_t size = (int32_t)get32(at);
-            if (size < 0 || size > self->max_size) break;
-            self_stream->need = 4 + size;
-        }
-        if (self_stream->base + self_stream->need > end) return TAKEN;
-        enum taken taken = take(self, on, chunk, self_stream->need);
-        if (taken == FAILED) return FAILED;
-        if (taken == LEFT) break;
-        self_stream->base += self_stream->need;
-        self_stream->need = 0;
-        self_stream->marks[0] = self_stream->marks[self_stream->mark_end - 1];
-        self_stream->mark_first = 0;
-        self_stream->mark_end = 1;
-    }
-    return LEFT;
+static int add_payload(const arrival *in) {
+    const segment *of = &in->segment;
+    stream *to = in->stream;
+    int64_t start = to->next, now = in->packet->time;
+    if ((!in->on->touched && touch(in->reading, in->on)) ||
+        (UNLIKELY(to->trips == NULL) &&
+         trips_begin(to, in->on->connection, in->direction, of->sequence)))
+        return -1;
+    trips_send(to->trips, of->sequence, of->size, now);
+    to->next = start + of->size;
+    to->next_sequence += of->size;
+    return stream_mark(to, start, to->next, now, in->packet->place, in->packet->capture, of->at) ||
+           stream_piece(to, start, of->size, of->at, in->reading->recent_limit);
 }
 
-enum { A_FRAME = 2 };
+/* GOES_ON: the current frame is complete; TAKEN: it is not; LEFT_FRAME: its size is invalid. */
+static enum outcome find_frame(const arrival *in) {
+    stream *from = in->stream;
+    if (from->need == 0 && from->next - from->base >= 4) {
+        uint8_t bytes[4];
+        const uint8_t *at = bytes;
+        int64_t within = from->base - from->next + in->segment.size; /* this segment */
+        if (LIKELY(within >= 0)) at = in->chunk + in->segment.at + within;
+        else stream_gather(from, in->chunk, from->base, 4, bytes);
+        int64_t size = (int32_t)get32(at);
+        if (size < 0 || size > in->reading->max_size) return LEFT_FRAME;
+        from->need = 4 + size;
+    }
+    return from->need && from->base + from->need <= from->next ? GOES_ON : TAKEN;
+}
 
-/* Returns 1 if the packet is done, 0 if Python has to read it, A_FRAME if Python has to read a
-   frame of `flow`, -1 with an exception. */
-static int take_packet(reading_object *self, const packet *from, const uint8_t *chunk,
-                       const uint8_t **flow) {
-    segment of;
-    if (!read_segment(chunk, from, &of)) return 0;
-    if (self->share_of > 1 && !self->divided && !is_mine(self, of.flow)) {
+static enum outcome take_frame(const arrival *in) {
+    stream *from = in->stream;
+    enum outcome outcome =
+        in->direction == in->on->request_direction ? take_request(in) : take_response(in);
+    if (LIKELY(outcome == TAKEN)) {
+        from->base += from->need;
+        from->need = 0;
+        from->marks[0] = from->marks[from->mark_end - 1];
+        from->mark_first = 0;
+        from->mark_end = 1;
+    }
+    return outcome;
+}
+
+static enum outcome take_payload(const arrival *in) {
+    enum outcome outcome = add_payload(in) ? FAILED : find_frame(in);
+    while (outcome == GOES_ON && (outcome = take_frame(in)) == TAKEN) outcome = find_frame(in);
+    return outcome;
+}
+
+static enum outcome take_segment(const arrival *in) {
+    enum outcome outcome = GOES_ON;
+    if (in->on->opened.stage) outcome = opened_segment(in);
+    else if (in->segment.flags & (FIN | SYN | RST)) outcome = LEFT_PACKET;
+    if (LIKELY(outcome == GOES_ON)) {
+        if (acks_unseen(in) ||
+            (in->segment.size && in->segment.sequence != in->stream->next_sequence))
+            return LEFT_PACKET;
+        note_packet(in);
+        in->reading->payload += in->segment.size;
+        outcome = in->segment.size ? take_payload(in) : TAKEN;
+    }
+    return outcome;
+}
+
+static enum outcome take_packet(arrival *in) {
+    reading_object *self = in->reading;
+    enum outcome outcome = LEFT_PACKET;
+    if (!read_segment(in->chunk, in->packet, &in->segment)) return outcome;
+    struct slot *slot = NULL;
+    if (self->share_of > 1 && !self->divided && !is_mine(self, in->segment.flow)) {
         self->packet_count++;
-        return 1;
+        outcome = TAKEN;
+    } else if (LIKELY((slot = reading_find(self, in->segment.flow)) != NULL)) {
+        in->on = slot->connection;
+        in->direction = slot->direction;
+        in->stream = &in->on->streams[in->direction];
+        outcome = take_segment(in);
+    } else if (in->segment.flags & SYN) {
+        outcome = open_connection(in);
     }
-    struct slot *slot = reading_find(self, of.flow);
-    if (slot == NULL) return of.flags & SYN ? open_connection(self, &of, from) : 0;
-    connection *on = slot->connection;
-    int direction = slot->direction;
-    if (on->opened.stage) {
-        int taken = opened_segment(self, on, direction, &of, from, chunk);
-        if (taken != GOES_ON) return taken;
-    } else if (of.flags & (FIN | SYN | RST)) {
-        return 0;
-    }
-    if (acks_unseen(on, direction, &of) ||
-        (of.size && of.sequence != on->streams[direction].next_sequence))
-        return 0;
-    self->packet_count++;
-    self->payload += of.size;
-    on->time = from->time;
-    on->place = from->place;
-    on->capture = from->capture;
-    if (LIKELY(of.flags & ACK))
-        trips_acknowledge(&on->streams[!direction], of.acknowledgement, from->time);
-    if (!of.size) return 1;
-    enum taken taken = take_payload(self, on, direction, &of, from, chunk);
-    *flow = on->flows[direction];
-    return taken == TAKEN ? 1 : taken == LEFT ? A_FRAME : -1;
+    return outcome;
 }
 
 /* run(packets) -> the number of a packet that Python has to read; a flow whose next frame Python
@@ -141,7 +148,7 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     }
     if ((PyObject *)self->packets != argument) {
         if (self->packets != NULL) {
-            PyErr_SetString(PyExc_ValueError, "the packets before were not gone through");
+            PyErr_SetString(PyExc_ValueError, "the previous packets were not finished");
             return NULL;
         }
         self->packets = (packets_object *)Py_NewRef(argument);
@@ -152,20 +159,21 @@ static PyObject *run(PyObject *object, PyObject *argument) {
     while (self->cursor < packets->count) {
         Py_ssize_t number = self->cursor++;
         STEPS(1);
+        arrival in = {.reading = self, .packet = &packets->packets[number], .chunk = chunk};
         self->busy = 1;
-        const uint8_t *flow = NULL;
-        int taken = take_packet(self, &packets->packets[number], chunk, &flow);
+        enum outcome outcome = take_packet(&in);
         self->busy = 0;
-        if (LIKELY(taken == 1)) continue;
-        if (taken == -1) return NULL;
-        if (taken == 0) return PyLong_FromSsize_t(number);
+        if (LIKELY(outcome == TAKEN)) continue;
+        if (outcome == LEFT_PACKET) return PyLong_FromSsize_t(number);
+        if (outcome == FAILED) return NULL;
+        const uint8_t *flow = in.on->flows[in.direction];
         return PyBytes_FromStringAndSize((const char *)flow, flow[KEY - 1]);
     }
     if (fold(self)) return NULL;
     Py_RETURN_NONE;
 }
 
-/* ---- what it came to ------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------- */
 
 /* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown APIs, of
    these behind a gap in their frame, readable requests, bytes of closed streams, [(capture, first
@@ -219,7 +227,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     unsigned int share, share_of;
     int divided;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Reading takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "Reading takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "OOOO!OO(LLLL)O!O!L(IIp)", &frame_type, &exchange_type,
@@ -228,15 +236,15 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
                           &share_of, &divided))
         return NULL;
     if (share >= share_of) {
-        PyErr_SetString(PyExc_ValueError, "no such share");
+        PyErr_SetString(PyExc_ValueError, "invalid share");
         return NULL;
     }
     if (recent < 0 || recent > MOST_PIECES * PIECE_COST || max_size < 0 || max_size > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "limits that this does not keep to");
+        PyErr_SetString(PyExc_ValueError, "invalid limits");
         return NULL;
     }
     if (rows != Py_None && !Py_IS_TYPE(rows, &exchange_rows_type)) {
-        PyErr_SetString(PyExc_TypeError, "rows are ExchangeRows or None");
+        PyErr_SetString(PyExc_TypeError, "`rows` must be ExchangeRows or None");
         return NULL;
     }
     if (PyTuple_GET_SIZE(states) != STATES) {

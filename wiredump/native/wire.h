@@ -421,30 +421,51 @@ int note_span(reading_object *self, int32_t capture, int64_t first, int64_t last
 PyObject *listed_spans(const reading_object *self);
 void clear_spans(reading_object *self);
 
-enum taken { TAKEN = 0, LEFT = 1, FAILED = -1 };
+/* What becomes of a packet or a frame. LEFT_PACKET and LEFT_FRAME: nothing was changed, and Python
+   has to read it. GOES_ON: it is read like any other. */
+enum outcome { FAILED = -1, LEFT_PACKET, TAKEN, LEFT_FRAME, GOES_ON };
 
-/* exchanges.c: take the whole frame of `size` bytes at stream->base; LEFT, without any change, if
-   it is not usual */
-enum taken take_request(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
-enum taken take_response(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
+/* A segment on its way: the connection and the direction that it belongs to. */
+typedef struct {
+    reading_object *reading;
+    const packet *packet;
+    const uint8_t *chunk;
+    segment segment;
+    connection *on;
+    stream *stream; /* of its direction */
+    int direction;
+} arrival;
+
+/* exchanges.c: take the current frame of in->stream, which is complete; LEFT_FRAME if it is not
+   usual */
+enum outcome take_request(const arrival *in);
+enum outcome take_response(const arrival *in);
 
 /* Whether the segment acknowledges bytes that were not seen, so that there may be a hole. A FIN
    counts as one byte. */
-static inline int acks_unseen(const connection *on, int direction, const segment *of) {
-    if (!(of->flags & ACK)) return 0;
-    uint32_t ahead = of->acknowledgement - on->streams[!direction].next_sequence;
-    return UNLIKELY(ahead != 0) && ahead > (uint32_t)(on->opened.ended >> !direction & 1) &&
-           ahead < WINDOW;
+static inline int acks_unseen(const arrival *in) {
+    const connection *on = in->on;
+    uint32_t ahead = in->segment.acknowledgement - on->streams[!in->direction].next_sequence;
+    return UNLIKELY(ahead != 0) && in->segment.flags & ACK && ahead < WINDOW &&
+           ahead > (uint32_t)(on->opened.ended >> !in->direction & 1);
+}
+
+static inline void note_packet(const arrival *in) {
+    in->reading->packet_count++;
+    in->on->time = in->packet->time;
+    in->on->place = in->packet->place;
+    in->on->capture = in->packet->capture;
+    if (LIKELY(in->segment.flags & ACK))
+        trips_acknowledge(&in->on->streams[!in->direction], in->segment.acknowledgement,
+                          in->packet->time);
 }
 
 /* opening.c: connections from SYN to FIN */
-enum { GOES_ON = 2 };
-int open_connection(reading_object *self, const segment *of, const packet *from);
-int opened_segment(reading_object *self, connection *on, int direction, const segment *of,
-                 const packet *from, const uint8_t *chunk);
+enum outcome open_connection(const arrival *in);
+enum outcome opened_segment(const arrival *in);
 PyObject *open_with(PyObject *object, PyObject *args);
 PyObject *end_clean(PyObject *object, PyObject *unused);
-enum taken confirm(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
-enum taken learn_software(reading_object *self, connection *on, const uint8_t *chunk, int64_t size);
+enum outcome confirm(const arrival *in);
+enum outcome learn_software(const arrival *in);
 
 #endif
