@@ -106,13 +106,14 @@ streams-smoke: ## Kafka Streams' own smoke test on the mock, with both group pro
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m tests.mockbroker.clients.streams_smoke $(ARGS)
 
-lint: ## style, types, import contracts, import circles
+lint: ## style, types, import contracts, circles, words
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m ruff check $(SOURCES)
 	@$(PYTHON) -m ruff format --check $(SOURCES)
 	@$(PYTHON) -m mypy $(SOURCES)
 	@.venv/bin/lint-imports
 	@$(PYTHON) -m scripts.import_cycles
+	@$(PYTHON) -m scripts.language
 
 format: ## format the sources with ruff
 	@$(BOOTSTRAP)

@@ -299,7 +299,7 @@ class Journal:
         note: str = "",
     ) -> None:
         """Append one entry, as ``record`` does, whose ``raw`` are these buffers one after another.
-        They are joined when somebody reads the entry, and must not change. Views may keep up to
+        They are joined when the entry is read, and must not change. Views may keep up to
         twice the memory that ``max_bytes`` counts for them."""
         if self.sink is not None or self._listeners:
             self.record(
@@ -335,7 +335,7 @@ class Journal:
         dialect: str = "kafka",
     ) -> None:
         """Append an entry without bytes for each of these correlation ids, as ``record`` does. The
-        entries are made when somebody reads them. The ids must not change afterwards."""
+        entries are made when they are read. The ids must not change afterwards."""
         if self.sink is not None or self._listeners or len(correlation_ids) < 2:
             for correlation_id in correlation_ids:
                 self.record(

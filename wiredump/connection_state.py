@@ -2,8 +2,8 @@
 
 ``ConnectionState`` is the whole of it. In Python, ``dump`` and ``restore`` of ``TcpReassembler``,
 ``Conversation`` and what they consist of produce and take its parts; in C, ``Reading.dump`` and
-``Reading.restore`` the whole (``native/connection_state.c``). ``Reading.restore`` requires that both
-directions are between two frames, ``Reading.dump`` works at any packet.
+``Reading.restore`` the whole (``native/connection_state.c``). ``Reading.restore`` requires that
+both directions are between two frames, ``Reading.dump`` works at any packet.
 
 Some objects are shared instead of copied, because both sides update them: the ``Connection``, the
 tallies, the requests without a response, and the early responses. Python keeps its own objects of a
@@ -34,9 +34,9 @@ class FrameState(NamedTuple):
 
 
 class PairingState(NamedTuple):
-    """``early`` has responses that came before their requests, by correlation id. The others are
-    None if nothing came since the last ``restore``: the last client id, and the last correlation ids
-    of requests and of responses."""
+    """``early`` has responses that came before their requests, by correlation id. The last client
+    id, and the last correlation ids of requests and of responses, are None if there was none since
+    the last ``restore``."""
 
     requests: OpenRequests
     early: dict[int, Frame]
@@ -55,9 +55,9 @@ class ConversationState(NamedTuple):
 
 
 class ConnectionState(NamedTuple):
-    """``conversation`` is None if the connection opened in the extension, and either sent no request
-    yet or is closed. ``counts`` has the number of requests that did not become items since the last
-    ``restore``, their bytes, and those of their responses."""
+    """``conversation`` is None if the connection opened in the extension, and either has sent no
+    request yet or is closed. ``counts`` has the number of requests that did not become items since
+    the last ``restore``, their bytes, and those of their responses."""
 
     connection: Connection
     tcp: TcpState

@@ -56,7 +56,7 @@ class Event(NamedTuple):
 
 
 def gap_anomaly(event: Event, connection: Connection, direction: Direction) -> Anomaly:
-    """Return the anomaly for a gap: bytes that the capture lacks, or that nobody waited for."""
+    """Return the anomaly for a gap: bytes that are missing or exceed a reassembly limit."""
     kind, reason = "gap", f"{event.missing} bytes missing: {event.reason}"
     if event.reason in REASSEMBLY_LIMITS:
         kind = "reassembly-limit"
@@ -129,7 +129,7 @@ class Conversation:
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
     def resume(self, forward: bool) -> list[Item]:
-        """Read the frames of one direction whose bytes somebody else has collected."""
+        """Read the frames of one direction whose bytes were collected elsewhere."""
         direction: Direction = "request" if forward != self.flipped else "response"
         return self._cut_off(direction, self._cutters[direction].resume())
 
@@ -223,7 +223,7 @@ class Conversation:
         looked = len(search.held) - search.start
         if not (search.final or self._cutters["request"].in_step or looked > self._most_awaited):
             return Found(None, search.start)
-        responses = Responses(self._pairing.asked, self._pairing.is_response)
+        responses = Responses(self._pairing.expected, self._pairing.is_response)
         return search.find(responses, self._most_awaited)
 
     # -- where it goes -----------------------------------------------------------------------

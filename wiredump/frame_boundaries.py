@@ -24,7 +24,7 @@ __all__ = [
     "NEAR",
     "REQUEST_PREFIX",
     "RESPONSE_PREFIX",
-    "Asked",
+    "Expected",
     "RequestShape",
     "Requests",
     "Responses",
@@ -161,7 +161,7 @@ class Requests:
         return every_request().fits(search.held, at, len(search.held))
 
 
-class Asked(NamedTuple):
+class Expected(NamedTuple):
     """The correlation ids of a connection: those of requests without a response yet, their upper
     halves (as ``OpenRequests.halves``), and the newest of all requests and of all responses (None
     before the first)."""
@@ -173,17 +173,17 @@ class Asked(NamedTuple):
 
 
 class Responses:
-    """Frames with which a broker answers the requests in ``asked``."""
+    """Frames with which a broker answers the requests in ``expected``."""
 
     least = RESPONSE_PREFIX
 
-    def __init__(self, asked: Asked, decodes: Callable[[bytes], bool | None]) -> None:
+    def __init__(self, expected: Expected, decodes: Callable[[bytes], bool | None]) -> None:
         self.decodes = decodes
-        self._asked = asked
+        self._expected = expected
 
     def candidates(self, search: Search) -> Iterator[Candidate]:
         held, last = search.held, len(search.held) - RESPONSE_PREFIX
-        waiting = self._asked.waiting
+        waiting = self._expected.waiting
         for at in self._places(search, last):
             size, correlation_id = _response(held, at)
             if not SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE:
@@ -191,12 +191,12 @@ class Responses:
             if correlation_id in waiting:
                 yield Candidate(at, SIZE_LENGTH + size)
             elif self._may_be_unseen(correlation_id) and search.is_start(at):
-                chained = self._asked.newest is None
+                chained = self._expected.newest is None
                 yield Candidate(at, SIZE_LENGTH + size, known=False, chained=chained)
 
     def _places(self, search: Search, last: int) -> Iterator[int]:
         """Yield the places that a quick look does not rule out, and those where packets begin."""
-        held, pattern = search.held, _awaited(self._asked.high_halves)
+        held, pattern = search.held, _awaited(self._expected.high_halves)
         starts = search.starts()
         start = next(starts, last + 1)
         at = search.start
@@ -215,7 +215,7 @@ class Responses:
     def _may_be_unseen(self, correlation_id: int) -> bool:
         """Whether the id may belong to a request that was not captured. Brokers answer in order, so
         it must come after those of earlier responses."""
-        newest, answered = self._asked.newest, self._asked.answered
+        newest, answered = self._expected.newest, self._expected.answered
         if correlation_id >= RESERVED:
             return True
         if (
@@ -236,7 +236,8 @@ class Responses:
             return False
         _, before = _response(search.held, first.at)
         return (
-            correlation_id in self._asked.waiting or 0 < id_distance(correlation_id, before) <= NEAR
+            correlation_id in self._expected.waiting
+            or 0 < id_distance(correlation_id, before) <= NEAR
         )
 
 

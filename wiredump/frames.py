@@ -90,7 +90,7 @@ class FrameCutter:
         self._in_step = in_step
         self._why: _Why | None = None
         if not in_step:
-            self._why = _Why("before the first frame that can be told", "before-start")
+            self._why = _Why("before the first frame that was recognised", "before-start")
         self._held = bytearray()
         self._base = 0
         """The stream offset of the first byte held."""
@@ -128,7 +128,7 @@ class FrameCutter:
         return pieces
 
     def resume(self) -> list[Piece]:
-        """Cut the bytes that are held, which somebody else has collected."""
+        """Cut the bytes that are held, which were collected elsewhere."""
         pieces: list[Piece] = []
         self._advance(pieces)
         return pieces

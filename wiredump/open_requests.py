@@ -108,7 +108,7 @@ def open_requests(
 
 
 class UnkeptBytes:
-    """Stands for the bytes of a frame that nobody needs: only their number is kept."""
+    """Replaces the bytes of a frame of which only the number is needed."""
 
     __slots__ = ("_size",)
 

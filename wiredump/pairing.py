@@ -23,7 +23,7 @@ from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
 from wiredump.connection_state import PairingState
 from wiredump.dialects import certain
-from wiredump.frame_boundaries import NEAR, REQUEST_PREFIX, Asked, every_request, id_distance
+from wiredump.frame_boundaries import NEAR, REQUEST_PREFIX, Expected, every_request, id_distance
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 from wiredump.open_requests import OpenRequests, open_requests
@@ -104,9 +104,9 @@ class Pairing:
             self._answered = answered
 
     @property
-    def asked(self) -> Asked:
+    def expected(self) -> Expected:
         """The correlation ids by which responses are recognised."""
-        return Asked(self._open, self._open.halves, self._newest, self._answered)
+        return Expected(self._open, self._open.halves, self._newest, self._answered)
 
     def is_request(self, raw: bytes) -> bool | None:
         """Whether a frame, or the captured part of it, decodes as a request; None if its version is
@@ -127,8 +127,8 @@ class Pairing:
         """Whether a frame, or the captured part of it, decodes as the response to the oldest
         request with its id; None if the version of that request is unknown."""
         (correlation_id,) = _correlation_id(raw, SIZE_LENGTH)
-        asked = self._open.oldest(correlation_id)
-        if asked is None:
+        exchange = self._open.oldest(correlation_id)
+        if exchange is None:
             return False
         is_cut = len(raw) < SIZE_LENGTH + _size(raw)[0]
         if (
@@ -138,9 +138,9 @@ class Pairing:
         ):
             return False  # brokers answer in order
         is_auto = isinstance(self._codec, AutoDialect)
-        codec = dialect(asked.dialect) if is_auto else self._codec
-        version = _response_version(asked, raw)
-        decode = partial(codec.decode_response, api_key=asked.api_key, api_version=version)
+        codec = dialect(exchange.dialect) if is_auto else self._codec
+        version = _response_version(exchange, raw)
+        decode = partial(codec.decode_response, api_key=exchange.api_key, api_version=version)
         return decodes(decode, raw)
 
     # -- requests ----------------------------------------------------------------------------
@@ -155,10 +155,10 @@ class Pairing:
                 self._anomaly("cut", "the request is cut within its header", frame),
             ]
         self._bare = False
-        asked = self._exchange(frame)
-        if not asked.expected:
-            return [asked]
-        return self._wait(asked)
+        exchange = self._exchange(frame)
+        if not exchange.expected:
+            return [exchange]
+        return self._wait(exchange)
 
     def _is_request(self, frame: Frame) -> bool:
         return every_request().fits(frame.raw, 0, len(frame.raw)) is True
@@ -188,10 +188,9 @@ class Pairing:
         )
 
     def _is_decoded(self, frame: Frame) -> bool:
-        """Whether a request is no reason to doubt that this is Kafka. At the beginning of a
-        connection, a header with a client id is conclusive. Some clients leave bytes behind a
-        message, and versions may be newer than the schemas: that is a reason only if the first
-        frame was guessed."""
+        """Whether a request is consistent with Kafka. At the beginning of a connection, a header
+        with a client id is conclusive. Some clients leave bytes behind a message, and versions may
+        be newer than the schemas: that counts against Kafka only if the first frame was guessed."""
         from_start = self.connection.from_start
         found = True if from_start and request_client_id(frame.raw) else self.is_request(frame.raw)
         self.is_confirmed = found is True
@@ -215,13 +214,13 @@ class Pairing:
             self._open.make_all()  # with the software that was known then
             self.connection.software = software
 
-    def _wait(self, asked: Exchange) -> list[Item]:
+    def _wait(self, exchange: Exchange) -> list[Item]:
         """Keep a request until its response comes, or return both if the response came first."""
-        assert asked.request is not None
-        early = self._early.pop(asked.correlation_id, None)
+        assert exchange.request is not None
+        early = self._early.pop(exchange.correlation_id, None)
         if early is not None:
-            return self._answer(asked, early)
-        self._open.push(asked)
+            return self._answer(exchange, early)
+        self._open.push(exchange)
         given_up: list[Item] = []
         while len(self._open) > MOST_OPEN or (
             self._open.size > MOST_OPEN_BYTES and len(self._open) > 1
@@ -230,9 +229,9 @@ class Pairing:
         return given_up
 
     def _give_up(self, why: str) -> list[Item]:
-        asked = self._open.take_oldest()
-        assert asked.request is not None
-        return [asked, self._anomaly("unanswered", why, asked.request)]
+        exchange = self._open.take_oldest()
+        assert exchange.request is not None
+        return [exchange, self._anomaly("unanswered", why, exchange.request)]
 
     # -- responses ---------------------------------------------------------------------------
 
@@ -252,26 +251,26 @@ class Pairing:
         found = self._open.take(correlation_id)
         if found is None:
             return self._keep_early(correlation_id, frame)
-        asked, in_order = found
-        asked.in_order = in_order
-        return self._answer(asked, frame)
+        exchange, in_order = found
+        exchange.in_order = in_order
+        return self._answer(exchange, frame)
 
-    def _answer(self, asked: Exchange, frame: Frame) -> list[Item]:
-        asked.response = frame
-        asked.response_version = _response_version(asked, frame.raw)
-        if asked.api_key == _SASL_HANDSHAKE and asked.api_version == 0:
+    def _answer(self, exchange: Exchange, frame: Frame) -> list[Item]:
+        exchange.response = frame
+        exchange.response_version = _response_version(exchange, frame.raw)
+        if exchange.api_key == _SASL_HANDSHAKE and exchange.api_version == 0:
             self.bare_tokens = True
             self._bare = frame.raw[8:10] == b"\0\0"
-        return [asked]
+        return [exchange]
 
     def _keep_early(self, correlation_id: int, frame: Frame) -> list[Item]:
         before = self._early.pop(correlation_id, None)
         self._early[correlation_id] = frame
         if before is None and len(self._early) > MOST_EARLY:
             _, before = self._early.popitem(last=False)
-        return self._unasked(before) if before is not None else []
+        return self._unmatched(before) if before is not None else []
 
-    def _unasked(self, frame: Frame) -> list[Item]:
+    def _unmatched(self, frame: Frame) -> list[Item]:
         (correlation_id,) = _correlation_id(frame.raw, SIZE_LENGTH)
         return [
             Exchange(self.connection, response=frame, correlation_id=correlation_id),
@@ -299,7 +298,7 @@ class Pairing:
         while self._tokens:
             items.append(self._tokens.popleft())
         while self._early:
-            items += self._unasked(self._early.popitem(last=False)[1])
+            items += self._unmatched(self._early.popitem(last=False)[1])
         return items
 
     def _anomaly(self, kind: str, reason: str, frame: Frame) -> Anomaly:
@@ -344,11 +343,11 @@ def decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
     return True
 
 
-def _response_version(asked: Exchange, raw: bytes) -> int:
+def _response_version(exchange: Exchange, raw: bytes) -> int:
     """Return the response's version: ApiVersions with error 35 has version 0, whatever the
     request's."""
-    refused = asked.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
-    return 0 if refused else asked.api_version
+    refused = exchange.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
+    return 0 if refused else exchange.api_version
 
 
 def _as_token(frame: Frame) -> Frame:

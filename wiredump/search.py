@@ -1,7 +1,7 @@
 """Search for the beginning of a frame: the bytes to search, and the conditions to accept a
 candidate.
 
-A size field alone is no evidence, so a candidate is accepted by its surroundings. A whole one must
+A size field alone proves nothing, so a candidate is accepted by its surroundings. A whole one must
 be followed by another frame, or end where a packet ends; and it must decode or, if its version is
 unknown or it answers a request that was not captured, begin where a packet begins. A candidate that
 a gap cuts must begin where a packet begins, too.

@@ -177,14 +177,14 @@ class Protocol(asyncio.Protocol):
     def _handle(self, event: ClientEvent) -> None:
         match event:
             case ResponseReceived(request=sent, body=body):
-                self._heed(pause_ms(sent.api.api_key, sent.api_version, body))
+                self._apply_throttle(pause_ms(sent.api.api_key, sent.api_version, body))
                 _resolve(sent.context, body)
             case MalformedResponse(request=sent, error=error):
                 _refuse(sent.context, error)
             case NegotiationRetry(data=data):
                 self._write(data)
             case Negotiated(body=body, api_version=version):
-                self._heed(pause_ms(body.API_KEY, version, body))
+                self._apply_throttle(pause_ms(body.API_KEY, version, body))
                 self.api_versions = body
                 _resolve(self._turn, None)
             case NegotiationFailed(error_code=code):
@@ -192,7 +192,7 @@ class Protocol(asyncio.Protocol):
             case SaslTokenReceived(token=token):
                 _resolve(self._turn, token)
 
-    def _heed(self, milliseconds: int) -> None:
+    def _apply_throttle(self, milliseconds: int) -> None:
         self._quiet_until = max(self._quiet_until, self._loop.time() + milliseconds / 1000)
 
     async def _keep_quiet(self) -> None:

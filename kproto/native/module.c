@@ -141,7 +141,7 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
                           &assemble))
         return NULL;
     if (engine.no_tags != NULL && engine.no_tags != no_tags) {
-        PyErr_SetString(PyExc_RuntimeError, "the engine was set up before, for other classes");
+        PyErr_SetString(PyExc_RuntimeError, "the engine is already set up for other classes");
         return NULL;
     }
     for (int i = 0; i < SMALL_INTS; i++) {

@@ -20,7 +20,7 @@ static int check(const selection_object *self, PyObject *const *args, Py_ssize_t
     }
     for (Py_ssize_t i = 0; i < self->column_count; i++)
         if (self->columns[i].field->kind == KIND_ARRAY) {
-            PyErr_SetString(PyExc_ValueError, "an array has no place of its own");
+            PyErr_SetString(PyExc_ValueError, "an array has no place");
             return -1;
         }
     return 0;

@@ -11,7 +11,7 @@
 const uint8_t width_of[KINDS] = {1, 1, 2, 2, 4, 4, 8, 8, 16, 0, 0, 0, 0};
 
 static int refuse(const char *why, PyTypeObject *type) {
-    PyErr_Format(PyExc_ValueError, "the native engine does not take %s: %s",
+    PyErr_Format(PyExc_ValueError, "the native engine does not support %s: %s",
                  type ? type->tp_name : "this plan", why);
     return -1;
 }

@@ -527,7 +527,7 @@ PyObject *plan_printer(PyObject *plan, PyObject *args) {
         failed = add_steps(self, i, PyTuple_GET_ITEM(description, i));
     if (!failed) return (PyObject *)self;
     Py_DECREF(self);
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the steps are not the plan's");
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the steps do not match the plan");
     return NULL;
 }
 

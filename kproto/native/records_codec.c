@@ -33,7 +33,7 @@ static int find_members(record_codec *self) {
         Py_XDECREF(name);
         if (*slots[i] < 0) goto done;
         if (Py_TYPE(made) != self->type || SLOT(made, *slots[i]) != PyTuple_GET_ITEM(marks, i)) {
-            PyErr_Format(PyExc_ValueError, "%s.%s is not where its descriptor says",
+            PyErr_Format(PyExc_ValueError, "%s.%s is not at its descriptor's offset",
                          self->type->tp_name, names[i]);
             goto done;
         }

@@ -245,7 +245,7 @@ static void sink_clear(record_sink *self) {
 
 /* Restores the sink after a failure and sets the caller's result. Without memory, buffers are lost:
    it starts over. */
-static PyObject *told(record_sink *self, const extent *before, int failed) {
+static PyObject *result(record_sink *self, const extent *before, int failed) {
     if (LIKELY(!failed)) Py_RETURN_TRUE;
     self->now = *before;
     if (failed == FULL) {
@@ -269,7 +269,7 @@ static PyObject *sink_add(record_sink *self, PyObject *const *args, Py_ssize_t c
     const reader section = in;
     int failed = add_section(self, &in, &batch);
     if (failed == FULL && !are_records(section, &batch)) failed = -1; /* that error takes precedence */
-    return told(self, &before, failed);
+    return result(self, &before, failed);
 }
 
 /* The decompressed records from the caller's `unpack`: bytes; NULL without an exception if it
@@ -321,7 +321,7 @@ static PyObject *sink_add_plain(record_sink *self, PyObject *const *args, Py_ssi
     int64_t at, end;
     if (!PyBytes_CheckExact(data) || int64_of(args[1], &at) || int64_of(args[2], &end) || at < 0 ||
         end < at || end > PyBytes_GET_SIZE(data)) {
-        PyErr_SetString(PyExc_ValueError, "add_plain takes bytes, and where in them to begin and end");
+        PyErr_SetString(PyExc_ValueError, "add_plain takes bytes, a begin and an end");
         return NULL;
     }
     PyObject *counts = PyList_New(0);
@@ -351,7 +351,7 @@ static PyObject *sink_put(record_sink *self, PyObject *records) {
     for (Py_ssize_t i = 0; i < count && !failed; i++) failed = add_object(self, items[i]);
     if (!failed) put_hashes(self);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear();
-    return told(self, &before, failed);
+    return result(self, &before, failed);
 }
 
 /* ---- the finished columns: each buffer is as long as the part in use, as Arrow requires --------- */
@@ -453,7 +453,7 @@ PyObject *new_sink(record_codec *codec, PyObject *args) {
     Py_ssize_t limit;
     if (!PyArg_ParseTuple(args, "in:sink", &wanted, &limit)) return NULL;
     if (wanted & ~ALL || limit < 8 || limit > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "no such columns, or no such limit");
+        PyErr_SetString(PyExc_ValueError, "invalid columns or limit");
         return NULL;
     }
     record_sink *self = PyObject_New(record_sink, &record_sink_type);

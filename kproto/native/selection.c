@@ -4,7 +4,7 @@
 #include "columns.h"
 
 static int refuse(const char *why) {
-    PyErr_Format(PyExc_ValueError, "no selection: %s", why);
+    PyErr_Format(PyExc_ValueError, "invalid selection: %s", why);
     return -1;
 }
 
@@ -70,7 +70,7 @@ static int choose(selection_object *self, level *at, PyObject *given) {
         return refuse("a column out of place");
     const field_plan *field = find(self, at->root, path, &place);
     if (field == NULL) return -1;
-    if (field->inner) return refuse("a struct is no column");
+    if (field->inner) return refuse("a struct cannot be a column");
     if (check_fallback(field, fallback)) return -1;
     place->marks[field - place->plan->fields].column = index;
     self->columns[index] = (chosen){field, Py_NewRef(fallback)};
@@ -94,7 +94,7 @@ static int compile_level(selection_object *self, level *at, PyObject *given, int
     if (last) return PyTuple_GET_SIZE(line) ? refuse("a level is missing") : 0;
     const field_plan *field = find(self, at->root, line, &place);
     if (field == NULL) return -1;
-    if (field->kind != KIND_ARRAY || !field->inner) return refuse("a level is no array of structs");
+    if (field->kind != KIND_ARRAY || !field->inner) return refuse("a level must be an array of structs");
     at->below = at + 1;
     place->marks[field - place->plan->fields].below = at->below;
     at->below->root = new_node(self, field->inner);

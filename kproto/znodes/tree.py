@@ -63,8 +63,8 @@ _DATA_EVENTS = {
 class ZnodeWrite(msgspec.Struct, frozen=True):
     """One change of one znode, as logged.
 
-    ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None if there was
-    or is no znode. Writes of one multi, and the deletions at a session's end, share a ``zxid``.
+    ``op`` is "create", "set" or "delete". ``before`` and ``after`` are the data, None without
+    a znode. Writes of one multi, and the deletions at a session's end, share a ``zxid``.
     ``session`` is the session that requested it, and ``at_ms`` the caller's time.
     """
 

@@ -113,7 +113,7 @@ def test_plain_batches_are_those_that_are_read_alone() -> None:
     assert left > 20
     assert packed > 20
     for wrong in ((None, 0, 0), (b"", 0, 1), (b"", -1, 0), (b"ab", 2, 1), (b"", 0, 1 << 70)):
-        with pytest.raises(ValueError, match="where in them"):
+        with pytest.raises(ValueError, match="a begin and an end"):
             codec().sink(ALL, MOST).add_plain(*wrong, None)  # type: ignore[arg-type]
 
 

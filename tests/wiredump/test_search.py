@@ -22,7 +22,7 @@ from kproto.messages import (
 )
 from tests.support.full import quick
 from tests.wiredump.talk import KAFKA, Piece, listen
-from wiredump.frame_boundaries import Asked, Responses
+from wiredump.frame_boundaries import Expected, Responses
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.search import JUDGED_AT_LEAST, JUDGED_PER_BYTE, Candidate, Search
 
@@ -166,7 +166,7 @@ class Counting:
     def __init__(self) -> None:
         self.looked = 0
         self.judged = 0
-        self._responses = Responses(Asked({5}, frozenset({0}), 5, None), self.decodes)
+        self._responses = Responses(Expected({5}, frozenset({0}), 5, None), self.decodes)
 
     def candidates(self, search: Search) -> Any:
         for each in self._responses.candidates(search):

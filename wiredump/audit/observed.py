@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 from kproto.journal import ClientSoftware
 from kproto.schema.versions import Versions
 
-__all__ = ["Asked", "Observed", "Seen"]
+__all__ = ["ApiUse", "Observed", "Seen"]
 
 
-class Asked(NamedTuple):
+class ApiUse(NamedTuple):
     """An API at a version, in a dialect, requested with a client id."""
 
     client_id: str | None
@@ -40,14 +40,14 @@ class Seen:
         self.software = software
         self.connections: set[Named] = set()
         self.negotiated: set[Named] = set()
-        self.asked: Counter[tuple[int, int, str]] = Counter()
+        self.uses: Counter[tuple[int, int, str]] = Counter()
         self.offers: dict[tuple[int, int], set[Versions]] = {}
 
 
 class _Connection:
     def __init__(self) -> None:
         self.software: ClientSoftware | None = None
-        self.asked: Counter[Asked] = Counter()
+        self.uses: Counter[ApiUse] = Counter()
         self.offered: dict[int, Versions] = {}
 
 
@@ -68,8 +68,8 @@ class Observed:
             connection.software = software
         if table == "requests":
             if row["api_key"] is not None and row["api_version"] is not None:
-                asked = Asked(row["client_id"], row["api_key"], row["api_version"], row["dialect"])
-                connection.asked[asked] += count
+                use = ApiUse(row["client_id"], row["api_key"], row["api_version"], row["dialect"])
+                connection.uses[use] += count
         elif row["event"] == "offered" and row["lowest"] is not None:
             connection.offered[row["api_key"]] = Versions(row["lowest"], row["highest"])
 
@@ -77,11 +77,11 @@ class Observed:
         """Return the clients, sorted by client id and software."""
         found: dict[tuple[str | None, ClientSoftware | None], Seen] = {}
         for number, connection in self._connections.items():
-            for (client_id, key, version, dialect), count in connection.asked.items():
+            for (client_id, key, version, dialect), count in connection.uses.items():
                 who = (client_id, connection.software)
                 seen = found.setdefault(who, Seen(*who))
                 seen.connections.add(number)
-                seen.asked[key, version, dialect] += count
+                seen.uses[key, version, dialect] += count
                 if connection.offered:
                     seen.negotiated.add(number)
                 if key in connection.offered:

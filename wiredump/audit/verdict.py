@@ -99,7 +99,7 @@ def _library(seen: Seen) -> object:
 def _client(seen: Seen, alike: list[Seen], release: Release) -> Client:
     refused: list[Refused] = []
     not_judged = 0
-    for (key, version, name), count in sorted(seen.asked.items()):
+    for (key, version, name), count in sorted(seen.uses.items()):
         if not _is_judged(key, name, release):
             not_judged += count
             continue
@@ -114,7 +114,7 @@ def _client(seen: Seen, alike: list[Seen], release: Release) -> Client:
         seen.client_id,
         seen.software,
         len(seen.connections),
-        sum(seen.asked.values()),
+        sum(seen.uses.values()),
         seen.negotiated == seen.connections,
         refused,
         not_judged,
@@ -147,7 +147,7 @@ def _instead(
     if name != "kafka":
         return Instead(None, "unknown", f"it speaks the draft {name}")
     used = {
-        asked for seen in alike for api, asked, which in seen.asked if (api, which) == (key, name)
+        number for seen in alike for api, number, which in seen.uses if (api, which) == (key, name)
     }
     common = [each for each in used if each in served]
     if common:

@@ -46,22 +46,22 @@ def ask_command(
     if name is None:
         _list()
         return
-    asked = question(name)
+    chosen = question(name)
     if show:
-        echo_text(asked.query)
+        echo_text(chosen.query)
         return
     if not sources:
         raise click.UsageError("name captures, or a folder of tables")
 
     def tell(found: Answer) -> None:
         if form == "table":
-            echo(asked.text)
-            if asked.explanation:
-                echo(asked.explanation)
+            echo(chosen.text)
+            if chosen.explanation:
+                echo(chosen.explanation)
             echo()
         print_answer(found, form, limit=limit)
 
-    put(asked.query, sources, options, tell, judges=True)
+    put(chosen.query, sources, options, tell, judges=True)
 
 
 def _list() -> None:

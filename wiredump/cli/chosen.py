@@ -65,9 +65,9 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
     Raises click.BadParameter for an unknown table, and for one that needs bodies.
     """
     possible = tuple(TABLES) if bodies else UNDECODED
-    asked = {"packets"} if packets else set()
+    extra = {"packets"} if packets else set()
     if wanted is None:
-        return tuple(name for name in possible if name not in ON_REQUEST or name in asked)
+        return tuple(name for name in possible if name not in ON_REQUEST or name in extra)
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     for name in names:
         if name not in TABLES:
@@ -79,7 +79,7 @@ def chosen_tables(wanted: str | None, bodies: bool, packets: bool = False) -> tu
         raise click.BadParameter(problem, param_hint="--tables")
     if not names:
         raise click.BadParameter("name at least one table", param_hint="--tables")
-    return tuple(name for name in TABLES if name in {*names, *asked})
+    return tuple(name for name in TABLES if name in {*names, *extra})
 
 
 def print_account(account: Mapping[str, int]) -> None:

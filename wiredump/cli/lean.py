@@ -1,5 +1,4 @@
-"""What the process of a command leaves out, since it ends with the command: what it imports stays
-for nobody else."""
+"""Clean-up that the process of a command can skip, since the process ends with the command."""
 
 from __future__ import annotations
 

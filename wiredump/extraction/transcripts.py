@@ -72,12 +72,12 @@ def _connected(connection: Connection, hiding: Hiding, opened_ns: int) -> Transc
 def _requests(choice: Choice) -> Iterator[tuple[tuple[int, int, int], Exchange, Outcome]]:
     """Return the exchanges of one connection with their outcomes, each with a position among all:
     by its time, but never before an earlier one of its connection."""
-    asked = sorted(
+    exchanges = sorted(
         (each for each in choice.exchanges if each.request is not None), key=_request_offset
     )
-    outcomes = _outcomes(asked, choice.anomalies, choice.connection)
+    outcomes = _outcomes(exchanges, choice.anomalies, choice.connection)
     at_ns = 0
-    for place, (exchange, outcome) in enumerate(zip(asked, outcomes, strict=True)):
+    for place, (exchange, outcome) in enumerate(zip(exchanges, outcomes, strict=True)):
         assert exchange.request is not None
         at_ns = max(at_ns, exchange.request.first_ns)
         yield (at_ns, choice.connection.number, place), exchange, outcome
@@ -89,7 +89,7 @@ def _request_offset(exchange: Exchange) -> int:
 
 
 def _outcomes(
-    asked: list[Exchange], anomalies: Iterable[Anomaly], connection: Connection
+    exchanges: list[Exchange], anomalies: Iterable[Anomaly], connection: Connection
 ) -> list[Outcome]:
     """Return the outcome of each request, in order. If nothing was lost, a request without a
     response was skipped by the broker if a later one has a response; otherwise the connection ended
@@ -97,9 +97,9 @@ def _outcomes(
     is_lossy = any(
         each.kind in _LOSSES and each.direction in ("response", None) for each in anomalies
     )
-    last = max((at for at, each in enumerate(asked) if each.response is not None), default=-1)
+    last = max((at for at, each in enumerate(exchanges) if each.response is not None), default=-1)
     outcomes: list[Outcome] = []
-    for at, exchange in enumerate(asked):
+    for at, exchange in enumerate(exchanges):
         if exchange.response is not None:
             outcomes.append("answered")
         elif not exchange.expected:
@@ -121,8 +121,8 @@ class _Converter:
         self._raw = raw
 
     def convert(self, number: int, exchange: Exchange, outcome: Outcome) -> TranscriptExchange:
-        asked, connection = exchange.request, exchange.connection
-        assert asked is not None
+        request, connection = exchange.request, exchange.connection
+        assert request is not None
         bodies = read(exchange, self._codec)
         using = codec_of(exchange, self._codec)
         assert bodies.request is not None
@@ -131,7 +131,7 @@ class _Converter:
             response = self._message(using, bodies.response, exchange.response)
         latency_ns = exchange.latency_ns
         if outcome == "disconnected" and connection.closed_ns is not None:
-            latency_ns = max(connection.closed_ns - asked.last_ns, 0)
+            latency_ns = max(connection.closed_ns - request.last_ns, 0)
         client_id = exchange.client_id
         version = exchange.api_version
         return TranscriptExchange(
@@ -139,18 +139,18 @@ class _Converter:
             connection=connection.number,
             api_key=exchange.api_key,
             api_version=version,
-            request=self._message(using, bodies.request, asked),
+            request=self._message(using, bodies.request, request),
             outcome=outcome,
             api=bodies.api,
             response=response,
-            at_ms=_milliseconds(asked.first_ns - self._opened_ns),
+            at_ms=_milliseconds(request.first_ns - self._opened_ns),
             latency_ms=None if latency_ns is None else _milliseconds(latency_ns),
             correlation_id=exchange.correlation_id,
             client_id=None if client_id is None else self._hiding.name("client", client_id),
             dialect=exchange.dialect,
             fell_back=exchange.response_version not in (None, version),
             in_order=exchange.in_order,
-            bare=asked.sasl,
+            bare=request.sasl,
         )
 
     def _message(self, using: Dialect, side: Side, frame: Frame) -> TranscriptMessage:

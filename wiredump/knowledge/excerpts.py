@@ -134,8 +134,8 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False):
 def excerpt_of(item: Exchange, texts: BodyTexts) -> Excerpt | None:
     """Return the excerpt of an exchange; None if no class needs it, or if the request was not
     captured."""
-    key, connection, asked, answer = item.api_key, item.connection, item.request, item.response
-    if asked is None or key not in NEEDED:
+    key, connection, frame, answer = item.api_key, item.connection, item.request, item.response
+    if frame is None or key not in NEEDED:
         return None
     fetch = None
     if texts.decoded is None:
@@ -151,7 +151,7 @@ def excerpt_of(item: Exchange, texts: BodyTexts) -> Excerpt | None:
             fetch, value = _fetch_of_value(value), None
         bodies = _REQUESTS.of_value(key, value), _RESPONSES.of_value(key, texts.response_value())
     return _excerpt(
-        item.dialect, connection, connection.id, asked.offset, asked.first_ns,
+        item.dialect, connection, connection.id, frame.offset, frame.first_ns,
         None if answer is None else answer.delivered_ns, item.client_id, item.software, key,
         item.api_version, *bodies, fetch,
     )  # fmt: skip

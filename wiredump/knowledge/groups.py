@@ -112,7 +112,7 @@ class _Group(msgspec.Struct):
         self.remaining = None
 
     def leave(self, excerpt: Excerpt, names: list[str], reasons: Iterable[str | None] = ()) -> None:
-        """Members leave. That begins a rebalance, unless nobody is left."""
+        """Members leave, which begins a rebalance unless the group is empty then."""
         newest = self.newest
         rebalance = self.underway(excerpt)
         for each in self.generations.values():

@@ -19,13 +19,13 @@ Outcome: TypeAlias = Literal[
 
 
 class PartitionReassignment(msgspec.Struct):
-    """One reassignment. ``asked`` is None if the capture began later. From ``since_ns`` on, what is
-    seen of the partition is about this reassignment. ``accepted``: the broker accepted it, or
-    listed it."""
+    """One reassignment. ``alteration`` is None if the capture began later. From ``since_ns`` on,
+    everything about the partition belongs to this reassignment. ``accepted``: the broker accepted
+    it, or listed it."""
 
     partition: Partition
     since_ns: int
-    asked: Excerpt | None = None
+    alteration: Excerpt | None = None
     target: list[int] | None = None
     before: list[int] | None = None
     accepted: bool = True
@@ -43,17 +43,17 @@ class PartitionReassignment(msgspec.Struct):
     ) -> Row:
         """Return the row. ``by`` is the exchange that ended the reassignment, or that showed its
         end."""
-        asked = self.asked
+        alteration = self.alteration
         return "reassignments", (
             cluster, *self.partition, outcome,
-            asked.requested_ns if asked else None,
-            asked.responded_ns if asked else None,
-            asked.connection if asked else None,
-            asked.request_offset if asked else None,
-            asked.client_id if asked else None,
-            asked.software_name if asked else None,
-            asked.software_version if asked else None,
-            (asked or by or _NOBODY).dialect,
+            alteration.requested_ns if alteration else None,
+            alteration.responded_ns if alteration else None,
+            alteration.connection if alteration else None,
+            alteration.request_offset if alteration else None,
+            alteration.client_id if alteration else None,
+            alteration.software_name if alteration else None,
+            alteration.software_version if alteration else None,
+            (alteration or by or _UNKNOWN).dialect,
             self.target, self.before, self._rf_change(), self._allowed(),
             error_codes.name(self.code) if self.code else None, self.text,
             self.first_listed_ns, self.last_listed_ns, self.adding, self.removing,
@@ -70,7 +70,7 @@ class PartitionReassignment(msgspec.Struct):
         return len(self.target) - len(self.before)
 
     def _allowed(self) -> Any:
-        body = self.asked.request if self.asked is not None else None
+        body = self.alteration.request if self.alteration is not None else None
         return (body or {}).get("allowReplicationFactorChange")
 
     @classmethod
@@ -81,7 +81,7 @@ class PartitionReassignment(msgspec.Struct):
         return cls(
             request.partition,
             excerpt.completed_ns,
-            asked=excerpt,
+            alteration=excerpt,
             target=request.target,
             before=before,
             accepted=request.code == 0,
@@ -90,4 +90,4 @@ class PartitionReassignment(msgspec.Struct):
         )
 
 
-_NOBODY = Excerpt(-1, 0, 0, None, "", None, None, None, -1, -1, "kafka", None, None)
+_UNKNOWN = Excerpt(-1, 0, 0, None, "", None, None, None, -1, -1, "kafka", None, None)

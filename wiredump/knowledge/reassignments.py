@@ -1,17 +1,17 @@
-"""Reassignments of partitions (KIP-455), from asked to ended, as a capture shows them.
+"""Reassignments of partitions (KIP-455), from request to end, as a capture shows them.
 
-A reassignment begins where a broker accepts one (45), or, if the capture began later, where a
-listing (46) first has it. It ends
+A reassignment begins when a broker accepts one (45) or, if the capture began later, at the first
+listing (46) that contains it. It ends as
 
-- ``cancelled``, ``replaced`` where 45 cancels it or accepts another target for the partition;
-- ``completed`` by the evidence that is told: ``not listed`` any more by a listing that would have
-  had it, ``metadata`` with the target's replicas, all in sync, or ``nothing to cancel``, by error
-  85; somebody whom the capture does not have may have cancelled it instead in the first and last;
-- ``unknown`` where its topic is deleted (``topic deleted``), or where the capture ends and nothing
-  was seen of it since it was accepted; ``in progress`` where something was.
+- ``cancelled`` or ``replaced`` if 45 cancels it or accepts another target for the partition;
+- ``completed``, with the evidence: ``not listed`` by a listing that should contain it, ``metadata``
+  with the target's replicas, all in sync, or ``nothing to cancel``, by error 85. In the first and
+  the last case it may instead have been cancelled outside the capture;
+- ``unknown`` if its topic is deleted (``topic deleted``), or if the capture ends without a trace of
+  it after its acceptance; ``in progress`` if there is a trace.
 
-What is ``refused`` ends where it begins. What is asked of a broker and not answered is ``unknown``,
-unless it is seen to have begun or ended.
+A ``refused`` reassignment ends when it begins. A request without a response makes it ``unknown``,
+unless its beginning or end is seen.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Reassignments:
 
     # -- 45 ----------------------------------------------------------------------------------
 
-    def _asked(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
+    def _altered(self, name: str, cluster: _Cluster, excerpt: Excerpt) -> Iterator[Row]:
         def under_way(topic: str | None) -> list[Partition]:
             found = cluster.current.of_topics(None if topic is None else [topic])
             return [each.partition for each in found]
@@ -128,7 +128,7 @@ class Reassignments:
             elif before is not None:
                 yield before.row(name, "cancelled", "cancelled", excerpt)
             else:
-                reassignment.asked = None
+                reassignment.alteration = None
                 yield reassignment.row(name, "cancelled", "cancelled", excerpt)
         elif request.code is None:
             if request.target is not None and before is None:
@@ -203,7 +203,7 @@ class Reassignments:
 
 
 _TAKES: Final[dict[int, Callable[[Reassignments, str, _Cluster, Excerpt], Iterator[Row]]]] = {
-    ALTER: Reassignments._asked,
+    ALTER: Reassignments._altered,
     LIST: Reassignments._listed,
     _METADATA: Reassignments._shown,
     _DESCRIBE_TOPIC_PARTITIONS: Reassignments._shown,

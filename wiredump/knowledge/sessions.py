@@ -68,29 +68,29 @@ class Fetches:
         request = excerpt.fetch
         if excerpt.api_key != FETCH or request is None:
             return
-        asked = _asked(request)
+        requested = _requested(request)
         who = (
             excerpt.connection, excerpt.request_offset, excerpt.requested_ns, excerpt.broker,
             excerpt.client_id,
         )  # fmt: skip
         if is_alone(excerpt.api_version, request):
             session = _session_of(excerpt.api_version, request)
-            yield from self._named(excerpt, _rows(who, session, True, asked, asked))
+            yield from self._named(excerpt, _rows(who, session, True, requested, requested))
             return
         session_id, epoch = session = request.session_id, request.session_epoch
         key = (excerpt.broker, session_id)
         if epoch in (_INITIAL, _FINAL):
             self._forget(key)
-            yield from self._named(excerpt, _rows(who, session, True, asked, asked))
-            self._begin(excerpt, epoch, asked)
+            yield from self._named(excerpt, _rows(who, session, True, requested, requested))
+            self._begin(excerpt, epoch, requested)
             return
         before = self._take(key)
         known = before is not None and before.complete and before.epoch == epoch
         offsets = before.offsets.copy() if before is not None else {}
         for place in _forgotten(request):
             offsets.pop(place, None)
-        offsets.update(asked)
-        yield from self._named(excerpt, _rows(who, session, known, offsets, asked))
+        offsets.update(requested)
+        yield from self._named(excerpt, _rows(who, session, known, offsets, requested))
         if excerpt.response is None:  # it is unknown whether the broker processed it
             if before is not None:
                 self._keep(key, before)
@@ -101,12 +101,12 @@ class Fetches:
         """Return nothing: each request has its rows at once."""
         return iter(())
 
-    def _begin(self, excerpt: Excerpt, epoch: int, asked: dict[_Place, int]) -> None:
+    def _begin(self, excerpt: Excerpt, epoch: int, requested: dict[_Place, int]) -> None:
         answer = excerpt.response or {}
         begun = answer.get("sessionId", _NO_SESSION)
         if epoch == _INITIAL and begun != _NO_SESSION and not answer.get("errorCode"):
             self._forget((excerpt.broker, begun))
-            self._keep((excerpt.broker, begun), _Session(1, True, asked))
+            self._keep((excerpt.broker, begun), _Session(1, True, requested))
 
     # -- what is remembered ------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ def rows_alone(version: int, request: FetchRequest, who: _Who) -> list[_Values] 
     for topic in request.topics or ():
         if topic.topic is None:
             return None
-    asked = _asked(request)
-    return _rows(who, _session_of(version, request), True, asked, asked)
+    requested = _requested(request)
+    return _rows(who, _session_of(version, request), True, requested, requested)
 
 
 def is_alone(version: int, request: FetchRequest) -> bool:
@@ -161,11 +161,15 @@ def _session_of(version: int, request: FetchRequest) -> _Id:
 
 
 def _rows(
-    who: _Who, session: _Id, complete: bool, offsets: dict[_Place, int], asked: dict[_Place, int]
+    who: _Who,
+    session: _Id,
+    complete: bool,
+    offsets: dict[_Place, int],
+    requested: dict[_Place, int],
 ) -> list[_Values]:
     who = (*who, *session, complete)
     return [
-        (*who, *place, offset, place not in asked) for place, offset in offsets.items()
+        (*who, *place, offset, place not in requested) for place, offset in offsets.items()
     ] or [(*who, None, None, None, None, None)]  # fmt: skip
 
 
@@ -173,7 +177,7 @@ def _after(epoch: int) -> int:
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
-def _asked(request: FetchRequest) -> dict[_Place, int]:
+def _requested(request: FetchRequest) -> dict[_Place, int]:
     """Return the offsets of the partitions that a request names."""
     found: dict[_Place, int] = {}
     for topic in request.topics or ():

@@ -114,8 +114,10 @@ static int print(PyObject *printer, PyObject *raw, PyObject *at, PyObject **out)
         PyTuple_Check(PyTuple_GET_ITEM(*out, 2)))
         return 1;
     int is_none = *out == Py_None;
+    if (!is_none)
+        PyErr_Format(PyExc_TypeError, "expected (text, end, codes, throttle time) from the printer, got %.200s",
+                     Py_TYPE(*out)->tp_name);
     Py_CLEAR(*out);
-    if (!is_none) PyErr_SetString(PyExc_TypeError, "a printer gave something else");
     return is_none ? 0 : -1;
 }
 
@@ -240,17 +242,17 @@ static int problems(cells *to, const printed *request, const printed *response, 
 static int request_row(exchange_rows_object *self, const whole_exchange *of,
                        const printed *request, const printed *response) {
     cells *at = self->requests->columns;
-    const frame *asked = of->request, *answered = of->response;
+    const frame *sent = of->request, *reply = of->response;
     PyObject *software = of->on->software, *connection = of->on->connection;
-    const printers *by = answered != NULL ? response->by : request->by;
+    const printers *by = reply != NULL ? response->by : request->by;
     Py_ssize_t size = 0;
-    int64_t end = answered == NULL ? 0 : answered->last_ns;
-    int there = answered != NULL, known = there && end >= asked->first_ns;
-    int failed = cells_number(at++, of->on->id) || cells_number(at++, asked->offset) ||
-                 cells_known(at++, there ? answered->offset : 0, there) ||
-                 cells_number(at++, asked->first_ns) || cells_known(at++, end, there) ||
+    int64_t end = reply == NULL ? 0 : reply->last_ns;
+    int there = reply != NULL, known = there && end >= sent->first_ns;
+    int failed = cells_number(at++, of->on->id) || cells_number(at++, sent->offset) ||
+                 cells_known(at++, there ? reply->offset : 0, there) ||
+                 cells_number(at++, sent->first_ns) || cells_known(at++, end, there) ||
                  cells_known(at++, end, there) ||
-                 cells_known(at++, known ? end - asked->first_ns : 0, known) ||
+                 cells_known(at++, known ? end - sent->first_ns : 0, known) ||
                  cells_known(at++, of->key, of->key >= 0) ||
                  cells_sized_text(at++, by == NULL ? NULL : by->api, &size) ||
                  cells_known(at++, of->version, of->version >= 0) ||
@@ -261,8 +263,8 @@ static int request_row(exchange_rows_object *self, const whole_exchange *of,
                  attribute(at++, software, version_name, &size) ||
                  attribute(at++, connection, client_name, &size) ||
                  attribute(at++, connection, broker_name, &size) ||
-                 cells_known(at++, asked->size, asked->size != 0) ||
-                 cells_known(at++, there ? answered->size : 0, there && answered->size != 0) ||
+                 cells_known(at++, sent->size, sent->size != 0) ||
+                 cells_known(at++, there ? reply->size : 0, there && reply->size != 0) ||
                  cells_bool(at++, there) || cells_bool(at++, of->in_order) ||
                  errors(self, at++, response) ||
                  cells_value(at++, response->throttle ? response->throttle : Py_None) ||
@@ -317,7 +319,7 @@ static int add_rows(exchange_rows_object *self, const whole_exchange *of, const 
 int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
     printed request = {0}, response = {0};
     if (self->full == NULL) { /* the object is being destroyed */
-        PyErr_SetString(PyExc_RuntimeError, "these ExchangeRows are gone");
+        PyErr_SetString(PyExc_RuntimeError, "the ExchangeRows object was destroyed");
         return -1;
     }
     int taken = 1;
@@ -369,7 +371,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     PyObject *full, *gatherer, *dialect, *items, *carrying;
     int prints_all;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "ExchangeRows takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "ExchangeRows takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "OOOpOOOOO!OOUO!O!", &frames, &requests, &bodies, &prints_all,
@@ -377,7 +379,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
                           &gatherer, &dialect, &PyTuple_Type, &items, &PyTuple_Type, &carrying))
         return NULL;
     if (gatherer != Py_None && !Py_IS_TYPE(gatherer, &gatherer_type)) {
-        PyErr_SetString(PyExc_TypeError, "gatherer is a Gatherer or None");
+        PyErr_SetString(PyExc_TypeError, "expected a Gatherer or None");
         return NULL;
     }
     exchange_rows_object *self = (exchange_rows_object *)type->tp_alloc(type, 0);

@@ -3,7 +3,7 @@
 #include "wire.h"
 
 int is_busy(const reading_object *self) {
-    if (self->busy) PyErr_SetString(PyExc_RuntimeError, "this is read by somebody just now");
+    if (self->busy) PyErr_SetString(PyExc_RuntimeError, "the object is in use by `run`");
     return self->busy;
 }
 

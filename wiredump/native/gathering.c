@@ -161,7 +161,7 @@ static PyObject *add_plain(const target *to, const gathering *of, Py_ssize_t beg
         PyList_CheckExact(PyTuple_GET_ITEM(added, 1)))
         return added;
     Py_DECREF(added);
-    PyErr_SetString(PyExc_TypeError, "add_plain gave something else");
+    PyErr_SetString(PyExc_TypeError, "add_plain did not return (offset, list)");
     return NULL;
 }
 
@@ -349,7 +349,7 @@ static PyObject *locate(const gathering *of, const way *by) {
     PyObject *given[] = {of->frame, of->self->start, by->header};
     PyObject *found = PyObject_Vectorcall(by->locate, given, 3, NULL), *places;
     if (found == NULL || found == Py_None) return found;
-    if (!is_tuple(found, "locate gave something else") ||
+    if (!is_tuple(found, "locate did not return (bytes, end)") ||
         !PyArg_ParseTuple(found, "Sn", &places, &end))
         places = NULL;
     else places = Py_NewRef(end == size ? places : Py_None);
@@ -382,7 +382,7 @@ static int gather_fields(const gathering *of, const way *by) {
         if (at[RECORDS].size <= 0) continue;
         if (at[PARTITION].size != 4 || !is_within(at[0], size) || !is_within(at[1], size) ||
             !is_within(at[2], size) || !is_within(at[3], size)) {
-            PyErr_SetString(PyExc_ValueError, "a place outside of the frame");
+            PyErr_SetString(PyExc_ValueError, "a place is outside the frame");
             gone = -1;
             break;
         }
@@ -410,11 +410,11 @@ static void forget_ways(gatherer_object *self, int from) {
 static int note_way(gatherer_object *self, int key, int version, PyObject *given) {
     way made = {.key = key, .version = version, .name_at = -1, .id_at = -1};
     if (given != Py_None) {
-        if (!is_tuple(given, "places_of gave something else") ||
+        if (!is_tuple(given, "places_of did not return four values") ||
             !PyArg_ParseTuple(given, "OOii", &made.locate, &made.header, &made.name_at, &made.id_at))
             return -1;
         if (made.name_at > 3 || made.id_at > 3) {
-            PyErr_SetString(PyExc_ValueError, "there are four columns at most");
+            PyErr_SetString(PyExc_ValueError, "expected at most four columns");
             return -1;
         }
         Py_INCREF(made.locate);
@@ -440,7 +440,7 @@ int gather(PyObject *gatherer, const carrier *from) {
     gathering of = {self, from->raw, from->connection, from->of->offset, from->completed_ns,
                     from->key != PRODUCE, from};
     if (self->places_of == NULL) { /* the object is being destroyed */
-        PyErr_SetString(PyExc_RuntimeError, "this Gatherer is gone");
+        PyErr_SetString(PyExc_RuntimeError, "the Gatherer was destroyed");
         return -1;
     }
     const way *known = way_of(self, from->key, from->version);
@@ -467,7 +467,7 @@ static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
     int key, version;
     PyObject *raw;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "a Gatherer takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "LiiLLS", &connection, &key, &version, &offset, &completed_ns,
@@ -475,7 +475,7 @@ static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
         return NULL;
     const frame of = {.offset = offset, .size = PyBytes_GET_SIZE(raw)};
     if (((gatherer_object *)object)->crc32c != NULL) {
-        PyErr_SetString(PyExc_TypeError, "a Gatherer that checks batches is not called");
+        PyErr_SetString(PyExc_TypeError, "a Gatherer that checks batches is not callable");
         return NULL;
     }
     const carrier from = {connection, completed_ns, &of, Py_None, key, version, raw};
@@ -515,7 +515,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
     PyObject *batches = Py_None, *crc32c = NULL, *full = NULL, *left = NULL;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "OOOOOOO!O!O", &places_of, &text_of, &name_of, &unpack, &rest,
@@ -523,7 +523,7 @@ static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keyw
         return NULL;
     if (checked != Py_None) {
         if (!PyTuple_Check(checked)) {
-            PyErr_SetString(PyExc_TypeError, "checked is a tuple or None");
+            PyErr_SetString(PyExc_TypeError, "`checked` must be a tuple or None");
             return NULL;
         }
         if (!PyArg_ParseTuple(checked, "OOOO", &batches, &crc32c, &full, &left)) return NULL;

@@ -154,7 +154,7 @@ static PyObject *exchange_at(open_requests *self, Py_ssize_t index) {
     const frame *of = &each->request;
     if (each->exchange == NULL) {
         if (self->make == NULL) {
-            PyErr_SetString(PyExc_RuntimeError, "nothing makes exchanges");
+            PyErr_SetString(PyExc_RuntimeError, "`make` is not set");
             return NULL;
         }
         PyObject *made = PyObject_CallFunction(
@@ -320,7 +320,7 @@ static PyObject *new_open_requests(PyTypeObject *type, PyObject *args, PyObject 
     PyObject *make;
     (void)type;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "OpenRequests takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "OpenRequests takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "O", &make)) return NULL;

@@ -49,7 +49,7 @@ static PyObject *walked(packets_object *self, Py_ssize_t position) {
 static int bounds(PyObject *chunk, Py_ssize_t position) {
     if (position >= 0 && position <= PyBytes_GET_SIZE(chunk) && PyBytes_GET_SIZE(chunk) < INT32_MAX)
         return 1;
-    PyErr_SetString(PyExc_ValueError, "a place outside of its chunk, or too large a chunk");
+    PyErr_SetString(PyExc_ValueError, "a place is outside its chunk, or the chunk is too large");
     return 0;
 }
 
@@ -66,7 +66,7 @@ PyObject *walk_pcap(PyObject *module, PyObject *args) {
                           &link, &capture, &stop) || !bounds(chunk, position))
         return NULL;
     if (scale < 1 || scale > 1000 || limit < 0 || limit > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "no such scale or limit");
+        PyErr_SetString(PyExc_ValueError, "invalid scale or limit");
         return NULL;
     }
     const uint8_t *data = (const uint8_t *)PyBytes_AS_STRING(chunk);
@@ -172,7 +172,7 @@ PyObject *pack(PyObject *module, PyObject *given) {
                                 ? PyObject_Length(PyTuple_GET_ITEM(each, 3)) : -1;
         if (length < 0 || length >= INT32_MAX - size) {
             if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "no packet, or too many bytes for a chunk");
+                PyErr_SetString(PyExc_ValueError, "no packets, or too many bytes for one chunk");
             return NULL;
         }
         size += length;
@@ -210,7 +210,7 @@ static Py_ssize_t length(PyObject *object) { return ((packets_object *)object)->
 static PyObject *item(PyObject *object, Py_ssize_t index) {
     packets_object *self = (packets_object *)object;
     if (index < 0 || index >= self->count) {
-        PyErr_SetString(PyExc_IndexError, "no such packet");
+        PyErr_SetString(PyExc_IndexError, "packet index out of range");
         return NULL;
     }
     const packet *each = &self->packets[index];

@@ -75,14 +75,14 @@ PyObject *read_run(PyObject *module, PyObject *args) {
     int32_t capture = 0;
     int file = -1;
     if (run.len % (Py_ssize_t)sizeof(entry) || number < 0 || number >= count || most > MOST) {
-        PyErr_SetString(PyExc_ValueError, "no such place in a run");
+        PyErr_SetString(PyExc_ValueError, "packet index outside the run");
         goto done;
     }
     for (last = number; last < count; last++) {
         entry each = entry_at(&run, last);
         if (each.place < 0 || each.place > INT64_MAX / 2 || !each.captured ||
             each.captured > LARGEST) {
-            PyErr_SetString(PyExc_ValueError, "a packet that is none");
+            PyErr_SetString(PyExc_ValueError, "not a packet");
             goto done;
         }
         if (last == number || each.capture != capture) {
@@ -173,7 +173,7 @@ PyObject *carried_run(PyObject *module, PyObject *args) {
     }
     if (packets != NULL && (!fits || at != size)) {
         Py_CLEAR(packets);
-        PyErr_SetString(PyExc_ValueError, "a run and its bytes do not belong together");
+        PyErr_SetString(PyExc_ValueError, "the bytes do not match the run");
     }
     PyBuffer_Release(&run);
     return (PyObject *)packets;

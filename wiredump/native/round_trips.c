@@ -11,7 +11,7 @@ int trips_enter(stream *self) {
         failed = PyObject_GetBuffer(timing, &self->timing, PyBUF_WRITABLE);
         if (!failed && self->timing.len != (TRIPS_HISTOGRAM + BUCKETS) * (Py_ssize_t)sizeof(int64_t)) {
             PyBuffer_Release(&self->timing);
-            PyErr_SetString(PyExc_ValueError, "the state of round trips has another size");
+            PyErr_SetString(PyExc_ValueError, "the round-trip state has the wrong size");
             failed = -1;
         }
         if (!failed) self->trips = self->timing.buf;

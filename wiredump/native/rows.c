@@ -89,7 +89,7 @@ static int make_cells(cells *self, char code) {
     memset(self, 0, sizeof *self);
     self->code = code;
     if (!width_of(code) && code != '?' && !is_sized(code) && !is_list(code)) {
-        PyErr_SetString(PyExc_ValueError, "an unknown type of column");
+        PyErr_SetString(PyExc_ValueError, "unknown column type");
         return -1;
     }
     if (!is_list(code)) return 0;
@@ -191,7 +191,7 @@ int cells_text(cells *self, PyObject *text) {
     if (LIKELY(PyUnicode_CheckExact(text) && PyUnicode_IS_COMPACT_ASCII(text)))
         return cells_bytes(self, PyUnicode_1BYTE_DATA(text), PyUnicode_GET_LENGTH(text));
     if (!PyUnicode_Check(text)) {
-        PyErr_Format(PyExc_TypeError, "%R is no text", text);
+        PyErr_Format(PyExc_TypeError, "expected text, got %R", text);
         return -1;
     }
     Py_ssize_t size;
@@ -285,7 +285,7 @@ held_object *held_of(PyObject *given, const char *codes) {
     int same = Py_IS_TYPE(given, &held_type) && rows->width == (Py_ssize_t)strlen(codes);
     for (Py_ssize_t i = 0; same && i < rows->width; i++) same = rows->columns[i].code == codes[i];
     if (same) return (held_object *)Py_NewRef(given);
-    PyErr_SetString(PyExc_TypeError, "these are HeldRows of another table");
+    PyErr_SetString(PyExc_TypeError, "the HeldRows belong to another table");
     return NULL;
 }
 
@@ -293,7 +293,7 @@ held_object *held_of(PyObject *given, const char *codes) {
 static int held_add(held_object *self, PyObject *row) {
     Py_ssize_t size = 0;
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != self->width) {
-        PyErr_SetString(PyExc_ValueError, "a row does not have the columns of its table");
+        PyErr_SetString(PyExc_ValueError, "the row does not match the columns of its table");
         return -1;
     }
     int failed = 0;
@@ -328,7 +328,7 @@ PyObject *feed_rows(PyObject *module, PyObject *args) {
     while ((pair = PyIter_Next(rows)) != NULL) {
         if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
             Py_DECREF(pair);
-            PyErr_SetString(PyExc_TypeError, "rows are pairs of a table and a row");
+            PyErr_SetString(PyExc_TypeError, "expected pairs of a table and a row");
             return NULL;
         }
         PyObject *name = PyTuple_GET_ITEM(pair, 0), *row = PyTuple_GET_ITEM(pair, 1);
@@ -358,7 +358,7 @@ static PyObject *held_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     const char *codes;
     Py_ssize_t width, most_rows, most_size;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "HeldRows takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "HeldRows takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "y#nn", &codes, &width, &most_rows, &most_size)) return NULL;
@@ -612,7 +612,7 @@ static PyObject *take(PyObject *object, PyObject *order) {
     held_object *self = (held_object *)object;
     sort_order by = {0};
     if (!PyTuple_Check(order) || PyTuple_GET_SIZE(order) > MOST_ORDER) {
-        PyErr_SetString(PyExc_TypeError, "take takes a tuple of places");
+        PyErr_SetString(PyExc_TypeError, "take expects a tuple of column indexes");
         return NULL;
     }
     for (; by.count < PyTuple_GET_SIZE(order); by.count++) {
@@ -620,7 +620,7 @@ static PyObject *take(PyObject *object, PyObject *order) {
         if (place == -1 && PyErr_Occurred()) return NULL;
         if (place < 0 || place >= self->width || self->columns[place].code == '?' ||
             is_list(self->columns[place].code)) {
-            PyErr_SetString(PyExc_ValueError, "rows cannot be sorted by that column");
+            PyErr_SetString(PyExc_ValueError, "rows cannot be sorted by this column");
             return NULL;
         }
         by.columns[by.count] = &self->columns[place];

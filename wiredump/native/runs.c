@@ -270,12 +270,12 @@ static PyObject *new_runs(PyTypeObject *type, PyObject *args, PyObject *keywords
     Py_ssize_t longest;
     long long seed;
     if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Runs takes no keywords");
+        PyErr_SetString(PyExc_TypeError, "Runs takes no keyword arguments");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "pnL", &merged, &longest, &seed)) return NULL;
     if (longest < 1 || longest > 1 << 14) { /* payload is counted in 31 bits */
-        PyErr_SetString(PyExc_ValueError, "a run of no packets, or of too many");
+        PyErr_SetString(PyExc_ValueError, "invalid length of runs");
         return NULL;
     }
     runs_object *self = (runs_object *)type->tp_alloc(type, 0);

@@ -3,7 +3,7 @@
 
 static PyObject *given_parts(const spans_object *self, PyObject *given) {
     if (PyList_Check(given) && PyList_GET_SIZE(given) == self->parts) return given;
-    PyErr_SetString(PyExc_ValueError, "not one for each part");
+    PyErr_SetString(PyExc_ValueError, "expected one item for each part");
     return NULL;
 }
 
@@ -30,7 +30,7 @@ static void free_each(const spans_object *self, numbers *each) {
 }
 
 static int out_of_range(void) {
-    PyErr_SetString(PyExc_ValueError, "a part is shorter than its runs say");
+    PyErr_SetString(PyExc_ValueError, "a part is shorter than its runs");
     return -1;
 }
 
@@ -42,7 +42,7 @@ static PyObject *spread(PyObject *object, PyObject *args) {
     int width;
     if (!PyArg_ParseTuple(args, "iO", &width, &given)) return NULL;
     if (width != 4 && width != 8) {
-        PyErr_SetString(PyExc_ValueError, "numbers are of 4 or 8 bytes");
+        PyErr_SetString(PyExc_ValueError, "the width must be 4 or 8");
         return NULL;
     }
     numbers *each = numbers_each(self, given);
@@ -79,7 +79,7 @@ static int bytes_of(PyObject *given, int64_t least, int or_none, const uint8_t *
     *out = NULL;
     if (or_none && given == Py_None) return 0;
     if (!PyBytes_CheckExact(given)) {
-        PyErr_SetString(PyExc_TypeError, "buffers are bytes");
+        PyErr_SetString(PyExc_TypeError, "buffers must be bytes");
         return -1;
     }
     if (PyBytes_GET_SIZE(given) < least) return out_of_range();
@@ -103,7 +103,7 @@ static source *sources_of(const spans_object *self, PyObject *given, int width) 
         int64_t rows = self->ends[i];
         const uint8_t *offsets = NULL;
         if (!PyTuple_Check(buffers) || PyTuple_GET_SIZE(buffers) != (width ? 2 : 3)) {
-            PyErr_SetString(PyExc_TypeError, "buffers are a tuple");
+            PyErr_SetString(PyExc_TypeError, "buffers must be a tuple");
             goto failed;
         }
         PyObject *data = PyTuple_GET_ITEM(buffers, width ? 1 : 2);
@@ -162,7 +162,7 @@ static PyObject *fixed(PyObject *object, PyObject *args) {
     int width;
     if (!PyArg_ParseTuple(args, "iO", &width, &given)) return NULL;
     if (width < 1 || width > 16) {
-        PyErr_SetString(PyExc_ValueError, "no such width");
+        PyErr_SetString(PyExc_ValueError, "invalid width");
         return NULL;
     }
     source *each = sources_of(self, given, width);
@@ -197,7 +197,7 @@ static PyObject *blobs(PyObject *object, PyObject *given) {
         size += from[at->count] - from[0];
     }
     if (size > INT32_MAX)
-        PyErr_SetString(PyExc_OverflowError, "more than a column can have");
+        PyErr_SetString(PyExc_OverflowError, "the column is too large");
     else if ((validity = gather_validity(self, each, &nulls)) != NULL &&
              (offsets = PyBytes_FromStringAndSize(NULL, (self->rows + 1) * 4)) != NULL)
         data = PyBytes_FromStringAndSize(NULL, size);
@@ -249,7 +249,7 @@ static PyObject *texts(PyObject *object, PyObject *args) {
         }
         PyObject *value = PyList_GET_ITEM(of, place);
         if (value != Py_None && !PyBytes_CheckExact(value)) {
-            PyErr_SetString(PyExc_TypeError, "texts are bytes or None");
+            PyErr_SetString(PyExc_TypeError, "texts must be bytes or None");
             goto done;
         }
         chosen[i] = value;
@@ -258,7 +258,7 @@ static PyObject *texts(PyObject *object, PyObject *args) {
         else
             size += at->count * PyBytes_GET_SIZE(value);
         if (size > INT32_MAX) {
-            PyErr_SetString(PyExc_OverflowError, "more than a column can have");
+            PyErr_SetString(PyExc_OverflowError, "the column is too large");
             goto done;
         }
     }

@@ -39,7 +39,7 @@ static int add_part(run_list *self, int32_t part, const numbers *counts, const n
     for (Py_ssize_t run = 0; run < how_many(counts) && row < stop; run++) {
         int64_t count = number_at(counts, run);
         if (count < 0 || count > INT32_MAX) {
-            PyErr_SetString(PyExc_ValueError, "no such number of rows");
+            PyErr_SetString(PyExc_ValueError, "invalid number of rows");
             return -1;
         }
         int64_t begin = row < first ? first : row, end = row + count < stop ? row + count : stop;
@@ -58,7 +58,7 @@ static int add_part(run_list *self, int32_t part, const numbers *counts, const n
         if (add_run(self, &made)) return -1;
     }
     if (row >= stop) return 0;
-    PyErr_SetString(PyExc_ValueError, "a part has fewer rows than it is said to have");
+    PyErr_SetString(PyExc_ValueError, "a part has fewer rows than stated");
     return -1;
 }
 
@@ -100,7 +100,7 @@ static int parse_part(run_list *self, int32_t number, PyObject *given) {
     long long first, stop;
     numbers counts = {0}, within = {0}, key[MOST_KEYS] = {0};
     if (!PyTuple_Check(given)) {
-        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
+        PyErr_SetString(PyExc_TypeError, "a part must be a tuple");
         return -1;
     }
     if (!PyArg_ParseTuple(given, "OO!OLL;a part", &counted, &PyTuple_Type, &keys, &sorted, &first,
@@ -109,7 +109,7 @@ static int parse_part(run_list *self, int32_t number, PyObject *given) {
     Py_ssize_t key_count = PyTuple_GET_SIZE(keys);
     if (key_count > MOST_KEYS || (number && key_count != self->keys) || first < 0 || stop < first ||
         (sorted == Py_None) != (key_count == 0)) {
-        PyErr_SetString(PyExc_ValueError, "no such keys, or no such rows");
+        PyErr_SetString(PyExc_ValueError, "invalid keys or rows");
         return -1;
     }
     self->keys = (int)key_count;
@@ -117,14 +117,14 @@ static int parse_part(run_list *self, int32_t number, PyObject *given) {
     if (!result && sorted != Py_None) {
         result = numbers_of(sorted, &within);
         if (!result && how_many(&within) < stop) {
-            PyErr_SetString(PyExc_ValueError, "fewer rows than wanted");
+            PyErr_SetString(PyExc_ValueError, "a part has fewer rows than requested");
             result = -1;
         }
     }
     for (Py_ssize_t i = 0; i < key_count && !result; i++) {
         result = numbers_of(PyTuple_GET_ITEM(keys, i), &key[i]);
         if (!result && how_many(&key[i]) != how_many(&counts)) {
-            PyErr_SetString(PyExc_ValueError, "not a key for each run");
+            PyErr_SetString(PyExc_ValueError, "expected a key for each run");
             result = -1;
         }
     }
@@ -147,7 +147,7 @@ PyObject *order_runs(PyObject *module, PyObject *parts) {
     int result = 0;
     spans_object *made = NULL;
     if (!PyList_Check(parts) || PyList_GET_SIZE(parts) > INT32_MAX) {
-        PyErr_SetString(PyExc_TypeError, "parts are a list");
+        PyErr_SetString(PyExc_TypeError, "parts must be a list");
         return NULL;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts) && !result; i++)

@@ -23,7 +23,7 @@ typedef struct {
 
 extern PyMethodDef span_columns[]; /* the methods of Spans */
 
-/* ---- numbers of eight bytes, in memory as whoever has them ------------------------------------- */
+/* ---- int64 in memory that the caller owns ------------------------------------- */
 
 typedef struct {
     Py_buffer buffer;

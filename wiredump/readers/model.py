@@ -167,8 +167,8 @@ GapReason: TypeAlias = Literal["lost", "snaplen", "resync", "limit", "memory"]
 """``lost``: never captured. ``snaplen``: the packet was, but cut short in front of these bytes.
 ``resync``: so much is missing that sequence numbers cannot tell how much; the length is what they
 say, which may be 4 GiB too few. ``limit``: more waited behind these than ``Limits.flow_bytes`` or
-``total_bytes``; ``memory``: all connections together took more than ``alone_total_bytes``. Nobody
-waited for the bytes of these two (``REASSEMBLY_LIMITS``), which may have been captured later."""
+``total_bytes``; ``memory``: all connections together took more than ``alone_total_bytes``. The
+bytes of these two (``REASSEMBLY_LIMITS``) may have been captured later."""
 
 REASSEMBLY_LIMITS: Final[frozenset[GapReason]] = frozenset({"limit", "memory"})
 """The reasons of gaps that were not lost."""
@@ -253,7 +253,7 @@ AnomalyKind: TypeAlias = Literal[
 ``packet`` (one record is unusable; the next are read), ``clock`` (the time went back).
 Of packets: ``malformed`` (an IP or TCP header that cannot be), ``fragment`` (of a datagram that
 never became whole, or that overlaps).
-Of TCP: ``late`` (its gap was already told of), ``reassembly-limit`` (the same, if a limit made the
+Of TCP: ``late`` (its gap was already reported), ``reassembly-limit`` (the same, if a limit made the
 gap), ``before-start`` (older than the first byte seen),
 ``after-close``, ``out-of-window`` (no sender may be that far off), ``reset`` (one no receiver
 would accept: passed over)."""

@@ -13,7 +13,7 @@ from wiredump.report.blocks import Block, Cell, Note, Table, cut, duration
 from wiredump.rows.schema import TABLES
 
 __all__ = [
-    "LISTS", "MOST_LISTED", "QUESTIONS", "Asked", "answer_blocks", "api_name", "ask", "in_order",
+    "LISTS", "MOST_LISTED", "QUESTIONS", "Answered", "answer_blocks", "api_name", "ask", "in_order",
 ]  # fmt: skip
 
 MOST_SHOWN: Final = 200
@@ -35,9 +35,9 @@ def in_order(table: str, times: str) -> str:
 
 _WHO: Final = """
 coalesce(nullif(concat_ws(' · ', nullif(concat_ws(' ', nullif(software_name, ''),
-  nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'not told')"""
+  nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'unknown')"""
 
-# Where a broker fell back, rows without a version are what it offered beside.
+# Rows without a version list what a broker offered when it fell back.
 LISTS: Final = {
     "unsupported": f"""
 SELECT moment(min(requested_ns)) AS "first (UTC)", event, api_key AS api,
@@ -85,31 +85,31 @@ _NAMES: Final = frozenset({"producer_id", "epoch", "generation", "partition"})
 """Columns of numbers that are not amounts."""
 
 
-class Asked(NamedTuple):
+class Answered(NamedTuple):
     """The first rows of an answer; ``total`` is the number of all rows."""
 
     answer: Answer
     total: int
 
 
-def ask(folder: str) -> dict[str, Asked]:
+def ask(folder: str) -> dict[str, Answered]:
     """Answer ``QUESTIONS`` about a folder of tables, and make ``LISTS``. Raises QueryError."""
     listed = [f"{query} LIMIT {MOST_LISTED}" for query in LISTS.values()]
     counted = [f"SELECT count(*) FROM ({query})" for query in LISTS.values()]
     found = answers(folder, [question(name).query for name in QUESTIONS] + listed + counted)
-    asked = {name: next(found) for name in (*QUESTIONS, *LISTS)}
+    answered = {name: next(found) for name in (*QUESTIONS, *LISTS)}
     totals = {name: next(found).rows[0][0] for name in LISTS}
     return {
-        name: Asked(each, totals[name])
+        name: Answered(each, totals[name])
         if name in totals
-        else Asked(each._replace(rows=each.rows[:MOST_SHOWN]), len(each.rows))
-        for name, each in asked.items()
+        else Answered(each._replace(rows=each.rows[:MOST_SHOWN]), len(each.rows))
+        for name, each in answered.items()
     }
 
 
-def answer_blocks(name: str, asked: Asked, table: str = "") -> list[Block]:
+def answer_blocks(name: str, answered: Answered, table: str = "") -> list[Block]:
     """Return an answer as a table, with its id; nothing if it has no rows."""
-    answer = asked.answer
+    answer = answered.answer
     if not answer.rows:
         return []
     explanation = "" if name in LISTS else question(name).explanation
@@ -121,7 +121,7 @@ def answer_blocks(name: str, asked: Asked, table: str = "") -> list[Block]:
             heads,
             [[*map(_cell, answer.columns, row)] for row in answer.rows],
         ),
-        *cut(len(answer.rows), asked.total),
+        *cut(len(answer.rows), answered.total),
     ]
 
 

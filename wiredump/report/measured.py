@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final, NamedTuple
 
 from wiredump.questions.database import Answer, answers
-from wiredump.report.answers import MOST_LISTED, Asked, ask, in_order
+from wiredump.report.answers import MOST_LISTED, Answered, ask, in_order
 from wiredump.report.network import Network, measure_network
 from wiredump.report.requests import Requests, measure_requests
 from wiredump.report.upgrade import Upgrade, measure_upgrade
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
     requests: Requests
     network: Network
     upgrade: Upgrade
-    answers: dict[str, Asked]
+    answers: dict[str, Answered]
     offered: dict[int, Counter[tuple[int, int]]]
     reassignments: list[Row]
     outcomes: Counter[str]

@@ -104,7 +104,7 @@ def _figure(name: str, plots: Plots | None, label: str) -> list[Block]:
 
 def _who(row: Row) -> str:
     software = " ".join(filter(None, (row["software_name"], row["software_version"])))
-    return " · ".join(filter(None, (software, row["client_id"]))) or "not told"
+    return " · ".join(filter(None, (software, row["client_id"]))) or "unknown"
 
 
 # ---- sections --------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ def election_rows(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
     request."""
     if item.api_key != ELECT_LEADERS or item.request is None:
         return
-    asked = texts.request_value()
-    if asked is None:
+    request = texts.request_value()
+    if request is None:
         return
-    number = asked.get("electionType", 0)  # version 0 has only preferred elections
-    named = _partitions(asked.get("topicPartitions"), "topic", "partitions")
+    number = request.get("electionType", 0)  # version 0 has only preferred elections
+    named = _partitions(request.get("topicPartitions"), "topic", "partitions")
     answer = texts.response_value() or {}
     whole = answer.get("errorCode", 0)
     results = {
@@ -41,7 +41,7 @@ def election_rows(item: Exchange, texts: BodyTexts) -> Iterator[Row]:
         item.client_id,
         _TYPES.get(number, str(number)),
     )
-    everything = "topicPartitions" in asked and asked["topicPartitions"] is None
+    everything = "topicPartitions" in request and request["topicPartitions"] is None
     places = list(dict.fromkeys([*named, *results])) or [(None, None)]
     for place in places:
         each = results.get(place)

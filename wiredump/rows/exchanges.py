@@ -92,17 +92,17 @@ def _frame(item: Exchange, frame: Frame) -> tuple[Any, ...]:
 
 
 def _request(item: Exchange, texts: BodyTexts | None) -> tuple[Any, ...]:
-    asked, answered, connection = item.request, item.response, item.connection
-    frame = asked or answered
+    request, response, connection = item.request, item.response, item.connection
+    frame = request or response
     assert frame is not None
     software = item.software
     return (
         connection.id,
-        asked.offset if asked else None,
-        answered.offset if answered else None,
-        asked.first_ns if asked else None,
-        answered.delivered_ns if answered else None,
-        answered.last_ns if answered else None,
+        request.offset if request else None,
+        response.offset if response else None,
+        request.first_ns if request else None,
+        response.delivered_ns if response else None,
+        response.last_ns if response else None,
         item.latency_ns,
         _known(item.api_key),
         texts.api if texts else None,
@@ -115,8 +115,8 @@ def _request(item: Exchange, texts: BodyTexts | None) -> tuple[Any, ...]:
         software.version if software else None,
         connection.client,
         connection.broker,
-        _size(asked),
-        _size(answered),
+        _size(request),
+        _size(response),
         item.expected,
         item.in_order,
         error_names(texts.codes) if texts else [],
@@ -190,8 +190,8 @@ def _ranges(response: str | None, version: int) -> tuple[_Range, ...]:
     for range_ in body.get("apiKeys") or ():
         key, lowest, highest = map(range_.get, ("apiKey", "minVersion", "maxVersion"))
         if highest is not None:  # else the response was cut inside this range
-            asked = version if key == API_VERSIONS else None
-            found.append((event, key, asked, lowest, highest))
+            requested = version if key == API_VERSIONS else None
+            found.append((event, key, requested, lowest, highest))
     if refused and all(key != API_VERSIONS for _, key, *_ in found):
         # Older brokers do not state the versions that they support.
         found.append(("refused", API_VERSIONS, version, None, None))

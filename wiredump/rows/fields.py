@@ -310,7 +310,7 @@ def _id_by(get: Callable[[Any], Any]) -> Callable[[Any], str | None]:
 
 @lru_cache(maxsize=1024)
 def id_as_text(topic_id: bytes) -> str:
-    """Format a topic id as JSON has it."""
+    """Format a topic id as in JSON."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 

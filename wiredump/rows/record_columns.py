@@ -140,7 +140,7 @@ class _Runs:
             self.numbers += _pack(
                 count, number, connection, frame_offset, partition, wanted_ns, place
             )
-        except struct.error:  # only in damaged batches: as columns have it (tables.arrow)
+        except struct.error:  # only in damaged batches: clamp, as tables.arrow does
             numbers = count, number, connection, frame_offset, partition, wanted_ns, place
             self.numbers += _pack(*(min(max(each, -_LAST - 1), _LAST) for each in numbers))
 

@@ -256,7 +256,7 @@ PACKETS: Final = Table(
         offset            int64   of the payload within the direction (without TLS); null if unknown
         retransmitted     int64   bytes of the payload that had been captured before
         anomalous         int64   bytes of it that are in no stream; all others are (see anomalies)
-        problem           string  why there is no segment; null where there is one
+        problem           string  why there is no segment; null for segments
         tunnel            string  tunnels around it, outermost first (vxlan 7); null: none
         """
     ),

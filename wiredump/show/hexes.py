@@ -1,5 +1,5 @@
 """The frames of an exchange as annotated bytes. Bytes that may be secret are masked, including
-those that cannot be decoded, since nobody can tell."""
+those that cannot be decoded."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class HexItems:
         self._from_client = True
         self._by_mark = False
         self._by_indent = False
-        self._asked: Counter[bytes] = Counter()
+        self._unanswered: Counter[bytes] = Counter()
         """How many requests with a correlation id have no response yet."""
         self._due = {True: 0, False: 0}
 
@@ -186,11 +186,11 @@ class HexItems:
             return
         answered = raw[4:8]
         fits = every_request().fits(raw, 0, len(raw))
-        if self._asked[answered] > 0:
-            self._asked[answered] -= 1
+        if self._unanswered[answered] > 0:
+            self._unanswered[answered] -= 1
             self._from_client = False
         elif fits or (fits is None and is_dump):
-            self._asked[raw[8:12]] += 1
+            self._unanswered[raw[8:12]] += 1
             self._from_client = True
         elif is_dump or int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
             self._from_client = False

@@ -224,7 +224,7 @@ class Sources:
 
     @property
     def _is_quick(self) -> bool:
-        """Whether captures are read in bulk: if they end, and nobody needs packets."""
+        """Whether captures are read in bulk: if they end, and no packets are needed."""
         captures = any(file.kind == "capture" for file in self._files)
         alone = self._limits.alone and self._packets_to is None
         return captures and alone and walks() is not None

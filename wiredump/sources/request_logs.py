@@ -112,9 +112,9 @@ class RequestLogItems:
         if header.get("clientId") is not None:
             connection.client_id = header["clientId"]
         number = self._counts[connection.number] = self._counts.get(connection.number, -1) + 1
-        answer, asked = logged.get("response"), logged.get("request")
+        answer, request = logged.get("response"), logged.get("request")
         response = self._frame("response", number, answer, now, place) if answer else None
-        self._learn_software(connection, key, asked)
+        self._learn_software(connection, key, request)
         answered_version = version
         if key == _API_VERSIONS and answer and answer.get("errorCode") == _UNSUPPORTED_VERSION:
             answered_version = (
@@ -122,7 +122,7 @@ class RequestLogItems:
             )
         return Exchange(
             connection,
-            request=self._frame("request", number, asked, began, place),
+            request=self._frame("request", number, request, began, place),
             response=response,
             api_key=key,
             api_version=version,
@@ -130,15 +130,15 @@ class RequestLogItems:
             client_id=header.get("clientId"),
             software=connection.software,
             response_version=answered_version if response is not None else None,
-            expected=not (key == _PRODUCE and isinstance(asked, dict) and asked.get("acks") == 0),
+            expected=key != _PRODUCE or not isinstance(request, dict) or request.get("acks") != 0,
         )
 
-    def _learn_software(self, connection: Connection, key: int, asked: Any) -> None:
+    def _learn_software(self, connection: Connection, key: int, request: Any) -> None:
         """Take the software from ApiVersions itself; the broker logs it from the next request
         on."""
-        if key == _API_VERSIONS and isinstance(asked, dict) and asked.get("clientSoftwareName"):
-            version = str(asked.get("clientSoftwareVersion") or "")
-            connection.software = ClientSoftware(str(asked["clientSoftwareName"]), version)
+        if key == _API_VERSIONS and isinstance(request, dict) and request.get("clientSoftwareName"):
+            version = str(request.get("clientSoftwareVersion") or "")
+            connection.software = ClientSoftware(str(request["clientSoftwareName"]), version)
 
     def _frame(self, direction: Direction, number: int, body: Any, now: int, place: Place) -> Frame:
         """Make a frame. ``offset`` is the exchange's number on its connection, since there are no

@@ -1,25 +1,25 @@
-"""A stream's checkpoint: a folder that says how far the tables go, and what goes on.
+"""A stream's checkpoint: a folder that records how far the tables go, and all unfinished state.
 
 ::
 
-    stream.json         what the stream was begun with; another run has to agree
-    intents/000007.json the files of batch 7, written before anything is done
-    commits/000007.json what batch 7 came to, written when its rows are where readers look
-    state/000007/       connections that go on behind batch 7 (``state``), an index a task
-    data/000007/        of these, what batch 7 wrote
-    fragments/000007    datagrams that are not whole
-    names/000007.parquet    topics' names, as far as batches to 7 told them
+    stream.json         the settings of the stream, with which later runs have to agree
+    intents/000007.json the files of batch 7, written before the batch begins
+    commits/000007.json the result of batch 7, written when readers can see its rows
+    state/000007/       connections that continue after batch 7 (``state``), an index for each task
+    data/000007/        their data, as written by batch 7
+    fragments/000007    incomplete datagrams
+    names/000007.parquet    names of topics from batches up to 7
     aside/excerpts/     exchanges that others depend on, for the end
-    aside/unnamed-*/    rows that want a topic's name, until there is one
-    end.json            what the tables have beyond the last batch: goes, where more comes
-    work/               of the batch under way
+    aside/unnamed-*/    rows that wait for a topic's name
+    end.json            rows beyond the last batch, which are removed if more batches follow
+    work/               files of the current batch
 
-A batch counts once its commit is there. Whatever a run that was killed left of a batch without one
-is removed, and the batch is done again: from the same files, and from the state of the batch
-before, which is kept until then. No file is seen before it is complete.
+A batch counts once it has a commit. If a run is killed, its batch without a commit is removed and
+repeated from the same files and from the state of the previous batch, which is kept until then. No
+file is visible before it is complete.
 
-The folder may be in an object store or in HDFS. A local one is locked; elsewhere the run that began
-last owns it (``owner``), and one that finds another owner stops before its rows can be seen.
+The folder may be in an object store or in HDFS. A local one is locked; elsewhere the newest run
+owns it (``owner``), and one that finds another owner stops before its rows can be seen.
 """
 
 from __future__ import annotations

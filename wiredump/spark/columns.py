@@ -19,9 +19,9 @@ PACKET    a packet without a segment: ``payload`` is its row of the table ``pack
 ``reversed``, that of the other way. Other rows have a key of another length, all different.
 
 ``order_ns``, ``capture``, ``ordinal`` are the order in which one process would meet the packets
-(``readers.merge``): the place in the file where there is one capture, time first where there are
+(``readers.merge``): the place in the file for one capture, the time first for
 several. Payloads are MessagePack where they are structs. ``record`` is that of a segment's packet
-(``rows.packets.Record``), where somebody asks for the table ``packets``. ``tunnel`` is the
+(``rows.packets.Record``), if the table ``packets`` is requested. ``tunnel`` is the
 segment's, null for none.
 """
 

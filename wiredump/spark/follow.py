@@ -57,11 +57,11 @@ class Follow(msgspec.Struct, kw_only=True):
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession, *, available_now: bool, wait: Callable[[], bool]) -> Made:
-        """Take what is there, ``wait``, and again, until that says False; or, ``available_now``,
-        take all of it and end. What the tables have then.
+        """Process the files, ``wait``, and repeat until that returns False; with ``available_now``,
+        process all files and end. Returns the contents of the tables.
 
-        Raises KprotoError for files or folders that cannot be gone on with, and whatever Spark
-        raises for a task that failed; another run goes on from the last batch.
+        Raises KprotoError for files or folders that cannot be processed, and whatever Spark raises
+        for a task that failed; another run continues after the last batch.
         """
         with Checkpoint(self.checkpoint) as store:
             return _Run(self, spark, store).run(available_now, wait)

@@ -53,16 +53,16 @@ def join_fragments(
                 row["packet"], row["timestamp_ns"], raw.link_type, memoryview(raw.data),
                 raw.original_length, raw.interface or 0, row["capture"],
             )  # fmt: skip
-            asked = raw.interface is not None
+            has_interface = raw.interface is not None
             order = row["order_ns"], row["ordinal"]
             out: list[Event] = []
             segment = reader.feed(packet, out)
             _add_anomalies(rows, out)
             if segment is not None:
                 payload += len(segment.payload)
-                record = record_of(packet) if asked else None
+                record = record_of(packet) if has_interface else None
                 rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
-            elif asked:
+            elif has_interface:
                 _add_unread(rows, packet, out, reader.kept)
         if len(rows):
             yield rows.take()

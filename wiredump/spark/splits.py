@@ -143,7 +143,7 @@ class _Reader:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
         with Location(split.path).open() as file:
-            file.peek(1)  # as `wiredump.sources` does: what is read at a time is told of
+            file.peek(1)  # as `wiredump.sources` does, which reports each read
             capture = Capture(file, number=split.capture, max_decompressed=split.max_decompressed)
             packets: Iterable[Packet | Anomaly] = (
                 sorted_within(iter(capture)) if split.merged else merge(capture)
@@ -274,15 +274,15 @@ class _Reader:
             if isinstance(event, Anomaly):
                 self._rows.other(ANOMALY, event, (event.offset, event.timestamp_ns), order)
                 self._add_unread(event, packet, order)
-        asked = self._split.packets
+        with_packets = self._split.packets
         if self._fragments.taken:
             raw = RawPacket(packet.link_type, packet.original_length, bytes(packet.data))
-            raw.interface = packet.interface if asked else None
+            raw.interface = packet.interface if with_packets else None
             self._rows.other(FRAGMENT, raw, (packet.offset, packet.timestamp_ns), order)
         if segment is None:
             return
         self._payload += len(segment.payload)
-        record = record_of(packet) if asked else None
+        record = record_of(packet) if with_packets else None
         if not segment.payload or origin is None:
             self._rows.segment(segment, order, 0, bytes(segment.payload) or None, record)
             return

@@ -70,7 +70,7 @@ class StreamReader(DataSourceStreamReader):
         settings = self._checkpoint.settings
         if settings is None:
             raise CheckpointError(
-                f"{self._checkpoint.folder.shown} is no checkpoint of `wiredump spark --follow`"
+                f"{self._checkpoint.folder.shown} is not a checkpoint of `wiredump spark --follow`"
             )
         if self._table not in settings.tables:
             raise OptionError(f"the stream does not write the table {self._table}")

@@ -51,8 +51,7 @@ class OptionError(KprotoError):
 
 
 def table_of(options: Mapping[str, str]) -> str:
-    """Return the option ``table``. Raises OptionError without it, and for a name that is no
-    table."""
+    """Return the option ``table``. Raises OptionError if it is missing or unknown."""
     name = options.get("table")
     if name not in TABLES:
         problem = "set the option table" if name is None else f"there is no table {name!r}"

@@ -131,10 +131,10 @@ class DeferredRows:
     def rows(self, rows: Iterable[Rows]) -> Iterator[Rows]:
         """Yield all rows of an item, one by one: those without a topic name under another kind, and
         the exchanges to keep."""
-        asked = self._wanted
-        asked.clear()
+        pending = self._wanted
+        pending.clear()
         for each in rows:
-            if not asked or isinstance(each[1], Piece):  # pieces are renamed whole: ``nameless``
+            if not pending or isinstance(each[1], Piece):  # pieces are renamed whole: ``nameless``
                 yield each
                 continue
             name, row = each
@@ -142,7 +142,7 @@ class DeferredRows:
             if wanted is None:
                 yield each
             else:
-                yield unnamed(name), (*row, asked[wanted], wanted)
+                yield unnamed(name), (*row, pending[wanted], wanted)
         yield from self._excerpts
         self._excerpts = []
 

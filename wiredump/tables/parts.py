@@ -1,8 +1,8 @@
 """What tasks write and report: a file for each table and task, under a name of its own until the
 driver publishes it.
 
-A task may run twice, or die while writing. So each one writes to files that nobody reads; only
-files in the manifests that tasks return count.
+A task may run twice, or die while writing. So each one writes to files that no
+reader sees; only files in the manifests that tasks return count.
 """
 
 from __future__ import annotations

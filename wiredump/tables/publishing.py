@@ -268,5 +268,6 @@ def _require_tables(folder: Location) -> None:
     for each in folder.iterdir():
         if each.name not in {*TABLES, MANIFESTS, SUCCESS}:
             raise OutputError(
-                f"{folder.shown} is not overwritten, because it has {each.name}, which is no table"
+                f"{folder.shown} is not overwritten, because it has {each.name}, "
+                "which is not a table"
             )

@@ -11,7 +11,7 @@
 
 TLS 1.2 and 1.3 with AES-GCM, AES-CCM and ChaCha20-Poly1305. All of these authenticate a record, and
 its number in the stream: what opens is certain, also behind a gap of unknown length. Older suites
-(CBC, RC4) and versions are told of and not read; early data (0-RTT), which no Kafka client sends,
+(CBC, RC4) and versions are reported and not read; early data (0-RTT), which no Kafka client sends,
 counts as records that do not open.
 """
 

@@ -74,7 +74,7 @@ def test_partitions_and_modes(spark: Any, tmp_path: Path, capture: str) -> None:
     assert {place.name for place in out.glob("*/run=*")} == {"run=third"}
     assert (out / "_SUCCESS").exists()
     (out / "theirs").touch()
-    assert "theirs, which is no table" in str(run(spark, capture, *whole).exception)
+    assert "theirs, which is not a table" in str(run(spark, capture, *whole).exception)
 
 
 def _fails(*arguments: Any) -> None:

@@ -254,7 +254,7 @@ def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path)
     keys = "\n".join(bucket.keys())
     assert set(re.findall(r"/(?:run=|_manifests/)(\w+)", keys)) == {"r3"}
     bucket.put("tables/theirs", b"")
-    with pytest.raises(OutputError, match="theirs, which is no table"):
+    with pytest.raises(OutputError, match="theirs, which is not a table"):
         last.run(session)
 
 

@@ -150,7 +150,7 @@ def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> 
     ("table", "problem"),
     [
         ("groups", "only the end of a stream has the table groups"),
-        ("records", "is no checkpoint"),
+        ("records", "is not a checkpoint"),
         (None, "set the option table"),
     ],
 )

@@ -144,7 +144,7 @@ def test_wrong_arguments() -> None:
     for wrong in wrongs:
         with pytest.raises(TypeError):
             module.feed_rows(*wrong)
-    with pytest.raises(ValueError, match="unknown type"):
+    with pytest.raises(ValueError, match="unknown column type"):
         module.HeldRows(b"ix", 1, 1)
     with pytest.raises(TypeError):
         module.HeldRows("i", 1, 1)

@@ -158,7 +158,7 @@ def test_modes(
     }
     (out / "theirs").write_bytes(b"")
     code, _, err = run(capsys, "table", captures[0], *common, "--mode", "overwrite")
-    assert (code, "theirs, which is no table" in err) == (1, True)
+    assert (code, "theirs, which is not a table" in err) == (1, True)
 
 
 def test_the_id_is_of_the_contents_in_their_order(captures: list[str], tmp_path: Path) -> None:
