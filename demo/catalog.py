@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kspec import catalog
+from kspec import client_catalog
 
 __all__ = ["CLIENTS", "Client", "Guard", "client"]
 
@@ -40,12 +40,12 @@ class Client:
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def installed(self) -> catalog.Client:
+    def installed(self) -> client_catalog.Client:
         """How the catalog of ``kspec`` describes and installs it."""
-        return catalog.client(self.name)
+        return client_catalog.client(self.name)
 
     @property
-    def language(self) -> catalog.Language:
+    def language(self) -> client_catalog.Language:
         return self.installed.language
 
     @property

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from kspec.answers import Answer as AdapterAnswer
+from kspec.error_kinds import Failure
 from kspec.errors import AdapterError
-from kspec.kinds import Answer as AdapterAnswer
-from kspec.kinds import Failure
 from kspec.runner.adapters import ProcessAdapter
 from kspec.runner.install import Launch
 

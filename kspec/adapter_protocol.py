@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kspec.answers import Answer
 from kspec.errors import AdapterFault
-from kspec.kinds import Answer
 
 __all__ = [
     "ADAPTER_CALLS",

@@ -18,8 +18,8 @@ from kproto.dialects import dialect
 from kproto.errors import KprotoError
 from kproto.journal import squash
 from kspec.access_rules import access_rule
+from kspec.error_kinds import is_kind
 from kspec.errors import CaseError, KspecError
-from kspec.kinds import is_kind
 from kspec.model import (
     CALLS,
     FAULT_MARKS,

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from kproto.journal import Entry
-from kspec.kinds import Failure
+from kspec.error_kinds import Failure
 from kspec.model import SEVERITIES, Case, Expectation, Level, Selector, Severity
 from kspec.patterns import mismatch, parse_range
-from kspec.wire import (
+from kspec.traffic import (
     CallRecord,
     Direction,
     Evidence,

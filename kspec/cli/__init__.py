@@ -36,8 +36,8 @@ from kproto.errors import KprotoError
 from kproto.journal import Entry, JournalWriter
 from kproto.outputs import open_folder_output
 from kproto.tools.texts import plural
-from kspec.catalog import CLIENTS
 from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.client_catalog import CLIENTS
 from kspec.defects.catalog import DEFECTS
 from kspec.errors import KspecError, own_failure
 from kspec.report import (

@@ -25,8 +25,8 @@ from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
 from kproto.outputs import open_folder_output
 from kspec.case_parser import api_key
-from kspec.catalog import CLIENTS
-from kspec.catalog import client as client_named
+from kspec.client_catalog import CLIENTS
+from kspec.client_catalog import client as client_named
 from kspec.clientfuzz.brokers.cli import broker
 from kspec.clientfuzz.clients.campaign import Campaign, CauseReport, Result
 from kspec.clientfuzz.clients.causes import cause

@@ -20,8 +20,8 @@ from typing import IO, Any, ClassVar, Final, Protocol
 import msgspec
 
 from kspec.adapter_protocol import read_answer, read_line, shown
+from kspec.answers import Answer
 from kspec.errors import AdapterError, AdapterFault
-from kspec.kinds import Answer
 from kspec.reference_client.client import Client
 from kspec.results import Greeting
 from kspec.runner.processes import KILL, ended, signal_group, start_process

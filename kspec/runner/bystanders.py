@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kproto.cli.terminal import echo
-from kspec.kinds import Answer
+from kspec.answers import Answer
 from kspec.results import Greeting
 from kspec.runner.adapters import ANSWER_SECONDS
 from kspec.runner.processes import KILL, ended, signal_group, start_process

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kspec.catalog import CLIENTS
-from kspec.catalog import client as client_named
+from kspec.client_catalog import CLIENTS
+from kspec.client_catalog import client as client_named
 from kspec.defects.catalog import DEFECTS, wrong_client
 from kspec.errors import AbsentError, KspecError
 from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter

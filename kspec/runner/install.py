@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kspec.catalog import Client
+from kspec.client_catalog import Client
 from kspec.errors import AbsentError
 from kspec.runner import toolchains
 from kspec.runner.builds import built, download, run

@@ -15,16 +15,16 @@ import msgspec
 from kproto.errors import KprotoError
 from kproto.journal import Entry
 from kspec.adapter_protocol import read_answer, shown
+from kspec.answers import Answer
 from kspec.case_parser import step_name
 from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
-from kspec.kinds import Answer
 from kspec.model import STAGE_STEPS, Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.runner.adapters import Adapter
 from kspec.runner.memory import MemoryGauge
 from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
 from kspec.runner.stage import Stage
 from kspec.steps import produced_records
-from kspec.wire import CallRecord, Direction, Evidence, select
+from kspec.traffic import CallRecord, Direction, Evidence, select
 
 __all__ = ["CHOICES_OF_THE_CALLER", "Adapters", "play"]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kspec.kinds import Answer
+from kspec.answers import Answer
 from kspec.model import ClientCall
 from kspec.runner.adapters import Adapter
 

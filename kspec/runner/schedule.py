@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from kspec.answers import Answer
 from kspec.errors import AdapterError, own_failure
 from kspec.judge import MOST_MEMORY_MIB, Judgement, judge, worst
-from kspec.kinds import Answer
 from kspec.model import CaseFile, Variant
 from kspec.results import Call, Greeting, Result, VariantResult, without_empty_passes
 from kspec.runner.adapters import Adapter
 from kspec.runner.play import play
-from kspec.wire import Evidence
+from kspec.traffic import Evidence
 
 __all__ = ["FEW", "JOBS", "JOBS_AGAIN", "ClientUnderTest", "run", "run_pairs", "whole_results"]
 

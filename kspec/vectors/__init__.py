@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from kspec.vectors.generator import vectors
 from kspec.vectors.lines import FORMAT_VERSION, file_lines
-from kspec.vectors.model import Vector, Verdict
+from kspec.vectors.vector import Vector, Verdict
 
 __all__ = ["FORMAT_VERSION", "Vector", "Verdict", "file_lines", "vectors"]

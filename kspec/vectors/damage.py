@@ -15,8 +15,8 @@ from kproto import reference
 from kproto.codec.runtime import unsigned_varint
 from kproto.reference import FieldSpan
 from kproto.schema.model import MessageSchema
-from kspec.vectors.model import Verdict
 from kspec.vectors.places import Place, padded, place_of
+from kspec.vectors.vector import Verdict
 
 __all__ = ["KINDS", "InvalidBody", "damaged"]
 

@@ -13,8 +13,8 @@ from kproto.errors import DecodeError
 from kproto.schema.model import MessageSchema
 from kspec.vectors.damage import InvalidBody, damaged
 from kspec.vectors.frames import Wrapping, wrapping
-from kspec.vectors.model import Vector
 from kspec.vectors.values import instances
+from kspec.vectors.vector import Vector
 
 __all__ = ["vectors"]
 

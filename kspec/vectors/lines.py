@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import kproto
 from kproto.annotate import FrameField, plain_value
-from kspec.vectors.model import Vector
+from kspec.vectors.vector import Vector
 
 __all__ = ["FORMAT_VERSION", "file_lines"]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kproto.cli.tables import print_table
-from kspec.catalog import CLIENTS
+from kspec.client_catalog import CLIENTS
 from kspec.clientfuzz.mutate import KINDS
 from kspec.defects.catalog import DEFECTS
 from kspec.runner.files import load_cases

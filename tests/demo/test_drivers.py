@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo.drivers import NO_OUTCOME, Answer, Driver
-from kspec.kinds import Answer as AdapterAnswer
+from kspec.answers import Answer as AdapterAnswer
 
 NOT_MOVING = {"error": "KError", "code": 85, "message": "not moving"}
 WRAPPED = {"error": "wrapError", "code": None, "message": "foo-0: x", "errors": [NOT_MOVING]}

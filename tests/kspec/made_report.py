@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kproto.journal import Entry
-from kspec.catalog import CLIENTS
+from kspec.client_catalog import CLIENTS
 from kspec.judge import Finding, Judgement, Verdict
 from kspec.model import CaseFile
 from kspec.results import Call, Greeting, Report, Result, VariantResult

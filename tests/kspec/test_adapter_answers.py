@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kspec.catalog import Client
+from kspec.client_catalog import Client
 from tests.kspec.fixed_answers import play_fixed, stripped
 from tests.kspec.which import params, program
 

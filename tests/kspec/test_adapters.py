@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from kspec.adapters.python.lines import outcome
-from kspec.catalog import Client
+from kspec.answers import Answer
+from kspec.client_catalog import Client
 from kspec.errors import AdapterError, AdapterFault
-from kspec.kinds import Answer
 from kspec.runner import adapters
 from kspec.runner.adapters import ProcessAdapter
 from kspec.runner.files import choose, load_cases

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from kproto.records import Compression, Record, build_batch
+from kspec.answers import Answer
 from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
 from kspec.judge import Judgement, judge
-from kspec.kinds import Answer
 from kspec.partition_rows import batches, named_topics, rows, text_of
 from kspec.runner.clients import Local
 from kspec.runner.schedule import run
 from kspec.steps import produced_records
-from kspec.wire import CallRecord, Evidence
+from kspec.traffic import CallRecord, Evidence
 from tests.kspec.test_judge import case, entry
 
 BATCH = build_batch(

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from kspec.kinds import Answer, Failure
+from kspec.answers import Answer
+from kspec.error_kinds import Failure
 from kspec.results import FEWEST_CALLS, Greeting
 from kspec.runner.adapters import Adapter
 from kspec.runner.clients import Local

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from kspec.catalog import client
+from kspec.client_catalog import client
 from kspec.errors import AbsentError
 from kspec.runner import builds, install, librdkafka
 

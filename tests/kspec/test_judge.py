@@ -10,6 +10,8 @@ import pytest
 from kproto import encode_request, encode_response
 from kproto.journal import Entry
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
+from kspec.answers import Answer
+from kspec.error_kinds import Failure
 from kspec.judge import (
     MOST_CONNECTIONS,
     MOST_MEMORY_MIB,
@@ -20,9 +22,8 @@ from kspec.judge import (
     severity_of,
     worst,
 )
-from kspec.kinds import Answer, Failure
 from kspec.model import Case, Expectation, Selector
-from kspec.wire import CallRecord, Evidence
+from kspec.traffic import CallRecord, Evidence
 
 MS = 1_000_000
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kspec.catalog import CLIENTS, Client
+from kspec.client_catalog import CLIENTS, Client
 from kspec.model import CaseFile
 from kspec.results import Result, new_failures
 from kspec.runner.baseline import read_baseline

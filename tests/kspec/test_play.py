@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from kspec.answers import Answer
 from kspec.case_parser import parse_case
+from kspec.error_kinds import Failure
 from kspec.errors import AdapterError, AdapterFault
 from kspec.judge import Judgement
-from kspec.kinds import Answer, Failure
 from kspec.results import Greeting, Result
 from kspec.runner.clients import Local
 from kspec.runner.play import CHOICES_OF_THE_CALLER

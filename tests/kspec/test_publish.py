@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kspec.catalog import CLIENTS
-from kspec.catalog import client as client_named
 from kspec.cli import commands
 from kspec.cli.publish import FINDINGS, read_sentences
+from kspec.client_catalog import CLIENTS
+from kspec.client_catalog import client as client_named
 from kspec.errors import KspecError
 from kspec.runner.files import load_cases
 from tests.kspec.which import program

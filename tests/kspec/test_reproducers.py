@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kspec.catalog import client as client_named
+from kspec.client_catalog import client as client_named
 from kspec.errors import KspecError
 from kspec.model import Case, CaseFile
 from kspec.report.reproducers import ADDRESS, CONTROL, FAULTS, Reproducer, reproducer_of

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from kspec.answers import Answer
 from kspec.case_parser import parse_case
+from kspec.error_kinds import Failure
 from kspec.errors import AdapterError, CaseError
-from kspec.kinds import Answer, Failure
 from kspec.results import Greeting, Result
 from kspec.runner.schedule import run
 

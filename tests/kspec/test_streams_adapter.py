@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from kspec.catalog import client
+from kspec.client_catalog import client
 from kspec.runner.adapters import ProcessAdapter
 from mockbroker import MockCluster
 from tests.kspec.fixed_answers import raw_line

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from _pytest.mark import ParameterSet
 
-from kspec.catalog import CLIENTS, Client
+from kspec.client_catalog import CLIENTS, Client
 from kspec.errors import AbsentError
 from kspec.runner.clients import Program
 from kspec.runner.install import install

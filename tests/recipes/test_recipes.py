@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kspec.catalog import client
+from kspec.client_catalog import client
 from kspec.errors import AbsentError
 from kspec.runner.install import install
 from tests.support.toolchain import absent, require

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import kproto
 from kproto.errors import KprotoError
+from kspec.answers import Answer
 from kspec.clientfuzz.clients.case import Case
 from kspec.clientfuzz.clients.expected_results import differs, meaning, same
 from kspec.clientfuzz.process_usage import Usage
-from kspec.kinds import Answer, Failure
+from kspec.error_kinds import Failure
 
 __all__ = [
     "FINDINGS",

@@ -18,6 +18,7 @@ from uuid import UUID
 from kproto.journal import Entry
 from kproto.messages import GetTelemetrySubscriptionsResponse, PushTelemetryResponse
 from kproto.schema.versions import Versions
+from kspec.answers import Answer
 from kspec.clientfuzz.clients.case import (
     ARGUMENTS,
     BROKERS,
@@ -38,7 +39,6 @@ from kspec.clientfuzz.clients.judge import (
 from kspec.clientfuzz.clients.random_cases import Target
 from kspec.clientfuzz.process_usage import Watch
 from kspec.errors import AdapterError, AdapterFault, KspecError
-from kspec.kinds import Answer
 from kspec.results import Greeting
 from kspec.runner.adapters import ProcessAdapter
 from kspec.runner.install import Launch

@@ -13,8 +13,8 @@ import kproto
 from kproto.cli.console import Console
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
-from kspec.catalog import CLIENTS, Client
-from kspec.catalog import client as client_named
+from kspec.client_catalog import CLIENTS, Client
+from kspec.client_catalog import client as client_named
 from kspec.clientfuzz.bases import Base, bases_of
 from kspec.clientfuzz.comparison import Finding
 from kspec.clientfuzz.comparison_report import (

@@ -16,13 +16,14 @@ import kproto
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.schema.versions import Versions
+from kspec.answers import Answer
 from kspec.clientfuzz.decoders.calls import CALLS
 from kspec.clientfuzz.decoders.memory import Memory, is_out_of_memory
 from kspec.clientfuzz.decoders.proxy import AnswerProxy
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
+from kspec.error_kinds import Failure
 from kspec.errors import AdapterError, AdapterFault
-from kspec.kinds import Answer, Failure
 from kspec.runner.adapters import ANSWER_SECONDS, ProcessAdapter
 from kspec.runner.install import Launch
 from kspec.vectors.frames import CORRELATION_ID

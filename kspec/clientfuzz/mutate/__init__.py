@@ -7,7 +7,7 @@ describes what it did. The same seed gives the same mutation on every machine an
 
 from __future__ import annotations
 
-from kspec.clientfuzz.mutate.model import Change, Edit, Mutation, MutationError
+from kspec.clientfuzz.mutate.changes import Change, Edit, Mutation, MutationError
 from kspec.clientfuzz.mutate.mutation import KINDS, mutate, mutation_of
 
 __all__ = ["KINDS", "Change", "Edit", "Mutation", "MutationError", "mutate", "mutation_of"]

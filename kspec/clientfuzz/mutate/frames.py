@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kproto.framing import SIZE_LENGTH
+from kspec.clientfuzz.mutate.changes import CORRELATION, Change, Edit
 from kspec.clientfuzz.mutate.draws import Draws
-from kspec.clientfuzz.mutate.model import CORRELATION, Change, Edit
 from kspec.clientfuzz.mutate.tree import FrameTree
 
 __all__ = ["behind", "correlation_id", "cut", "flip", "short", "size", "trailing"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kspec.clientfuzz.mutate.changes import Change, Edit
 from kspec.clientfuzz.mutate.draws import Draws
-from kspec.clientfuzz.mutate.model import Change, Edit
 from kspec.clientfuzz.mutate.tree import FrameTree, Spot
 from kspec.vectors.places import Place, padded
 

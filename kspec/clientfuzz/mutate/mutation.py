@@ -10,8 +10,8 @@ import kproto
 from kproto import Dialect
 from kproto.framing import SIZE_LENGTH, encode_frame
 from kspec.clientfuzz.mutate import frames, lengths, tags, values
+from kspec.clientfuzz.mutate.changes import Change, Direction, Mutation, MutationError
 from kspec.clientfuzz.mutate.draws import Draws, seed_from
-from kspec.clientfuzz.mutate.model import Change, Direction, Mutation, MutationError
 from kspec.clientfuzz.mutate.tree import FrameTree, frame_tree
 from mockbroker.faults.message_edits import recast
 

@@ -4,8 +4,8 @@ of a wrong size, or missing."""
 from __future__ import annotations
 
 from kproto.codec.runtime import unsigned_varint
+from kspec.clientfuzz.mutate.changes import Change, Edit
 from kspec.clientfuzz.mutate.draws import Draws
-from kspec.clientfuzz.mutate.model import Change, Edit
 from kspec.clientfuzz.mutate.tree import FrameTree, Spot, varint
 
 __all__ = ["tag_count", "tag_order", "tag_size", "tag_twice", "tag_unknown", "tags_missing"]

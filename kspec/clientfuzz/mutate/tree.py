@@ -20,8 +20,8 @@ from kproto.framing import SIZE_LENGTH
 from kproto.partial import FrameLayout, request_layout, response_layout
 from kproto.reference import FieldSpan
 from kproto.schema.model import Field, MessageSchema
+from kspec.clientfuzz.mutate.changes import Direction, Edit
 from kspec.clientfuzz.mutate.draws import Draws
-from kspec.clientfuzz.mutate.model import Direction, Edit
 from kspec.vectors.places import Place, field_at, place_of
 
 __all__ = ["FrameTree", "Section", "Spot", "frame_tree", "varint"]

@@ -9,8 +9,8 @@ from typing import Any, Final
 from kproto.error_codes import ErrorCode
 from kproto.reference import FieldSpan
 from kproto.schema.model import FIXED_SIZES
+from kspec.clientfuzz.mutate.changes import Change, Edit
 from kspec.clientfuzz.mutate.draws import Draws
-from kspec.clientfuzz.mutate.model import Change, Edit
 from kspec.clientfuzz.mutate.tree import FrameTree, Spot
 
 __all__ = [

@@ -9,6 +9,7 @@ import random
 import pytest
 
 import kproto
+from kspec.answers import Answer
 from kspec.clientfuzz.clients.case import Case, CaseError
 from kspec.clientfuzz.clients.causes import cause, normalised
 from kspec.clientfuzz.clients.judge import (
@@ -24,7 +25,7 @@ from kspec.clientfuzz.clients.minimiser import minimised
 from kspec.clientfuzz.clients.random_cases import Target, draw_case
 from kspec.clientfuzz.mutate import MutationError, mutate, mutation_of
 from kspec.clientfuzz.process_usage import Usage
-from kspec.kinds import Answer, Failure
+from kspec.error_kinds import Failure
 from mockbroker.faults import fault_of
 from mockbroker.faults.frame_edits import edit_fields, edit_frame
 from tests.kspec.clientfuzz.test_mutate import KAFKA, good_frame, some_frames

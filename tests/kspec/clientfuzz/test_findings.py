@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kspec.catalog import CLIENTS
+from kspec.client_catalog import CLIENTS
 from kspec.clientfuzz.cli import fuzz
 from kspec.clientfuzz.clients.judge import FINDINGS, OBSERVATIONS
 from kspec.clientfuzz.clients.reproducer import read_replay

@@ -17,7 +17,7 @@ import pytest
 
 import kproto
 from kproto.schema.versions import Versions
-from kspec.catalog import client
+from kspec.client_catalog import client
 from kspec.clientfuzz.decoders.calls import base_of
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.verdicts import Verdict

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kspec import catalog
+from kspec import client_catalog
 from kspec.runner.install import install
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
@@ -22,7 +22,7 @@ TOPIC = "foo=1,2,3/2,3,1/3,1,2/1,2,3"
 @pytest.mark.parametrize("client", ["kafkajs", "platformatic"])
 async def test_node_clients(client: str) -> None:
     require("node", "npm")
-    folder = (await asyncio.to_thread(install, catalog.client("kafkajs"))).cwd
+    folder = (await asyncio.to_thread(install, client_catalog.client("kafkajs"))).cwd
     source = Path(__file__).with_name(f"round_trip_{client}.mjs").read_text("utf-8")
     async with MockCluster(3, topics=[TOPIC]) as mock:
         # A program on the command line finds the packages of its working directory.

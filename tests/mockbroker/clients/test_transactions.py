@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import pytest
 
-from kspec import catalog
+from kspec import client_catalog
 from kspec.runner.install import install
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run as run_program
@@ -93,7 +93,7 @@ async def python(name: str, module: str) -> Command:
 
 async def node(name: str) -> Command:
     require("node", "npm")
-    folder = (await asyncio.to_thread(install, catalog.client("kafkajs"))).cwd
+    folder = (await asyncio.to_thread(install, client_catalog.client("kafkajs"))).cwd
     # A program on the command line finds the packages of its working directory.
     source = "".join((ADAPTERS / each).read_text("utf-8") for each in ("words.mjs", f"{name}.mjs"))
     return ("node", "--input-type=module", "-e", source), folder

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.error_codes import ErrorCode
+from kspec.answers import Answer
+from kspec.error_kinds import Failure, is_kind
 from kspec.errors import AdapterFault
-from kspec.kinds import Answer, Failure, is_kind
 
 
 @given(st.sampled_from([code for code in ErrorCode if code]), st.text(max_size=9))

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from kproto.journal import Entry
+from kspec.answers import Answer
 from kspec.case_parser import api_key
 from kspec.group_bodies import with_group_data
-from kspec.kinds import Answer
 from kspec.model import Selector, SubSelector
 from kspec.partition_rows import named_topics, rows
 from kspec.patterns import mismatch, parse_range
