@@ -546,25 +546,25 @@ def _texts(value: Any) -> Iterator[str]:
 # ---- an answer -----------------------------------------------------------------------------------
 
 
-def read_answer(op: str, said: Mapping[str, Any]) -> Answer:
+def read_answer(op: str, reply: Mapping[str, Any]) -> Answer:
     """Return the answer to a call. Raises AdapterFault if it does not have the call's shape, or if
     it reports an error of the adapter itself."""
     try:
-        if not isinstance(said, Mapping):
+        if not isinstance(reply, Mapping):
             raise ValueError("it is no object")
-        if "adapter_error" not in said:
-            msgspec.convert(said, _ReplyRow)
-            if said.get("ok") is True and op in _SHAPES:
-                _check(_SHAPES[op], said.get("result"))
-            if said.get("ok") is None and said.get("unsupported") is None:
+        if "adapter_error" not in reply:
+            msgspec.convert(reply, _ReplyRow)
+            if reply.get("ok") is True and op in _SHAPES:
+                _check(_SHAPES[op], reply.get("result"))
+            if reply.get("ok") is None and reply.get("unsupported") is None:
                 raise ValueError('neither "ok" nor "unsupported"')
     except ValueError as error:
         problem = str(error).replace("`", "")
         raise AdapterFault(
             f"not a line of the protocol: the answer to {op}: {problem}: "
-            f"{shown(json.dumps(said))}; {_REFERENCE}"
+            f"{shown(json.dumps(reply))}; {_REFERENCE}"
         ) from None
-    return Answer.of(said)
+    return Answer.of(reply)
 
 
 def _check(shape: Shape, result: Any) -> None:

@@ -64,26 +64,26 @@ class Answer:
         return replace(self, partitions=dict(zip(names, map(_outcome, items), strict=True)))
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Answer:
+    def of(cls, reply: Mapping[str, Any]) -> Answer:
         """Parse a line of the adapter protocol.
 
         Raises ValueError if it is invalid, and AdapterFault if it reports an error of the adapter
         itself.
         """
-        if "adapter_error" in said:
-            raise AdapterFault(f"the adapter failed: {_own_error(said['adapter_error'])}")
-        if "unsupported" in said:
-            return cls(unsupported=str(said["unsupported"]))
-        raw = str(said.get("raw") or "")
-        if said.get("ok") is True:
-            result = said.get("result")
+        if "adapter_error" in reply:
+            raise AdapterFault(f"the adapter failed: {_own_error(reply['adapter_error'])}")
+        if "unsupported" in reply:
+            return cls(unsupported=str(reply["unsupported"]))
+        raw = str(reply.get("raw") or "")
+        if reply.get("ok") is True:
+            result = reply.get("result")
             records = result if isinstance(result, list) else ()
             return cls(result, partitions=_partitions(result), records=records, raw=raw)
-        if said.get("ok") is False:
-            named = _partitions(said.get("partitions"))
-            before = said.get("records")
+        if reply.get("ok") is False:
+            named = _partitions(reply.get("partitions"))
+            before = reply.get("records")
             records = before if isinstance(before, list) else ()
-            return cls(failure=Failure.of(said), partitions=named, records=records, raw=raw)
+            return cls(failure=Failure.of(reply), partitions=named, records=records, raw=raw)
         raise ValueError('neither "ok" nor "unsupported"')
 
     def __str__(self) -> str:
@@ -98,10 +98,10 @@ class Answer:
         return "ok" if self.result is None else f"ok {self.result}"
 
 
-def _own_error(said: Any) -> str:
-    if not isinstance(said, Mapping):
-        return str(said)
-    error = Failure.of(said)
+def _own_error(reply: Any) -> str:
+    if not isinstance(reply, Mapping):
+        return str(reply)
+    error = Failure.of(reply)
     return f"{error} at {error.at}" if error.at else str(error)
 
 

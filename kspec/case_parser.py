@@ -298,9 +298,9 @@ def _attempt(work: Callable[[], object], place: str, refuse: Callable[[str, str]
         refuse(place, str(error))
 
 
-def step_name(asked: ClientCall) -> str:
+def step_name(step: ClientCall) -> str:
     """Return the name that expectations use for a call: ``as``, or the name of the operation."""
-    return asked.name or asked.call
+    return step.name or step.call
 
 
 _SUBJECTS: Final = (

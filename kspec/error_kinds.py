@@ -123,17 +123,17 @@ class Failure:
         return text + "".join(f" [{each.error}: {each.message}]" for each in causes)
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Failure:
+    def of(cls, reply: Mapping[str, Any]) -> Failure:
         """Parse ``{"error": ..., "code": ..., "message": ...}``."""
-        code, kind = said.get("code"), said.get("kind")
-        several = said.get("errors")
-        wrapped = [said.get("cause"), *(several if isinstance(several, list) else ())]
+        code, kind = reply.get("code"), reply.get("kind")
+        several = reply.get("errors")
+        wrapped = [reply.get("cause"), *(several if isinstance(several, list) else ())]
         return cls(
-            str(said.get("error") or "error"),
+            str(reply.get("error") or "error"),
             code if isinstance(code, int) and not isinstance(code, bool) else None,
-            " ".join(str(said.get("message") or "").split()),
+            " ".join(str(reply.get("message") or "").split()),
             kind if isinstance(kind, str) else None,
-            str(said.get("at") or ""),
+            str(reply.get("at") or ""),
             tuple(cls.of(each) for each in wrapped if isinstance(each, Mapping)),
         )
 

@@ -466,8 +466,8 @@ def _of_result(each: Expectation, played: Evidence) -> Evaluation:
     if record.answer.unsupported is not None:
         return None, f"unsupported: {record.answer.unsupported}", ()
     problem = _problem(each, record, played)
-    said = f"{record.call} gave {_short(str(record.answer))}"
-    return problem is None, said if problem is None else f"{problem} ({said})", ()
+    given = f"{record.call} gave {_short(str(record.answer))}"
+    return problem is None, given if problem is None else f"{problem} ({given})", ()
 
 
 def _problem(each: Expectation, record: CallRecord, played: Evidence) -> str | None:

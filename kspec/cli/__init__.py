@@ -308,7 +308,7 @@ def run_cases(
             or result.unsteady
             or result.judgement.verdict in ("error", "fail", "non-strict")
         ):
-            _tell(console, result)
+            _print_result(console, result)
 
     kept: dict[tuple[str, str], Result] = {}
     ended = 0
@@ -378,7 +378,7 @@ def _silence_the_mock() -> None:
         logging.getLogger(f"mockbroker.{name}").setLevel(logging.ERROR)
 
 
-def _tell(console: Console, result: Result) -> None:
+def _print_result(console: Console, result: Result) -> None:
     verdict = result.judgement.verdict
     line = f"{verdict:13} {result.client:18} {result.case.id}"
     lines = [line]

@@ -40,7 +40,7 @@ def compare_command(old: Path, new: Path, as_document: bool) -> None:
         echo_json([_document(each) for each in found], indent=1)
     else:
         for each in found:
-            _tell(each)
+            _print_comparison(each)
     sys.exit(1 if any(each.of_kind(kind) for each in found for kind in WORSE) else 0)
 
 
@@ -56,7 +56,7 @@ def read_run(path: Path) -> Run:
         raise KspecError(f"{path}: not a results.json: {error}") from None
 
 
-def _tell(each: Comparison) -> None:
+def _print_comparison(each: Comparison) -> None:
     counts = [f"{len(found)} {kind}" for kind in KINDS if (found := each.of_kind(kind))]
     releases = _released(each.old, each.old_release), _released(each.new, each.new_release)
     compared = f"{each.compared} case{plural(each.compared)}"

@@ -60,7 +60,7 @@ def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None
     with _opened(out) as file:
         for line in file_lines(dialect, counted()):
             file.write(f"{line}\n".encode("ascii"))
-    _tell(counts)
+    _print_counts(counts)
 
 
 def _dialect(name: str) -> kproto.Dialect:
@@ -83,7 +83,7 @@ def _opened(out: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
             yield packed
 
 
-def _tell(counts: Counter[tuple[str, str]]) -> None:
+def _print_counts(counts: Counter[tuple[str, str]]) -> None:
     table = Table("verdict", "kind", "vectors", box=None)
     table.columns[2].justify = "right"
     order = ("valid", "acceptable", "invalid")

@@ -55,9 +55,9 @@ class RepeatsChangesWithinTheThrottle(Client):
     class Hasty(Link):
         """Pauses for no throttle of a change, but briefly enough not to be without end."""
 
-        def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
             capped = min(milliseconds, 20) if api_key in _CHANGES else milliseconds
-            super().heed_throttle(capped, api_key, version)
+            super().apply_throttle(capped, api_key, version)
 
     link = Hasty
 

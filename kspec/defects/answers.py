@@ -23,8 +23,8 @@ class ClaimsSuccess(Client):
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """A failure becomes an empty result of the call."""
-        said = await super().call(op, arguments)
-        return {**said, "result": empty_result(op)} if said.get("result") == {} else said
+        reply = await super().call(op, arguments)
+        return {**reply, "result": empty_result(op)} if reply.get("result") == {} else reply
 
     def failure(self, error: Exception) -> dict[str, Any]:
         return self.success({})

@@ -34,13 +34,13 @@ class ShowsDeniedTopicsWithoutPartitions(Client):
     """Describes a topic that it may not see as one without partitions."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        said = await super().call(op, arguments)
-        result = said.get("result")
+        reply = await super().call(op, arguments)
+        result = reply.get("result")
         if not isinstance(result, dict):
-            return said
+            return reply
         blank: Any = {} if op == "describe_topics" else None
         shown = {key: blank if _is_denied(each) else each for key, each in result.items()}
-        return {**said, "result": shown}
+        return {**reply, "result": shown}
 
 
 def _is_denied(each: Any) -> bool:

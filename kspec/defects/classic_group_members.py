@@ -41,9 +41,9 @@ class IgnoresTheIdItWasGiven(Membership):
 class IgnoresTheRebalance(Membership):
     """Does not join again when heartbeats say that the group rebalances."""
 
-    def heed_heartbeat(self, code: int) -> None:
+    def on_heartbeat_error(self, code: int) -> None:
         if code != 27:
-            super().heed_heartbeat(code)
+            super().on_heartbeat_error(code)
 
 
 @defect("joins-anew-each-time")
@@ -59,9 +59,9 @@ class JoinsAnewEachTime(Membership):
 class KeepsAnUnknownId(Membership):
     """Joins again under the id that the coordinator does not know."""
 
-    def lose_id(self) -> None:
+    def drop_member_id(self) -> None:
         member_id = self.member_id
-        super().lose_id()
+        super().drop_member_id()
         self.member_id = member_id
 
 
@@ -69,7 +69,7 @@ class KeepsAnUnknownId(Membership):
 class StaysInAnOldGeneration(Membership):
     """Goes on as if nothing had happened when its generation is over."""
 
-    def lose_generation(self) -> None:
+    def drop_generation(self) -> None:
         """Ignored."""
 
 
@@ -77,18 +77,18 @@ class StaysInAnOldGeneration(Membership):
 class JoinsWhenFenced(Membership):
     """Joins again, and tells nobody, when another member has taken its instance id."""
 
-    def heed(self, code: int) -> None:
+    def on_error(self, code: int) -> None:
         if code == 82:
-            self.lose_id()
+            self.drop_member_id()
         else:
-            super().heed(code)
+            super().on_error(code)
 
 
 @defect("fails-on-a-sync-error")
 class FailsOnASyncError(Membership):
     """Takes an error of SyncGroup for final."""
 
-    def heed_sync(self, code: int) -> None:
+    def on_sync_error(self, code: int) -> None:
         self.needs_to_join = False
         raise BrokerError(code)
 
@@ -144,11 +144,11 @@ class LooksForACoordinatorWithoutPause(Membership):
 class FailsWhileTheCoordinatorLoads(Membership):
     """Takes the error of a coordinator that loads for final."""
 
-    def heed(self, code: int) -> None:
+    def on_error(self, code: int) -> None:
         if code == 14:
             self.needs_to_join = False
             raise BrokerError(code)
-        super().heed(code)
+        super().on_error(code)
 
 
 class _AsksForLists(GroupCoordinators):
@@ -169,8 +169,8 @@ class AsksForAListOfCoordinatorsOnly(Membership):
 class JoinsAnewAfterALostAnswer(Membership):
     """Joins as a new member when a connection ends."""
 
-    def lose_answer(self) -> None:
-        super().lose_answer()
+    def on_lost_response(self) -> None:
+        super().on_lost_response()
         self.member_id = ""
 
 
@@ -178,8 +178,8 @@ class JoinsAnewAfterALostAnswer(Membership):
 class TakesALostAnswerForNoPartitions(Membership):
     """Takes a SyncGroup without an answer for an assignment without partitions."""
 
-    def lose_answer(self) -> None:
-        super().lose_answer()
+    def on_lost_response(self) -> None:
+        super().on_lost_response()
         if self.generation >= 0:
             self.take(frozenset())
 
@@ -405,7 +405,7 @@ class WaitsForAnId(Membership):
             return -1
         if not joined.error_code:
             raise BrokerError(-1, "the coordinator gave no id")
-        self.heed_join(joined.error_code, joined)
+        self.on_join_error(joined.error_code, joined)
         return int(joined.error_code)
 
 
@@ -423,7 +423,7 @@ class SyncsWithNewerBrokersOnly(Membership):
 class FailsWhenTheGroupRebalances(Membership):
     """Reports a rebalance to the application as an error."""
 
-    def heed_heartbeat(self, code: int) -> None:
+    def on_heartbeat_error(self, code: int) -> None:
         if code == 27:
             raise BrokerError(code)
-        super().heed_heartbeat(code)
+        super().on_heartbeat_error(code)

@@ -120,7 +120,7 @@ class CommitsOnce(Membership):
 class CommitsAgainInANewGeneration(Membership):
     """Commits once more as soon as it has joined again, whatever has become of its partitions."""
 
-    def heed_commit(self, code: int) -> None:
+    def on_commit_error(self, code: int) -> None:
         """Ignored."""
 
     async def commit(
@@ -129,7 +129,7 @@ class CommitsAgainInANewGeneration(Membership):
         codes = await super().commit(offsets)
         for code in codes.values():
             if code in _OLD_GENERATION:
-                self.heed(code)
+                self.on_error(code)
         if self.needs_to_join:
             await self.join_until_done()
             codes = await super().commit(offsets)

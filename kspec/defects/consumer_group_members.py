@@ -73,7 +73,7 @@ class BeatsWhileItPolls(ConsumerGroupMember):
 class RepeatsEverything(ConsumerGroupMember):
     """Has its subscription in every heartbeat, changed or not."""
 
-    def tells_everything(self) -> bool:
+    def reports_everything(self) -> bool:
         return True
 
 
@@ -83,7 +83,7 @@ class KeepsItsFirstSubscription(ConsumerGroupMember):
 
     def everything(self, with_regex: bool) -> dict[str, Any]:
         wanted = super().everything(with_regex)
-        first = self.told.get("subscribed_topic_names")
+        first = self.reported.get("subscribed_topic_names")
         return wanted if first is None else {**wanted, "subscribed_topic_names": first}
 
 

@@ -134,7 +134,7 @@ class WaitsForTheFirstAnswer(Client):
 
     async def link_to(self, address: tuple[str, int]) -> Link:
         if address in self.mute:
-            raise TimedOutError("the broker has not said yet what it speaks")
+            raise TimedOutError("the broker has not answered ApiVersions")
         try:
             return await super().link_to(address)
         except TimedOutError:
@@ -209,7 +209,7 @@ class OutlastsItsTimeOut(Client):
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        said = await super().call(op, arguments)
-        if said.get("kind") == "timeout":
+        reply = await super().call(op, arguments)
+        if reply.get("kind") == "timeout":
             await asyncio.sleep(started + 6 * self.timeout - loop.time())
-        return said
+        return reply

@@ -111,7 +111,7 @@ class SendsTwiceWithoutAcks(Producer):
 
     async def exchange(self, link: Link | None, request: Request) -> None:
         if self.acks == 0 and link is not None:
-            await link.tell(self.body(request))
+            await link.send_unanswered(self.body(request))
         await super().exchange(link, request)
 
 

@@ -26,12 +26,12 @@ _UNKNOWN_MEMBER_ID: Final = 25
 
 
 class RepeatsAFencedHeartbeat(HeartbeatingMember):
-    def heed_fence(self) -> float:
+    def on_fenced(self) -> float:
         return self.next_try()
 
 
 class EndsIfUnknown(HeartbeatingMember):
-    def heed_unknown(self) -> float:
+    def on_unknown_member(self) -> float:
         self.end(BrokerError(_UNKNOWN_MEMBER_ID))
         return 0
 
@@ -39,7 +39,7 @@ class EndsIfUnknown(HeartbeatingMember):
 class EndsWithAnyError(HeartbeatingMember):
     def pass_or_end(self, error: BrokerError) -> float:
         # The broker is still creating the internal topic.
-        if error.code == _COORDINATOR_NOT_AVAILABLE and not self.told:
+        if error.code == _COORDINATOR_NOT_AVAILABLE and not self.reported:
             return super().pass_or_end(error)
         self.end(error)
         return 0

@@ -64,7 +64,7 @@ class AnyBrokerIsController(Client):
 class IgnoresThrottle(Link):
     """Keeps sending although the broker asked for a pause."""
 
-    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+    def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
         """Ignored."""
 
 

@@ -179,14 +179,14 @@ class DescribesUnknownTopics(Client):
     """Describes an unknown topic as one without partitions."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        said = await super().call(op, arguments)
-        result = said.get("result")
+        reply = await super().call(op, arguments)
+        result = reply.get("result")
         if not isinstance(result, dict):
-            return said
+            return reply
         unknown = [
             key
             for key, row in result.items()
             if isinstance(row, dict) and row.get("code") == _UNKNOWN_TOPIC_OR_PARTITION
         ]
         blank: Any = {} if op == "describe_topics" else None
-        return {**said, "result": result | dict.fromkeys(unknown, blank)}
+        return {**reply, "result": result | dict.fromkeys(unknown, blank)}

@@ -37,7 +37,7 @@ class _Scram(Link):
         """Return the token for the mechanism, or None to accept and stop."""
         return token
 
-    def said(self, token: bytes) -> bytes:
+    def own_token(self, token: bytes) -> bytes:
         """Return what is sent instead of the mechanism's own token."""
         return token
 
@@ -55,7 +55,7 @@ class _Scram(Link):
                     on_token = outer.on_token(received, sent)
                     if on_token is None:
                         return None
-                    sent = outer.said(inner(on_token) or b"")
+                    sent = outer.own_token(inner(on_token) or b"")
                     return sent or None
 
                 return step
@@ -107,10 +107,10 @@ class HashesForEverIfToldTo(Client):
     """Accepts any number of SCRAM iterations, however large, and blocks its caller."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        said = await super().call(op, arguments)
-        if said.get("kind") == "authentication" and "must not be >" in said["message"]:
+        reply = await super().call(op, arguments)
+        if reply.get("kind") == "authentication" and "must not be >" in reply["message"]:
             await asyncio.sleep(_FAR_TOO_LONG)  # as if it were still computing
-        return said
+        return reply
 
 
 @defect("outlives-its-session")
@@ -118,7 +118,7 @@ class OutlivesItsSession(Client):
     """Does not reauthenticate and fails its caller when the broker closes the connection."""
 
     class Forgetful(Link):
-        def heed_session(self, milliseconds: int) -> None:
+        def set_session_end(self, milliseconds: int) -> None:
             """Ignored."""
 
     link: type[Link] = Forgetful
@@ -153,7 +153,7 @@ class InsistsOnItsSession(Client):
 class FramesItsTokens(Link):
     """Sends SaslAuthenticate after a version 0 handshake, which requires raw tokens."""
 
-    async def say_raw(self, token: bytes) -> bytes:
+    async def exchange_raw_token(self, token: bytes) -> bytes:
         authenticate: Any = self.codec.message("SaslAuthenticateRequest")
         frame = await self.exchange(authenticate(auth_bytes=token), 1)
         return bytes(self.decode(frame, _SASL_AUTHENTICATE, 1).auth_bytes)
@@ -172,7 +172,7 @@ class AcceptsAnEmptySignature(_Scram):
 class DoesNotEscapeItsName(_Scram):
     """Does not escape commas and equals signs of the user name in SCRAM."""
 
-    def said(self, token: bytes) -> bytes:
+    def own_token(self, token: bytes) -> bytes:
         return token.replace(b"=2C", b",").replace(b"=3D", b"=") if b"n=" in token else token
 
 
@@ -180,7 +180,7 @@ class DoesNotEscapeItsName(_Scram):
 class WritesPasswordsInLatin1(_Scram):
     """Encodes PLAIN's message as Latin-1 instead of UTF-8."""
 
-    def said(self, token: bytes) -> bytes:
+    def own_token(self, token: bytes) -> bytes:
         return token.decode().encode("latin-1") if token.startswith(b"\0") else token
 
 

@@ -53,17 +53,17 @@ class HeedsThrottlesOfSuccessesOnly(Link):
         self.failed = bool(getattr(body, "error_code", 0))
         return body
 
-    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+    def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
         if not self.failed:
-            super().heed_throttle(milliseconds, api_key, version)
+            super().apply_throttle(milliseconds, api_key, version)
 
 
 @defect("reads-throttles-unsigned")
 class ReadsThrottlesUnsigned(Link):
     """Reads a negative throttle time as unsigned, which is weeks."""
 
-    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
-        super().heed_throttle(milliseconds % 2**32, api_key, version)
+    def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        super().apply_throttle(milliseconds % 2**32, api_key, version)
 
 
 @defect("storms-after-a-throttle")

@@ -319,7 +319,7 @@ class InventsAProducerId(TransactionalProducer):
 
     def init_body(self, link: Link) -> Any:
         body = super().init_body(link)
-        if self.tells_epoch(link) and body.producer_id == -1:
+        if self.sends_epoch(link) and body.producer_id == -1:
             body.producer_id = body.producer_epoch = 0
         return body
 

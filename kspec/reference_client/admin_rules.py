@@ -159,5 +159,5 @@ class AdminRules(ClientRules):
         }
 
     def described_errors(self, errors: Sequence[Exception]) -> list[dict[str, Any]]:
-        """Return the errors of brokers beside what the others said."""
+        """Return the errors of brokers beside the results of the others."""
         raise NotImplementedError

@@ -117,8 +117,8 @@ class Client(AdminRules):
         return {"ok": True, "result": result}
 
     def described_errors(self, errors: Sequence[Exception]) -> list[dict[str, Any]]:
-        said = [self.failure(each) for each in errors]
-        return [{key: each[key] for key in each if key != "ok"} for each in said]
+        described = [self.failure(each) for each in errors]
+        return [{key: each[key] for key in each if key != "ok"} for each in described]
 
     def failure(self, error: Exception) -> dict[str, Any]:
         """Report an error with its kind."""
@@ -136,5 +136,10 @@ class Client(AdminRules):
             (ConnectionError, "disconnected"),
         )
         kind = next((kind for each, kind in kinds if isinstance(error, each)), None)
-        said = {"ok": False, "error": type(error).__name__, "code": None, "message": str(error)}
-        return said if kind is None else {**said, "kind": kind}
+        reply = {
+            "ok": False,
+            "error": type(error).__name__,
+            "code": None,
+            "message": str(error),
+        }
+        return reply if kind is None else {**reply, "kind": kind}

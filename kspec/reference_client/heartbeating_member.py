@@ -45,7 +45,7 @@ class HeartbeatingMember(Membership):
         self.generation = _JOINING
         self.rack: str | None = options.get("rack")
         self.interval = _FIRST_INTERVAL
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         """The fields that the member has sent since it joined, with their last values."""
         self.is_in_doubt = False
         """Whether the last request may be lost; the next one then has every field."""
@@ -98,7 +98,7 @@ class HeartbeatingMember(Membership):
         """The id stays the member's."""
         self.generation, self.owned = _JOINING, frozenset()
         self.has_lost_all = True
-        self.told = {}
+        self.reported = {}
 
     # ---- heartbeats ------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class HeartbeatingMember(Membership):
         except BrokerError as error:  # of FindCoordinator
             return self.pass_or_end(error)
         if answer.error_code:
-            return self.heed_error(answer)
+            return self.on_error_response(answer)
         self.failures = 0
         self.is_in_doubt = False
         self.generation = answer.member_epoch
@@ -154,14 +154,14 @@ class HeartbeatingMember(Membership):
     def joins(self) -> bool:
         return self.generation == _JOINING
 
-    def tells_everything(self) -> bool:
+    def reports_everything(self) -> bool:
         return self.joins or self.is_in_doubt
 
     def news(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields to send, of those that describe the member."""
-        told = {} if self.tells_everything() else self.told
-        self.told = dict(wanted)
-        changed = {name: value for name, value in wanted.items() if told.get(name) != value}
+        reported = {} if self.reports_everything() else self.reported
+        self.reported = dict(wanted)
+        changed = {name: value for name, value in wanted.items() if reported.get(name) != value}
         return {name: value for name, value in changed.items() if value is not None}
 
     @abstractmethod
@@ -174,22 +174,22 @@ class HeartbeatingMember(Membership):
 
     # ---- errors ----------------------------------------------------------------------------------
 
-    def heed_error(self, answer: Any) -> float:
+    def on_error_response(self, answer: Any) -> float:
         """Do what the error asks for; return the seconds until the next heartbeat."""
         code = answer.error_code
         if code == _FENCED_MEMBER_EPOCH:
-            return self.heed_fence()
+            return self.on_fenced()
         if code == _UNKNOWN_MEMBER_ID:
-            return self.heed_unknown()
+            return self.on_unknown_member()
         self.is_in_doubt = True
         return self.pass_or_end(BrokerError(code, answer.error_message))
 
-    def heed_fence(self) -> float:
+    def on_fenced(self) -> float:
         """Give everything up, and join again with epoch 0."""
         self.forget_membership()
         return self.next_try()
 
-    def heed_unknown(self) -> float:
+    def on_unknown_member(self) -> float:
         self.forget_membership()
         return self.next_try()
 

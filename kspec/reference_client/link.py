@@ -183,7 +183,7 @@ class Link:
             version = self.choose_version(body.API_KEY)
         frame = await self.exchange(body, version)
         answer = self.decode(frame, body.API_KEY, version)
-        self.heed_throttle(getattr(answer, "throttle_time_ms", 0), body.API_KEY, version)
+        self.apply_throttle(getattr(answer, "throttle_time_ms", 0), body.API_KEY, version)
         return answer
 
     def choose_version(self, api_key: int) -> int:
@@ -213,7 +213,7 @@ class Link:
         writer.write(data)
         return future
 
-    async def tell(self, body: Any) -> None:
+    async def send_unanswered(self, body: Any) -> None:
         """Send a request that is not answered: Produce with acks 0."""
         await self.keep_quiet()
         future = self.send(body, self.choose_version(body.API_KEY))
@@ -234,7 +234,7 @@ class Link:
 
     # ---- quotas (KIP-219) ------------------------------------------------------------------------
 
-    def heed_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+    def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
         """Pause for as long as the broker asks; meanwhile it does not read."""
         if milliseconds > 0:
             self.quiet_until = asyncio.get_running_loop().time() + milliseconds / 1000
@@ -264,7 +264,7 @@ class Link:
                 self.versions = self.take_versions(body)
                 rows = getattr(body, "finalized_features", None) or ()
                 self.features = {each.name: each.max_version_level for each in rows}
-                self.heed_throttle(getattr(body, "throttle_time_ms", 0), API_VERSIONS, version)
+                self.apply_throttle(getattr(body, "throttle_time_ms", 0), API_VERSIONS, version)
                 return
             rows = advertised(self.read_refusal(frame))
             version = self.next_version(version, attempt, rows)
@@ -305,25 +305,25 @@ class Link:
         exchange = sasl.exchange()
         token = exchange(b"")
         while token is not None:
-            token = exchange(await self.say(token, version))
+            token = exchange(await self.exchange_token(token, version))
 
     def handshake_version(self) -> int:
         """Send a token: raw after version 0 (KIP-43), in SaslAuthenticate after version 1."""
         version = self.choose_version(_SASL_HANDSHAKE)
         return version if _SASL_AUTHENTICATE in self.versions else 0
 
-    async def say(self, token: bytes, handshake: int) -> bytes:
+    async def exchange_token(self, token: bytes, handshake: int) -> bytes:
         """Exchange a token for the broker's."""
         if handshake == 0:
-            return await self.say_raw(token)
+            return await self.exchange_raw_token(token)
         authenticate: Any = self.codec.message("SaslAuthenticateRequest")
         answer = await self.ask(authenticate(auth_bytes=token))
         if answer.error_code:
             raise BrokerError(answer.error_code, answer.error_message)
-        self.heed_session(getattr(answer, "session_lifetime_ms", 0))
+        self.set_session_end(getattr(answer, "session_lifetime_ms", 0))
         return bytes(answer.auth_bytes)
 
-    async def say_raw(self, token: bytes) -> bytes:
+    async def exchange_raw_token(self, token: bytes) -> bytes:
         writer = self._open_writer()
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._token = future
@@ -334,7 +334,7 @@ class Link:
         except TimeoutError:
             return await self.give_up(token)
 
-    def heed_session(self, milliseconds: int) -> None:
+    def set_session_end(self, milliseconds: int) -> None:
         """Return the deadline for reauthentication, well before the broker would close
         (KIP-368)."""
         if milliseconds > 0:

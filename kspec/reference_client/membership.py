@@ -232,41 +232,41 @@ class Membership:
             await self.look()
             joined = await self.ask(self.join_body, self.max_poll_ms / 1000 + _JOIN_SLACK)
             if joined.error_code:
-                self.heed_join(joined.error_code, joined)
+                self.on_join_error(joined.error_code, joined)
                 return int(joined.error_code)
             self.member_id, self.generation = joined.member_id, joined.generation_id
             self.protocol = joined.protocol_name or ""
             shares = await self.shares(joined)
             synced = await self.ask(self.sync_body(shares), self.max_poll_ms / 1000)
         except (LinkClosedError, TimedOutError):
-            self.lose_answer()
+            self.on_lost_response()
             return -1
         except BrokerError as error:  # of FindCoordinator
             if not self.coordinators.passes(error.code):
                 raise
             return error.code
         if synced.error_code:
-            self.heed_sync(synced.error_code)
+            self.on_sync_error(synced.error_code)
             return int(synced.error_code)
         self.take(self.partitions_in(synced.assignment))
         return 0
 
-    def lose_answer(self) -> None:
+    def on_lost_response(self) -> None:
         """The coordinator may have applied the request: join again, as the same member."""
         self.coordinators.forget(GROUP, self.group)
 
-    def heed_join(self, code: int, joined: Any) -> None:
+    def on_join_error(self, code: int, joined: Any) -> None:
         if code == _MEMBER_ID_REQUIRED:
             self.keep_given_id(joined.member_id)
         else:
-            self.heed(code)
+            self.on_error(code)
 
     def keep_given_id(self, member_id: str) -> None:
         """Join with the id that the coordinator gave (KIP-394)."""
         self.member_id = member_id
 
-    def heed_sync(self, code: int) -> None:
-        self.heed(code)
+    def on_sync_error(self, code: int) -> None:
+        self.on_error(code)
 
     def join_body(self, link: Link) -> Any:
         request = message("JoinGroupRequest")
@@ -418,7 +418,7 @@ class Membership:
             try:
                 answer = await self.ask(self.heartbeat_body, self.client.timeout)
                 if self.generation == generation and not self.is_joining:
-                    self.heed_heartbeat(answer.error_code)
+                    self.on_heartbeat_error(answer.error_code)
             except (LinkClosedError, TimedOutError):
                 self.coordinators.forget(GROUP, self.group)
             except BrokerError as error:
@@ -443,21 +443,21 @@ class Membership:
             group_instance_id=self.instance_of("Heartbeat"),
         )
 
-    def heed_heartbeat(self, code: int) -> None:
-        self.heed(code)
+    def on_heartbeat_error(self, code: int) -> None:
+        self.on_error(code)
 
     # ---- errors ----------------------------------------------------------------------------------
 
-    def heed(self, code: int) -> None:
+    def on_error(self, code: int) -> None:
         """Do what an error of the coordinator asks for. Raises BrokerError for any other."""
         if code in _MOVED:
             self.move_coordinator()
         elif code == _REBALANCE_IN_PROGRESS:
             self.join_again("the group rebalances")
         elif code == _UNKNOWN_MEMBER_ID:
-            self.lose_id()
+            self.drop_member_id()
         elif code == _ILLEGAL_GENERATION:
-            self.lose_generation()
+            self.drop_generation()
         elif code and code != _LOADING:
             error = BrokerError(code)
             if code == _FENCED_INSTANCE_ID:
@@ -467,12 +467,12 @@ class Membership:
     def move_coordinator(self) -> None:
         self.coordinators.forget(GROUP, self.group)
 
-    def lose_id(self) -> None:
+    def drop_member_id(self) -> None:
         """The session is over, and with it everything that was assigned."""
         self.forget_membership()
         self.join_again("the member id is unknown")
 
-    def lose_generation(self) -> None:
+    def drop_generation(self) -> None:
         self.generation, self.owned = _NO_GENERATION, frozenset()
         self.join_again("the generation is over")
 
@@ -520,15 +520,15 @@ class Membership:
             for row in topic.partitions
         }
         for code in codes.values():
-            self.heed_commit(code)
+            self.on_commit_error(code)
         return codes
 
-    def heed_commit(self, code: int) -> None:
+    def on_commit_error(self, code: int) -> None:
         """An error of the membership is the commit's: what was read may be another member's now."""
         if code in (
             _ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _FENCED_INSTANCE_ID,
         ):  # fmt: skip
-            self.heed(code)
+            self.on_error(code)
             raise BrokerError(code)
 
     def passing_commit_error(self, answer: Any) -> int:

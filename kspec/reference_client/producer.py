@@ -274,7 +274,7 @@ class Producer:
             batch.attempts += 1
         try:
             if self.acks == 0:
-                await link.tell(body)
+                await link.send_unanswered(body)
                 for batch in request.values():
                     batch.done = True
                 return

@@ -189,7 +189,7 @@ class TransactionalProducer(Producer):
         self.is_ready, self.is_doubtful = True, False
 
     def init_body(self, link: Link) -> Any:
-        producer_id, epoch = self.identity if self.tells_epoch(link) else (-1, -1)
+        producer_id, epoch = self.identity if self.sends_epoch(link) else (-1, -1)
         return message("InitProducerIdRequest")(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.transaction_timeout_ms,
@@ -197,7 +197,7 @@ class TransactionalProducer(Producer):
             producer_epoch=epoch,
         )
 
-    def tells_epoch(self, link: Link) -> bool:
+    def sends_epoch(self, link: Link) -> bool:
         """Whether the broker takes the producer's id and epoch, and raises it (KIP-360)."""
         return link.choose_version(22) >= _EPOCH_SINCE
 

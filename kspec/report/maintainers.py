@@ -130,13 +130,13 @@ def _numbers(failures: Sequence[tuple[RunCase, RunResult]]) -> str:
 
 def _expected(result: RunResult) -> str:
     """Return the broken rules in the case's words."""
-    said = {
+    sentences = {
         ("never: " if each.level.endswith("_not") else "") + each.says: None
         for variant in result.variants
         for each in variant.findings
         if each.broken and not each.level.startswith("should")
     }
-    return "; ".join(said) or "the client's process lives on and answers"
+    return "; ".join(sentences) or "the client's process lives on and answers"
 
 
 def _failed_variant(result: RunResult) -> int:
@@ -197,8 +197,8 @@ def _others(client: str, case: RunCase, run: Run) -> str:
     for each in run.results:
         if each.case == case.id and each.client != client:
             found.setdefault(each.verdict, []).append(each.client)
-    said = [f"{verdict}: {', '.join(names)}" for verdict, names in found.items()]
-    return "; ".join(said) + "." if said else "No other client was played in this run."
+    sentences = [f"{verdict}: {', '.join(names)}" for verdict, names in found.items()]
+    return "; ".join(sentences) + "." if sentences else "No other client was played in this run."
 
 
 # ---- Markdown and HTML ---------------------------------------------------------------------------

@@ -81,8 +81,8 @@ class LocalAdapter:
     async def call(self, op: str, arguments: Mapping[str, Any]) -> Answer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                said = await self._client.call(op, arguments)
-            return read_answer(op, said)
+                reply = await self._client.call(op, arguments)
+            return read_answer(op, reply)
         except AdapterFault:
             raise
         except TimeoutError:
@@ -139,8 +139,8 @@ class ProcessAdapter:
             raise AdapterFault(f"{command[0]} cannot be started: {error.strerror}") from None
         adapter = cls(process, stderr, answer_seconds)
         try:
-            said = await adapter._line(GREETING_SECONDS, "greeting")
-            adapter.greeting = msgspec.convert(said, Greeting)
+            reply = await adapter._line(GREETING_SECONDS, "greeting")
+            adapter.greeting = msgspec.convert(reply, Greeting)
         except msgspec.ValidationError as error:
             await adapter.stop()
             raise AdapterFault(f"not a greeting: {error}; {_REFERENCE}") from None
@@ -182,11 +182,11 @@ class ProcessAdapter:
             raise self._hung(what, self._answer_seconds) from None
         except OSError:
             raise AdapterError(await self._last_words()) from None
-        said = await self._line(self._answer_seconds, what)
+        reply = await self._line(self._answer_seconds, what)
         self._has_answered = True
         if op == "close":
             await self._refuse_more_lines("after close")
-        return read_answer(op, said)
+        return read_answer(op, reply)
 
     async def _refuse_more_lines(self, when: str) -> None:
         """Raise AdapterFault for a line that answers nothing, as an answer that comes twice: each

@@ -41,8 +41,8 @@ class _Poll:
         return self.assigned == self.partitions and len(self.records) >= self.count
 
     async def take_turn(self) -> None:
-        said = {"records": _EVERY_RECORD, "ms": _ROUND_MS}
-        answer = await self.adapter.call("poll", said)
+        arguments = {"records": _EVERY_RECORD, "ms": _ROUND_MS}
+        answer = await self.adapter.call("poll", arguments)
         self.records += answer.records
         if answer.failure is None and answer.unsupported is None:
             answer = await self.adapter.call("assignment", {})

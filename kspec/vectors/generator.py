@@ -92,7 +92,7 @@ class _Maker:
     def _fields(self, data: bytes) -> list[FrameField]:
         if self._plain.header is None:
             spans = reference.fields(self._schema, self._version, data)
-            return [FrameField(*_told(span)) for span in spans]
+            return [FrameField(*_as_tuple(span)) for span in spans]
         if self._cls.MESSAGE_TYPE == "request":
             return request_fields(self._dialect, data)
         assert self._cls.API_KEY is not None
@@ -119,7 +119,7 @@ class _Maker:
         )
 
 
-def _told(span: reference.FieldSpan) -> tuple[Any, ...]:
+def _as_tuple(span: reference.FieldSpan) -> tuple[Any, ...]:
     return span.offset, span.length, span.path, span.type, span.value, span.leaf
 
 

@@ -1,5 +1,5 @@
 """An adapter that behaves, one that dies, one that hangs, one that babbles: a verdict each, and no
-process left behind. And the adapters of real clients, each of which plays a case."""
+process left behind."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import pytest
 
 from kspec.adapters.python.lines import outcome
 from kspec.answers import Answer
-from kspec.client_catalog import Client
 from kspec.errors import AdapterError, AdapterFault
 from kspec.runner import adapters
 from kspec.runner.adapters import ProcessAdapter
-from kspec.runner.files import choose, load_cases
 from kspec.runner.memory import MemoryGauge
-from kspec.runner.schedule import run
-from tests.kspec.which import params, program
 
 GREETING = 'print(\'{"client": "c", "version": "1"}\', flush=True)\n'
 
@@ -118,26 +114,3 @@ async def test_an_adapter_that_ignores_the_end_of_input_is_ended(tmp_path, monke
     adapter = await started(tmp_path, source + GREETING + "time.sleep(60)")
     await adapter.stop()
     assert adapter._process.returncode is not None
-
-
-# ---- real clients -------------------------------------------------------------------------------
-
-MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "kafka-clients",
-          "kafka-clients-3.9", "franz-go", "sarama", "kafka-go", "kafka-ts"}  # fmt: skip
-"""Those with calls for reassignments."""
-
-PLAYED_BY_ALL = {"kafka-streams": "produce/016"}
-"""A case that the client passes, other than framing/001."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", params())
-async def test_every_client_plays(which: Client):
-    """Each passes what every client can, moves a partition if it has a call for that, and is fit
-    for the next case after one that it has no part in."""
-    wanted = [PLAYED_BY_ALL.get(which.name, "framing/001"), "reassignment/001"]
-    first, second = (choose(load_cases(), [each])[0] for each in wanted)
-    answers = await run([program(which)], [first, second, first])
-    verdicts = [each.judgement.verdict for each in answers]
-    moved = "pass" if which.name in MOVERS else "unsupported"
-    assert verdicts == ["pass", moved, "pass"], [each.judgement.why for each in answers]

@@ -169,10 +169,10 @@ def _create_topics(admin: AdminClient, call: Call) -> Returned:
 
 def _elect_leaders(admin: AdminClient, call: Call) -> Returned:
     kind = ElectionType.UNCLEAN if call.get("type") == "unclean" else ElectionType.PREFERRED
-    asked = call.get("partitions")
-    partitions = None if asked is None else [
+    keys = call.get("partitions")
+    partitions = None if keys is None else [
         TopicPartition(topic, index)
-        for topic, indexes in by_topic(asked).items()
+        for topic, indexes in by_topic(keys).items()
         for index in indexes
     ]  # fmt: skip
     # No timeout here: 2.16.1 fails on either option, although both are documented. The socket

@@ -174,8 +174,8 @@ def _alter_reassignments(admin: KafkaAdminClient, call: Call) -> Returned:
 
 
 def _list_reassignments(admin: KafkaAdminClient, call: Call) -> Returned:
-    asked = call.get("partitions")
-    wanted = None if asked is None else by_topic(asked)
+    keys = call.get("partitions")
+    wanted = None if keys is None else by_topic(keys)
     with client_call():
         ongoing = admin.list_partition_reassignments(wanted, timeout_ms=call["timeout_ms"])
     return Returned(
@@ -192,9 +192,9 @@ def _list_reassignments(admin: KafkaAdminClient, call: Call) -> Returned:
 
 
 def _elect_leaders(admin: KafkaAdminClient, call: Call) -> Returned:
-    asked = call.get("partitions")
+    keys = call.get("partitions")
     kind = int(call.get("type") == "unclean")
-    wanted = None if asked is None else by_topic(asked)
+    wanted = None if keys is None else by_topic(keys)
     with client_call():
         response = admin.elect_leaders(
             kind, wanted, timeout_ms=call["timeout_ms"], raise_errors=False

@@ -44,7 +44,7 @@ class Adapter:
     def operations(self) -> Mapping[str, Operation]:
         return {
             **{name: self._stepped(call) for name, call in _calls().items()},
-            "together": lambda said: self._runner.run(self._together(said["calls"])),
+            "together": lambda line: self._runner.run(self._together(line["calls"])),
         }
 
     def options(self) -> Mapping[str, Any]:
@@ -77,9 +77,9 @@ class Adapter:
     def _stepped(
         self, call: Callable[[Admin, dict[str, Any]], Coroutine[Any, Any, Returned]]
     ) -> Operation:
-        def step(said: dict[str, Any]) -> Returned:
+        def step(line: dict[str, Any]) -> Returned:
             assert self._admin is not None, "connect comes first"
-            return self._runner.run(call(self._admin, said))
+            return self._runner.run(call(self._admin, line))
 
         return step
 
@@ -87,13 +87,13 @@ class Adapter:
         answers = await asyncio.gather(*map(self._one, several))
         return Returned(None, list(answers))
 
-    async def _one(self, said: dict[str, Any]) -> dict[str, Any]:
+    async def _one(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return the answer that the call would have by itself."""
         assert self._admin is not None, "connect comes first"
-        call = _calls().get(said["op"])
+        call = _calls().get(line["op"])
         if call is None:
             return answered(_unsupported, _described)
-        work = asyncio.ensure_future(call(self._admin, said))
+        work = asyncio.ensure_future(call(self._admin, line))
         await asyncio.wait([work])
         return answered(work.result, _described)
 
@@ -162,8 +162,8 @@ async def alter_reassignments(admin: Admin, call: dict[str, Any]) -> Returned:
 
 
 async def list_reassignments(admin: Admin, call: dict[str, Any]) -> Returned:
-    asked = call.get("partitions")
-    wanted = () if asked is None else (_partitions(asked),)
+    keys = call.get("partitions")
+    wanted = () if keys is None else (_partitions(keys),)
     with client_call():
         ongoing = await admin.list_partition_reassignments(*wanted)
     return Returned(
@@ -181,8 +181,8 @@ async def list_reassignments(admin: Admin, call: dict[str, Any]) -> Returned:
 
 async def elect_leaders(admin: Admin, call: dict[str, Any]) -> Returned:
     kind = ElectionType.UNCLEAN if call.get("type") == "unclean" else ElectionType.PREFERRED
-    asked = call.get("partitions")
-    wanted = None if asked is None else _partitions(asked)
+    keys = call.get("partitions")
+    wanted = None if keys is None else _partitions(keys)
     with client_call():
         results = await admin.elect_leaders(kind, wanted).partitions()
     return Returned(results, {str(key): _outcome(error) for key, error in results.items()})

@@ -41,13 +41,13 @@ def explain(case: Case, outcomes: Sequence[str]) -> BrokerDifference | None:
     """Return the first row that matches the outcomes of two brokers, the mock's first."""
     if len(outcomes) != 2:
         return None
-    said = _decode_error(case)
+    message = _decode_error(case)
     for row in expected_differences():
         if (
             outcomes[0] in row.mock
             and outcomes[1] in row.kafka
             and (not row.apis or case.base.api_key in row.apis)
-            and re.search(row.we_say, said)
+            and re.search(row.we_say, message)
         ):
             return row
     return None

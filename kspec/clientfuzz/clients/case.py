@@ -166,8 +166,8 @@ class Case:
 def _add(rule: dict[str, Any], change: Change, base: bytes) -> None:
     if change.kind == "correlation-id":
         (edit,) = change.edits
-        said = int.from_bytes(edit.data, "big", signed=True)
-        off = said - int.from_bytes(base[edit.offset : edit.offset + 4], "big", signed=True)
+        written = int.from_bytes(edit.data, "big", signed=True)
+        off = written - int.from_bytes(base[edit.offset : edit.offset + 4], "big", signed=True)
         rule["correlation_off_by"] = (off + 2**31) % 2**32 - 2**31
         return
     replaced = rule.setdefault("replace_bytes", {}) if change.edits else {}

@@ -233,9 +233,9 @@ class Session:
         seen.milliseconds = (time.monotonic() - started) * 1000
         if not seen.broken:
             seen.after = watch.usage()
-        said = adapter.stderr_from(self._stderr_at)
-        self._stderr_at += len(said)
-        seen.stderr = said.decode(errors="replace")
+        output = adapter.stderr_from(self._stderr_at)
+        self._stderr_at += len(output)
+        seen.stderr = output.decode(errors="replace")
         if seen.broken:
             await self.stop()
         return judge(case, seen, self._limits)

@@ -54,7 +54,7 @@ class ClientDecoder:
         self.name = f"client:{label}"
         self._launch = launch
         self._seconds = seconds
-        self._asked = CALLS[api_key]
+        self._sample = CALLS[api_key]
         self._api = api_key, version
         self._dialect = kproto.dialect("kafka")
         self._runner = asyncio.Runner()
@@ -134,7 +134,7 @@ class ClientDecoder:
         connect = {"bootstrap": self._bootstrap, "timeout_ms": TIMEOUT_MS, "client_id": "diff"}
         answer = await adapter.call("connect", connect)
         if answer.failure is None:
-            answer = await adapter.call(self._asked.call, self._asked.arguments)
+            answer = await adapter.call(self._sample.call, self._sample.arguments)
         await adapter.call("close", {})
         return answer
 

@@ -36,11 +36,11 @@ class DecoderDifference(ExpectedDifference, frozen=True, kw_only=True):
     they_give: str = ""
 
     def fits(self, dissent: Dissent, kind: str) -> bool:
-        said = re.search(self.we_say, dissent.ours.text)
+        match = re.search(self.we_say, dissent.ours.text)
         return (
-            said is not None
+            match is not None
             and re.search(self.kind, kind) is not None
-            and (self.above is None or int(said[1]) > self.above)
+            and (self.above is None or int(match[1]) > self.above)
             and dissent.ours.outcome == self.ours
             and dissent.verdict.outcome == self.theirs
             and any(fnmatchcase(dissent.who, pattern) for pattern in self.who)

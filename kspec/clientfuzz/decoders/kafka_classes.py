@@ -76,18 +76,18 @@ class KafkaClasses:
                 continue
             headers.append((number, Question(Op.RECODE, *header, frame[SIZE_LENGTH:])))
             bodies[number] = body, frame[SIZE_LENGTH:]
-        asked: list[tuple[int, str, Question]] = []
+        pending: list[tuple[int, str, Question]] = []
         for (number, _), answer in zip(headers, self._ask(headers, seconds), strict=True):
             if isinstance(answer, Refusal):
                 found[number] = Verdict("rejected", text=answer.text)
                 continue
             read, written = recoded(answer)
             pair, data = bodies[number]
-            asked.append((number, written.hex(), Question(Op.RECODE, *pair, data[read:])))
-        questions = [(number, question) for number, _, question in asked]
+            pending.append((number, written.hex(), Question(Op.RECODE, *pair, data[read:])))
+        questions = [(number, question) for number, _, question in pending]
         again: list[tuple[int, Question]] = []
         for (number, head, question), answer in zip(
-            asked, self._ask(questions, seconds), strict=True
+            pending, self._ask(questions, seconds), strict=True
         ):
             found[number] = _verdict(head, question, answer)
             if isinstance(answer, Refusal):

@@ -76,9 +76,9 @@ class ProgramDecoder:
         frame, layout, verdict = cut(self._dialect, sample)
         if layout is None:
             return Verdict("not asked", text="" if verdict is None else verdict.text)
-        said = {**sample._asdict(), "frame": frame.hex()}
+        question = {**sample._asdict(), "frame": frame.hex()}
         try:
-            line = self._asked(json.dumps(said))
+            line = self._reply_to(json.dumps(question))
         except TimeoutError:
             self.close()
             return Verdict("hung", text=f"no answer in {self._seconds:g} s")
@@ -92,7 +92,7 @@ class ProgramDecoder:
             return Verdict("swelled", text="its memory grows with each frame")
         return self._verdict(line, frame, layout)
 
-    def _asked(self, line: str) -> str:
+    def _reply_to(self, line: str) -> str:
         """Exchange a line. Raises TimeoutError, OSError or EOFError."""
         if self._process is None:
             self._start()

@@ -205,17 +205,17 @@ def applied(base: bytes, changes: Iterable[Change]) -> bytes:
 
     The changes of a mutation never overlap. Raises MutationError for an edit beyond the frame.
     """
-    frame, said, behind = base, None, b""
+    frame, written_size, behind = base, None, b""
     edits: list[Edit] = []
     for change in changes:
         edits += change.edits
-        said = change.size if change.size is not None else said
+        written_size = change.size if change.size is not None else written_size
         behind += change.behind
     for edit in sorted(edits, key=lambda each: (each.offset, each.length), reverse=True):
         if edit.offset < SIZE_LENGTH or edit.offset + edit.length > len(base):
             raise MutationError(f"an edit at {edit.offset} is outside the frame")
         frame = frame[: edit.offset] + edit.data + frame[edit.offset + edit.length :]
-    size = len(frame) - SIZE_LENGTH if said is None else said
+    size = len(frame) - SIZE_LENGTH if written_size is None else written_size
     return size.to_bytes(SIZE_LENGTH, "big", signed=True) + frame[SIZE_LENGTH:] + behind
 
 

@@ -26,7 +26,7 @@ __all__ = [
 _HIGHEST: Final = {2: 2**15 - 1, 4: 2**31 - 1}
 
 
-def _said(tree: FrameTree, draws: Draws, kind: str, length: int | str) -> Change | None:
+def _changed_length(tree: FrameTree, draws: Draws, kind: str, length: int | str) -> Change | None:
     """Replace a length or count and nothing else. A number is added to the true one."""
     found = tree.sized(draws)
     if found is None:
@@ -56,27 +56,27 @@ def _prefixed(tree: FrameTree, spot: Spot, place: Place, kind: str, value: int) 
 
 
 def length_above(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-above", 1)
+    return _changed_length(tree, draws, "length-above", 1)
 
 
 def length_below(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-below", -1)
+    return _changed_length(tree, draws, "length-below", -1)
 
 
 def length_zero(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-zero", "0")
+    return _changed_length(tree, draws, "length-zero", "0")
 
 
 def length_negative(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-negative", "-2")
+    return _changed_length(tree, draws, "length-negative", "-2")
 
 
 def length_huge(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-huge", "huge")
+    return _changed_length(tree, draws, "length-huge", "huge")
 
 
 def length_remaining(tree: FrameTree, draws: Draws) -> Change | None:
-    return _said(tree, draws, "length-remaining", "remaining")
+    return _changed_length(tree, draws, "length-remaining", "remaining")
 
 
 def null_allowed(tree: FrameTree, draws: Draws) -> Change | None:
@@ -148,5 +148,5 @@ def _varint(tree: FrameTree, draws: Draws) -> tuple[Spot, Place, bytes] | None:
 def _varied(tree: FrameTree, spot: Spot, place: Place, kind: str, data: bytes, how: str) -> Change:
     edit = Edit(place.start, place.end - place.start, data)
     what = "count" if spot.span.type == "count" else "length"
-    said = "null" if place.value is None else place.value
-    return Change(kind, spot.path, f"{what} {said} {how}", tree.edits(spot, edit))
+    shown = "null" if place.value is None else place.value
+    return Change(kind, spot.path, f"{what} {shown} {how}", tree.edits(spot, edit))

@@ -208,7 +208,7 @@ def _tree_at(
     its body from a frame with the new version."""
     if direction == "response":
         return frame_tree(base, codec, direction, api_key, version)
-    said = version.to_bytes(2, "big", signed=True)
+    number = version.to_bytes(2, "big", signed=True)
     at = SIZE_LENGTH + 2
     api = codec.api(api_key)
     if api.request_header_version(version) != api.request_header_version(old.layout.version):
@@ -217,7 +217,7 @@ def _tree_at(
             base, codec, direction, api_key, old.layout, old.body_at, old.header,
             old.body._replace(spans=[]),
         )  # fmt: skip
-    tree = frame_tree(base[:at] + said + base[at + 2 :], codec, direction, api_key, version)
+    tree = frame_tree(base[:at] + number + base[at + 2 :], codec, direction, api_key, version)
     return FrameTree(
         base, codec, direction, api_key, tree.layout, tree.body_at, tree.header, tree.body
     )

@@ -38,12 +38,14 @@ def _with(
 ) -> Change:
     """Add tags behind the existing ones."""
     spot, count, first, _ = found
-    said, more = unsigned_varint(count + len(added)), b"".join(added)
+    count_bytes, more = unsigned_varint(count + len(added)), b"".join(added)
     if spot.end == first:  # one edit, as an insertion at another edit's end would have no order
-        edits: tuple[Edit, ...] = (Edit(spot.span.offset, first - spot.span.offset, said + more),)
+        edits: tuple[Edit, ...] = (
+            Edit(spot.span.offset, first - spot.span.offset, count_bytes + more),
+        )
     else:
         edits = (
-            Edit(spot.span.offset, first - spot.span.offset, said),
+            Edit(spot.span.offset, first - spot.span.offset, count_bytes),
             Edit(spot.end, 0, more),
         )
     return Change(kind, _path(spot), detail, tree.edits(spot, *edits))

@@ -1,4 +1,4 @@
-"""The connection of the wrong clients is given up at any moment."""
+"""The connection of the reference client is given up at any moment."""
 
 from __future__ import annotations
 
