@@ -15,6 +15,7 @@ from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.simulation.cluster import ConfigOperation
 from mockbroker.simulation.configs.effective import integer
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_state import BROKER
 from mockbroker.simulation.state.results import AlterConfigsResult
 
@@ -40,7 +41,7 @@ def alter_each(
         kind, name, _ = resource
         if times[kind, name] > 1:
             results.append(_refused(kind, name, "Each resource must appear at most once."))
-        elif not may_config(call, kind, name):
+        elif not may_config(call, AclOperation.ALTER_CONFIGS, kind, name):
             results.append(_unauthorized(kind, name))
         elif kind == BROKER and name not in ("", str(call.broker_id)):
             results.append(_refused(kind, name, _elsewhere(call, name)))

@@ -3,19 +3,22 @@ refused, and with which code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from kproto.error_codes import ErrorCode, message
 from mockbroker.apis.calls import Call
-from mockbroker.apis.common.authorization import may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_groups"]
 
 DescribedT = TypeVar("DescribedT", bound=Any)
+
+
+_HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def describe_groups(
@@ -23,47 +26,46 @@ def describe_groups(
     row: Callable[..., DescribedT],
     kind: str,
     describe: Callable[[str], DescribedT | None],
+    topics: Callable[[DescribedT], Iterable[str]],
     *,
+    hidden: str = _HIDDEN,
     explains: bool = False,
 ) -> list[DescribedT]:
     """Return a row for each group of the request, refused groups first.
 
     ``row`` is the class of the response's rows. ``describe`` returns the row of a group of this
-    ``kind`` (``consumer``), or None if there is none with that id. ``explains`` is
-    whether errors of the coordinator have a text.
+    ``kind`` (``consumer``), or None if there is none with that id. ``topics`` returns the topics in
+    a row; ``hidden`` is the text if the caller may not describe one. ``explains``: errors of the
+    coordinator have a text.
     """
-    ids: list[str] = call.body.group_ids
-    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in ids if may(call, ResourceType.GROUP, each)]
-    return [row(group_id=each, error_code=refused) for each in ids if each not in allowed] + [
-        _described(call, row, kind, describe, each, explains=explains) for each in allowed
-    ]
 
+    def refused(group_id: str, code: ErrorCode, text: str | None = None) -> DescribedT:
+        return row(group_id=group_id, error_code=code, error_message=text)
 
-def _described(
-    call: Call,
-    row: Callable[..., DescribedT],
-    kind: str,
-    describe: Callable[[str], DescribedT | None],
-    group_id: str,
-    *,
-    explains: bool,
-) -> DescribedT:
-    if not group_id:
-        return row(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(call, group_id)
-    if error:
-        text = message(error) if explains else None
-        return row(group_id=group_id, error_code=error, error_message=text)
-    described = describe(group_id)
-    if described is not None:
+    def described(group_id: str) -> DescribedT:
+        if not group_id:
+            return refused(group_id, ErrorCode.INVALID_GROUP_ID)
+        error = coordinator_error(call, group_id)
+        if error:
+            return refused(group_id, error, message(error) if explains else None)
+        found = describe(group_id)
+        if found is None:
+            known = call.cluster.groups.group(group_id) is not None
+            problem = f"is not a {kind} group" if known else "not found"
+            return refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
+        names = frozenset(topics(found))
+        if authorized_names(call, names, AclOperation.DESCRIBE) != names:
+            return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
         if call.body.include_authorized_operations:
-            described.authorized_operations = group_operations(call, group_id)
-        return described
-    known = call.cluster.groups.group(group_id) is not None
-    problem = f"is not a {kind} group" if known else "not found"
-    return row(
-        group_id=group_id,
-        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-        error_message=f"Group {group_id} {problem}.",
-    )
+            found.authorized_operations = group_operations(call, group_id)
+        return found
+
+    ids: list[str] = call.body.group_ids
+    allowed = [
+        each for each in ids if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
+    ]
+    unauthorized = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return [
+        *(refused(each, unauthorized) for each in ids if each not in allowed),
+        *map(described, allowed),
+    ]

@@ -10,6 +10,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.metadata_views import MetadataView
 
 __all__ = [
@@ -50,7 +51,9 @@ def checked_topics(call: Call, topics: Iterable[Any], *, by_id: bool) -> list[Of
     topics = list(topics)
     view = call.cluster.metadata_view(call.broker_id)
     names = [_name(view, topic, by_id=by_id) for topic in topics]
-    allowed = authorized_names(call, (name for name in names if name is not None))
+    allowed = authorized_names(
+        call, (name for name in names if name is not None), AclOperation.READ
+    )
     checked = []
     for name, topic in zip(names, topics, strict=True):
         known = None if name is None else view.topics.get(name)

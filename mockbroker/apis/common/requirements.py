@@ -36,6 +36,7 @@ __all__ = [
     "share_groups",
     "silent",
     "streams_groups",
+    "subscription_access",
     "transaction_access",
     "when",
 ]
@@ -132,6 +133,20 @@ def group_access(operation: AclOperation) -> Requirement:
         ):
             return 0
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+    return Requirement(check)
+
+
+def subscription_access() -> Requirement:
+    """The caller may describe the topics to which the member subscribes by name."""
+
+    def check(call: Call) -> int:
+        if call.authorizer is None:
+            return 0
+        for name in call.body.subscribed_topic_names or ():
+            if not call.authorizes(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return 0
 
     return Requirement(check)
 

@@ -138,7 +138,7 @@ def _errors(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicParti
     names = {name for name, _ in partitions}
     allowed: Iterable[str] = names
     if call.version < _BROKERS_SINCE_VERSION:
-        allowed = authorized_names(call, names - INTERNAL_TOPICS)
+        allowed = authorized_names(call, names - INTERNAL_TOPICS, AclOperation.WRITE)
     failed = {}
     for tp in partitions:
         topic = view.topics.get(tp[0])

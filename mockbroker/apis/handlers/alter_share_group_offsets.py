@@ -44,7 +44,7 @@ def alter_share_group_offsets(call: Call) -> Message:
         return refusal(call, ErrorCode.GROUP_ID_NOT_FOUND, text)
     if group is not None and group.members:
         return refusal(call, ErrorCode.NON_EMPTY_GROUP, message(ErrorCode.NON_EMPTY_GROUP))
-    readable = authorized_names(call, (each.topic_name for each in body.topics))
+    readable = authorized_names(call, (each.topic_name for each in body.topics), AclOperation.READ)
     return AlterShareGroupOffsetsResponse(
         responses=[_topic(call, each, readable) for each in body.topics]
     )

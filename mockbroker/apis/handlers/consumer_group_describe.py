@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.consumer_group_describe_response import (
     Assignment,
     ConsumerGroupDescribeResponse,
@@ -18,7 +17,6 @@ from kproto.messages.consumer_group_describe_response import (
     Member,
     TopicPartitions,
 )
-from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.common.requirements import consumer_groups, silent
 from mockbroker.apis.registry import Call, register
@@ -38,8 +36,9 @@ def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
         DescribedGroup,
         "consumer",
         lambda group_id: _described(call, group_id),
+        _topics_of,
     )
-    return ConsumerGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup | None:
@@ -85,19 +84,10 @@ def _assignment(call: Call, partitions: Iterable[TopicIdPartition]) -> Assignmen
     )
 
 
-def _visible(call: Call, group: DescribedGroup) -> DescribedGroup:
-    """The group, unless it has topics that the caller may not describe."""
-    names = frozenset(
+def _topics_of(group: DescribedGroup) -> Iterable[str]:
+    return (
         topic.topic_name
         for member in group.members
         for each in (member.assignment, member.target_assignment)
         for topic in each.topic_partitions
-    )
-    if authorized_names(call, names) == names:
-        return group
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to "
-        "describe.",
     )

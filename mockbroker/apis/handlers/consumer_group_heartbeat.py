@@ -20,7 +20,12 @@ from kproto.messages.consumer_group_heartbeat_response import (
 )
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import client_host, coordinator_error
-from mockbroker.apis.common.requirements import consumer_groups, group_access
+from mockbroker.apis.common.requirements import (
+    consumer_groups,
+    group_access,
+    silent,
+    subscription_access,
+)
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
@@ -40,13 +45,11 @@ def _text(call: Call, code: int) -> str | None:
     requires=(
         replace(consumer_groups, text=_text),
         replace(group_access(AclOperation.READ), text=_text),
+        *silent(subscription_access()),
     ),
 )
 def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
     body: ConsumerGroupHeartbeatRequest = call.body
-    names = frozenset(body.subscribed_topic_names or ())
-    if authorized_names(call, names) != names:
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     result = call.cluster.groups.consumer.heartbeat(
         _request(call, body), coordinator_error(call, body.group_id)
     )
@@ -55,7 +58,7 @@ def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
 
 def _request(call: Call, body: ConsumerGroupHeartbeatRequest) -> HeartbeatRequest:
     def visible(names: Iterable[str]) -> frozenset[str]:
-        return authorized_names(call, names)
+        return authorized_names(call, names, AclOperation.DESCRIBE)
 
     names, owned = body.subscribed_topic_names, body.topic_partitions
     return HeartbeatRequest(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_delegation_token_response import CreateDelegationTokenResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.delegation_tokens import TokenOffer
 
 __all__ = ["create_delegation_token"]
@@ -31,7 +30,8 @@ def create_delegation_token(call: Call) -> CreateDelegationTokenResponse:
     outcome, token = call.cluster.create_token(
         offer,
         allowed=call.session.may_use_tokens,
-        authorized=owner == requester or may(call, ResourceType.USER, owner),
+        authorized=owner == requester
+        or call.authorizes(AclOperation.CREATE_TOKENS, ResourceType.USER, owner),
     )
     owner_type, _, owner_name = owner.partition(":")
     requester_type, _, requester_name = requester.partition(":")

@@ -19,6 +19,7 @@ from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["create_partitions"]
 
@@ -27,7 +28,7 @@ __all__ = ["create_partitions"]
 def create_partitions(call: Call) -> CreatePartitionsResponse:
     request: CreatePartitionsRequest = call.body
     times = Counter(topic.name for topic in request.topics)
-    allowed = authorized_names(call, times)
+    allowed = authorized_names(call, times, AclOperation.ALTER)
     quota = mutation_quota(call, validate_only=request.validate_only)
     results = call.cluster.create_partitions(
         [

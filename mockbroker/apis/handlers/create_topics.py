@@ -17,7 +17,7 @@ from kproto.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.requirements import controller, silent
@@ -36,7 +36,11 @@ __all__ = ["create_topics"]
 def create_topics(call: Call) -> CreateTopicsResponse:
     request: CreateTopicsRequest = call.body
     times = Counter(topic.name for topic in request.topics)
-    allowed = frozenset(times) if may(call) else authorized_names(call, times)
+    allowed = (
+        frozenset(times)
+        if call.authorizes(AclOperation.CREATE)
+        else authorized_names(call, times, AclOperation.CREATE)
+    )
     # Duplicate names are refused before everything else.
     refused = [name for name in times if name not in allowed and times[name] == 1]
     quota = mutation_quota(call, validate_only=request.validate_only)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["delete_groups"]
 
@@ -20,7 +19,9 @@ __all__ = ["delete_groups"]
 def delete_groups(call: Call) -> DeleteGroupsResponse:
     body: DeleteGroupsRequest = call.body
     names = list(dict.fromkeys(body.groups_names))
-    allowed = [each for each in names if may(call, ResourceType.GROUP, each)]
+    allowed = [
+        each for each in names if call.authorizes(AclOperation.DELETE, ResourceType.GROUP, each)
+    ]
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     results = [
         DeletableGroupResult(

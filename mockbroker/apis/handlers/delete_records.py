@@ -29,6 +29,7 @@ from mockbroker.simulation.log.cleaning.record_deletion import (
     DeletionQuery,
     DeletionWait,
 )
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.timers import Later
 
 __all__ = ["delete_records"]
@@ -39,7 +40,7 @@ _Deletions = Sequence[tuple[DeleteRecordsTopic, Sequence[Deletion]]]
 @register(21, "0-2")
 def delete_records(call: Call) -> Answer:
     request: DeleteRecordsRequest = call.body
-    allowed = authorized_names(call, (topic.name for topic in request.topics))
+    allowed = authorized_names(call, (topic.name for topic in request.topics), AclOperation.DELETE)
     deletions = [
         (
             topic,

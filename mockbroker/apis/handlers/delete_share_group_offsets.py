@@ -39,7 +39,7 @@ def delete_share_group_offsets(call: Call) -> Message:
     if group.members:
         return refusal(call, ErrorCode.NON_EMPTY_GROUP, message(ErrorCode.NON_EMPTY_GROUP))
     names = list(dict.fromkeys(each.topic_name for each in body.topics))
-    readable = authorized_names(call, names)
+    readable = authorized_names(call, names, AclOperation.READ)
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return DeleteShareGroupOffsetsResponse(
         responses=[

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kproto.schema.model import ZERO_UUID
-from mockbroker.apis.common.authorization import authorized_names, may, text_of
+from mockbroker.apis.common.authorization import authorized_names, text_of
 from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.requirements import controller, silent
@@ -61,12 +61,12 @@ def _sift(
     The name of a topic is shown only to callers who may describe it. Anybody learns that an id is
     unknown.
     """
-    if may(call):
+    if call.authorizes(AclOperation.DELETE):
         return requested, []
     names = {topic.topic_id: topic.name for topic in call.cluster.topics.values()}
     resolved = [name if name is not None else names.get(topic_id) for name, topic_id in requested]
     known = {name for name in resolved if name is not None}
-    deletable = authorized_names(call, known)
+    deletable = authorized_names(call, known, AclOperation.DELETE)
     describable = authorized_names(call, known, AclOperation.DESCRIBE)
     times = Counter(requested)
     allowed, refused = [], []

@@ -21,6 +21,7 @@ from mockbroker.apis.common.authorization import config_refusal, may_config
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
@@ -41,7 +42,9 @@ def describe_configs(call: Call) -> Message:
         return refusal(call, ErrorCode.INVALID_REQUEST, text)
     answered, refused = [], []
     for resource in request.resources:
-        if may_config(call, resource.resource_type, resource.resource_name):
+        if may_config(
+            call, AclOperation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name
+        ):
             answered.append(_describe(call, request, resource))
         else:
             code, text = config_refusal(resource.resource_type)

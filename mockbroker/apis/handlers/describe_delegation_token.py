@@ -12,9 +12,8 @@ from kproto.messages.describe_delegation_token_response import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.delegation_token_rules import TokenSeen
 from mockbroker.simulation.state.cluster_parts import DelegationToken
 
@@ -45,8 +44,12 @@ def _seen(call: Call, token: DelegationToken, owners: set[str] | None) -> TokenS
     return TokenSeen(
         requested=owners is None or bool(owners & concerned),
         own=call.session.principal in concerned,
-        may_describe=lambda: may(call, ResourceType.DELEGATION_TOKEN, token.token_id),
-        may_describe_tokens=lambda: may(call, ResourceType.USER, token.owner),
+        may_describe=lambda: call.authorizes(
+            AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id
+        ),
+        may_describe_tokens=lambda: call.authorizes(
+            AclOperation.DESCRIBE_TOKENS, ResourceType.USER, token.owner
+        ),
     )
 
 

@@ -14,12 +14,11 @@ from kproto.messages.describe_groups_response import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.classic.classic_group import GroupState
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_groups"]
 
@@ -28,7 +27,11 @@ __all__ = ["describe_groups"]
 def describe_groups(call: Call) -> DescribeGroupsResponse:
     body: DescribeGroupsRequest = call.body
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = [each for each in body.groups if may(call, ResourceType.GROUP, each)]
+    allowed = [
+        each
+        for each in body.groups
+        if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
+    ]
     return DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=each, error_code=refused)

@@ -13,10 +13,10 @@ from kproto.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
-from mockbroker.apis.common.authorization import may, text_of
+from mockbroker.apis.common.authorization import text_of
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.log.producing.producer_states import Producer
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_producers"]
 
@@ -40,7 +40,7 @@ def describe_producers(call: Call) -> DescribeProducersResponse:
 
 
 def _partition(call: Call, name: str, index: int) -> PartitionResponse:
-    if not may(call, ResourceType.TOPIC, name):
+    if not call.authorizes(AclOperation.READ, ResourceType.TOPIC, name):
         code, text = text_of(ResourceType.TOPIC)
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
     error = _error(call, name, index)

@@ -19,13 +19,13 @@ from kproto.messages.describe_share_group_offsets_response import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.common.requirements import share_groups, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition, by_topic
 from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_share_group_offsets"]
 
@@ -41,7 +41,7 @@ def _group(
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id = requested.group_id
     answer = DescribeShareGroupOffsetsResponseGroup(group_id=group_id)
-    if not may(call, ResourceType.GROUP, group_id):
+    if not call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         answer.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     elif requested.topics is None:
         error = coordinator_error(call, group_id)
@@ -51,7 +51,7 @@ def _group(
             answer.topics = _all_topics(call, group_id)
     else:
         wanted = [(each.topic_name, each.partitions) for each in requested.topics]
-        allowed = authorized_names(call, (name for name, _ in wanted))
+        allowed = authorized_names(call, (name for name, _ in wanted), AclOperation.DESCRIBE)
         readable = _without_repetitions(call, [each for each in wanted if each[0] in allowed])
         if not all(_may_be_read(call, group_id, *each) for each in readable):
             code = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -89,7 +89,7 @@ def _all_topics(call: Call, group_id: str) -> list[DescribeShareGroupOffsetsResp
     found = []
     for topic_id, indexes in by_topic(() if group is None else group.initialized):
         name = call.cluster.groups.share.topics.name_of(topic_id)
-        if name is not None and authorized_names(call, [name]):
+        if name is not None and authorized_names(call, [name], AclOperation.DESCRIBE):
             found.append(_topic(call, group_id, name, indexes))
     return found
 

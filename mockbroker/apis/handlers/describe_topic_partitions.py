@@ -21,6 +21,7 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import topic_operations
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.topic_names import name_problem
@@ -42,7 +43,7 @@ def describe_topic_partitions(call: Call) -> Message:
     from_name = "" if cursor is None else cursor.topic_name
     response = DescribeTopicPartitionsResponse()
     room = max(1, min(_MAX_PARTITIONS, request.response_partition_limit))
-    allowed = authorized_names(call, names)
+    allowed = authorized_names(call, names, AclOperation.DESCRIBE)
     requested = {name for name in names if name >= from_name}
     for name in sorted(requested & allowed):
         if room <= 0:

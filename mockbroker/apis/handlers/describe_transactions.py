@@ -12,9 +12,9 @@ from kproto.messages.describe_transactions_response import (
     TopicData,
     TransactionState,
 )
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_transactions"]
 
@@ -29,7 +29,7 @@ def describe_transactions(call: Call) -> DescribeTransactionsResponse:
 
 def _row(call: Call, transactional_id: str) -> TransactionState:
     row = TransactionState(transactional_id=transactional_id)
-    if not may(call, ResourceType.TRANSACTIONAL_ID, transactional_id):
+    if not call.authorizes(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         row.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return row
     found, row.error_code = call.cluster.transactions.describe(call.broker_id, transactional_id)
@@ -44,7 +44,7 @@ def _row(call: Call, transactional_id: str) -> TransactionState:
     topics: dict[str, list[int]] = {}
     for name, index in view.partitions:
         topics.setdefault(name, []).append(index)
-    allowed = authorized_names(call, topics)
+    allowed = authorized_names(call, topics, AclOperation.DESCRIBE)
     row.topics = [
         TopicData(topic=name, partitions=indexes)
         for name, indexes in topics.items()

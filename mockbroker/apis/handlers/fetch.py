@@ -28,12 +28,11 @@ from kproto.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
 __all__ = ["fetch"]
@@ -112,7 +111,7 @@ def _query(call: Call) -> FetchQuery:
         by_id=by_id,
         rack=request.rack_id if version >= _RACK_SINCE else None,
         cuts_batches=version < _MAX_BYTES_SINCE,
-        refused=replica_id >= 0 and not may(call),
+        refused=replica_id >= 0 and not call.authorizes(AclOperation.CLUSTER_ACTION),
         may_read=partial(_may_read, call, replica_id),
         version=version,
     )
@@ -120,7 +119,11 @@ def _query(call: Call) -> FetchQuery:
 
 def _may_read(call: Call, replica_id: int, topic: str) -> bool:
     """Replicas need the cluster's permission instead of the topic's."""
-    return call.authorizer is None or replica_id >= 0 or may(call, ResourceType.TOPIC, topic)
+    return (
+        call.authorizer is None
+        or replica_id >= 0
+        or call.authorizes(AclOperation.READ, ResourceType.TOPIC, topic)
+    )
 
 
 def _positions(call: Call, request: FetchRequest, by_id: bool) -> list[PartitionPosition]:

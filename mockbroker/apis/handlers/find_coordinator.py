@@ -15,11 +15,10 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_key
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.metadata_views import MetadataView
 
@@ -85,7 +84,11 @@ def _refusal(call: Call) -> tuple[ErrorCode, str] | None:
     if kind is None:
         code = ErrorCode.INVALID_REQUEST
     elif kind is CoordinatorKind.SHARE and call.version >= _SHARE_KEYS_SINCE_VERSION:
-        code = ErrorCode.NONE if may(call) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        code = (
+            ErrorCode.NONE
+            if call.authorizes(AclOperation.CLUSTER_ACTION)
+            else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
     return (code, message(code)) if code else None
 
 
@@ -94,7 +97,7 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     assert kind is not None, "that is refused"
     if kind in _RESOURCES:
         resource_type, refused = _RESOURCES[kind]
-        if not may(call, resource_type, key):
+        if not call.authorizes(AclOperation.DESCRIBE, resource_type, key):
             return _row_of(key, refused)
     if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
         return _row_of(key, ErrorCode.INVALID_REQUEST)

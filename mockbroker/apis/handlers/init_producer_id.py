@@ -11,7 +11,6 @@ from typing import Final
 from kproto.error_codes import ErrorCode
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.init_producer_id_response import InitProducerIdResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
 from mockbroker.apis.common.requirements import Requirement, transaction_access
 from mockbroker.apis.common.transaction_codes import fenced_code
@@ -68,7 +67,7 @@ def _response(call: Call, result: ProducerResult) -> InitProducerIdResponse:
 
 
 def _may_be_idempotent(call: Call) -> bool:
-    if may(call, ResourceType.CLUSTER):
+    if call.authorizes(AclOperation.IDEMPOTENT_WRITE):
         return True
     if not call.release.has(facts.ANY_TOPIC_MAKES_IDEMPOTENT):
         return False

@@ -9,10 +9,9 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.list_groups_request import ListGroupsRequest
 from kproto.messages.list_groups_response import ListedGroup, ListGroupsResponse
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["list_groups"]
 
@@ -22,14 +21,16 @@ def list_groups(call: Call) -> ListGroupsResponse:
     body: ListGroupsRequest = call.body
     states = body.states_filter if call.version >= 4 else ()
     types = body.types_filter if call.version >= 5 else ()
-    sees_all = may(call)
+    sees_all = call.authorizes(AclOperation.DESCRIBE)
     code = ErrorCode.NONE
     listed = []
     for group in call.cluster.groups.list_groups(states or (), types or ()):
         error = coordinator_error(call, group.group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             code = error
-        if error or not (sees_all or may(call, ResourceType.GROUP, group.group_id)):
+        if error or not (
+            sees_all or call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        ):
             continue
         listed.append(
             ListedGroup(

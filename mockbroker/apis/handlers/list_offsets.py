@@ -38,6 +38,7 @@ from mockbroker.simulation.fetching.list_offsets import (
 from mockbroker.simulation.log.replicas.leadership import access_error
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["list_offsets"]
@@ -49,7 +50,9 @@ _EPOCH_VERSION = 4
 @register(2, "0-11")
 def list_offsets(call: Call) -> ListOffsetsResponse:
     request: ListOffsetsRequest = call.body
-    allowed = authorized_names(call, (topic.name for topic in request.topics))
+    allowed = authorized_names(
+        call, (topic.name for topic in request.topics), AclOperation.DESCRIBE
+    )
     named = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )

@@ -10,10 +10,9 @@ from kproto.error_codes import ErrorCode
 from kproto.messages.list_transactions_request import ListTransactionsRequest
 from kproto.messages.list_transactions_response import ListTransactionsResponse
 from kproto.messages.list_transactions_response import TransactionState as ListedTransaction
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.regexes import matching_names, regex_problem
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.transactions.transactional_ids import Transaction, TransactionState
 
 __all__ = ["list_transactions"]
@@ -33,7 +32,9 @@ def list_transactions(call: Call) -> ListTransactionsResponse:
         each
         for each in transactions.coordinated_by(call.broker_id)
         if _is_wanted(each, request, call.cluster.now_ms)
-        and may(call, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+        and call.authorizes(
+            AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id
+        )
     ]
     if pattern:
         matching = matching_names(pattern, [each.transactional_id for each in found])

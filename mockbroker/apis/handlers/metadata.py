@@ -21,7 +21,7 @@ from kproto.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kproto.schema.model import ZERO_UUID
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import cluster_operations, topic_operations
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
@@ -76,14 +76,14 @@ def _topics(
     requested = request.topics
     if requested is None or (call.version == 0 and not requested):
         # Topics that the caller may not describe are omitted.
-        allowed = authorized_names(call, view.topics)
+        allowed = authorized_names(call, view.topics, AclOperation.DESCRIBE)
         return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
     if _asks_by_id(request):  # the Java client sends an empty name besides
         return [_by_id(call, view, each.topic_id) for each in requested]
     # Kafka lists each name once, even if it was requested several times.
     names = dict.fromkeys(each.name for each in requested if each.name is not None)
-    allowed = authorized_names(call, names)
+    allowed = authorized_names(call, names, AclOperation.DESCRIBE)
     return [
         MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
         if name not in allowed
@@ -96,7 +96,7 @@ def _topics(
 
 def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:
     topic = view.topic_by_id(topic_id)
-    if topic is not None and may(call, ResourceType.TOPIC, topic.name):
+    if topic is not None and call.authorizes(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         return _topic(call, view, topic)
     if topic is not None:
         return MetadataResponseTopic(error_code=_UNAUTHORIZED, name=None, topic_id=topic_id)

@@ -27,12 +27,12 @@ from kproto.messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from kproto.schema.model import ZERO_UUID
-from mockbroker.apis.common.authorization import authorized_names, may
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
 
 __all__ = ["offset_fetch"]
@@ -131,7 +131,7 @@ def _topics(call: Call, view: MetadataView, topics: Iterable[Any] | None) -> lis
 
 def _error(call: Call, group: _Group) -> ErrorCode:
     """Return the error of the whole group."""
-    if not may(call, ResourceType.GROUP, group.group_id):
+    if not call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if call.version == 0:
         in_zookeeper = call.cluster.keeps_znodes
@@ -148,7 +148,9 @@ def _fill(call: Call, group: _Group) -> None:
     if group.topics is None:
         group.topics = _all_topics(call, group.group_id)
         return
-    allowed = authorized_names(call, (topic.name for topic in group.topics if topic.name))
+    allowed = authorized_names(
+        call, (topic.name for topic in group.topics if topic.name), AclOperation.DESCRIBE
+    )
     for topic in group.topics:
         if call.version >= _IDS_SINCE_VERSION and not topic.name:
             topic.rows = _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -170,7 +172,7 @@ def _fill(call: Call, group: _Group) -> None:
 def _all_topics(call: Call, group_id: str) -> list[_Topic]:
     """The topics that have offsets; with ids only those whose id this broker knows."""
     rows = call.cluster.offsets.fetch(group_id, None, require_stable=call.body.require_stable)
-    allowed = authorized_names(call, (row.tp[0] for row in rows))
+    allowed = authorized_names(call, (row.tp[0] for row in rows), AclOperation.DESCRIBE)
     known = call.cluster.metadata_view(call.broker_id).topics
     topics: dict[str, _Topic] = {}
     for row in rows:

@@ -15,11 +15,10 @@ from kproto.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.partition_views import known_partition
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.fetching.epoch_ends import EpochQuery, end_of_epoch
-from mockbroker.simulation.security.authorizer import ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["offset_for_leader_epoch"]
 
@@ -27,7 +26,7 @@ __all__ = ["offset_for_leader_epoch"]
 @register(23, "0-4")
 def offset_for_leader_epoch(call: Call) -> OffsetForLeaderEpochResponse:
     request: OffsetForLeaderEpochRequest = call.body
-    acts_for_cluster = may(call)
+    acts_for_cluster = call.authorizes(AclOperation.CLUSTER_ACTION)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -50,7 +49,7 @@ def _end(
         requested.leader_epoch,
         requested.current_leader_epoch,
         acts_for_cluster,
-        acts_for_cluster or may(call, ResourceType.TOPIC, topic),
+        acts_for_cluster or call.authorizes(AclOperation.DESCRIBE, ResourceType.TOPIC, topic),
     )
     code, end = end_of_epoch(call.cluster.logs, known_partition(call, query.tp), query)
     return EpochEndOffset(

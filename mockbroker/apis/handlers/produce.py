@@ -27,7 +27,6 @@ from kproto.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from mockbroker.apis.common.authorization import may
 from mockbroker.apis.common.group_answers import GroupAnswer
 from mockbroker.apis.common.log_waits import wait_for_replicas
 from mockbroker.apis.common.request_partitions import distinct_partitions
@@ -218,7 +217,9 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     if producers:
         facts.producers = frozenset(producers)
         if request.transactional_id is not None:
-            facts.may_write_id = may(call, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+            facts.may_write_id = call.authorizes(
+                AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+            )
     if facts.is_idempotent:
         facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
     return facts
@@ -294,7 +295,11 @@ def _access(
         name = None if found is None else found.name
     else:
         found = view.topics.get(topic.name)
-    return name, name is None or may(call, ResourceType.TOPIC, name), found
+    return (
+        name,
+        name is None or call.authorizes(AclOperation.WRITE, ResourceType.TOPIC, name),
+        found,
+    )
 
 
 def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> ProduceResponse:

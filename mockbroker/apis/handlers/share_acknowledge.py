@@ -27,6 +27,7 @@ from mockbroker.apis.common.share_answers import (
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["share_acknowledge"]
@@ -50,7 +51,9 @@ def share_acknowledge(call: Call) -> Message:
 def _response(call: Call) -> ShareAcknowledgeResponse:
     body: ShareAcknowledgeRequest = call.body
     names = {topic_name(call, topic.topic_id) for topic in body.topics}
-    readable = authorized_names(call, (name for name in names if name is not None))
+    readable = authorized_names(
+        call, (name for name in names if name is not None), AclOperation.READ
+    )
     results = acknowledge(
         call,
         [

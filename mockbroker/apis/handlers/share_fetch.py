@@ -40,6 +40,7 @@ from mockbroker.simulation.groups.share.share_fetches import (
 )
 from mockbroker.simulation.groups.share.share_partition import StartedAcknowledgement
 from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH, ShareSession
+from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.timers import Later, sleep, wait_for_call
 
@@ -163,7 +164,7 @@ def _acknowledgements(
 
 def _readable(call: Call, partitions: Iterable[TopicIdPartition]) -> frozenset[str]:
     names = {topic_name(call, topic_id) for topic_id, _ in partitions}
-    return authorized_names(call, (name for name in names if name is not None))
+    return authorized_names(call, (name for name in names if name is not None), AclOperation.READ)
 
 
 def _query(call: Call, session: ShareSession) -> tuple[list[ShareAnswer], ShareQuery]:
@@ -173,7 +174,7 @@ def _query(call: Call, session: ShareSession) -> tuple[list[ShareAnswer], ShareQ
         name = topic_name(call, topic_id)
         if name is not None:
             session.names[topic_id] = name
-    readable = authorized_names(call, session.names.values())
+    readable = authorized_names(call, session.names.values(), AclOperation.READ)
     failed: list[ShareAnswer] = []
     partitions: list[tuple[str, TopicIdPartition]] = []
     view = call.cluster.metadata_view(call.broker_id)

@@ -6,7 +6,8 @@ refuses the request for each group.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
+from collections.abc import Iterable
+
 from kproto.messages.share_group_describe_response import (
     Assignment,
     DescribedGroup,
@@ -14,7 +15,6 @@ from kproto.messages.share_group_describe_response import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.common.requirements import share_groups, silent
 from mockbroker.apis.registry import Call, register
@@ -30,9 +30,10 @@ def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
         DescribedGroup,
         "share",
         lambda group_id: _described(call, group_id),
+        _topics_of,
         explains=True,
     )
-    return ShareGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
+    return ShareGroupDescribeResponse(groups=groups)
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup | None:
@@ -73,16 +74,7 @@ def _assignment(call: Call, member: ShareMember) -> Assignment:
     )
 
 
-def _visible(call: Call, group: DescribedGroup) -> DescribedGroup:
-    """The group, unless it has topics that the caller may not describe."""
-    names = frozenset(
+def _topics_of(group: DescribedGroup) -> Iterable[str]:
+    return (
         topic.topic_name for each in group.members for topic in each.assignment.topic_partitions
-    )
-    if authorized_names(call, names) == names:
-        return group
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to "
-        "describe.",
     )

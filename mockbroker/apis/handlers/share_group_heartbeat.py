@@ -7,16 +7,19 @@ texts.
 
 from __future__ import annotations
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kproto.messages.share_group_heartbeat_response import (
     Assignment,
     ShareGroupHeartbeatResponse,
     TopicPartitions,
 )
-from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import client_host, coordinator_error
-from mockbroker.apis.common.requirements import group_access, share_groups, silent
+from mockbroker.apis.common.requirements import (
+    group_access,
+    share_groups,
+    silent,
+    subscription_access,
+)
 from mockbroker.apis.common.share_answers import member_id
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
@@ -27,12 +30,15 @@ from mockbroker.simulation.security.authorizer import AclOperation
 __all__ = ["share_group_heartbeat"]
 
 
-@register(76, "1", requires=silent(share_groups, group_access(AclOperation.READ), member_id))
+@register(
+    76,
+    "1",
+    requires=silent(
+        share_groups, group_access(AclOperation.READ), member_id, subscription_access()
+    ),
+)
 def share_group_heartbeat(call: Call) -> ShareGroupHeartbeatResponse:
     body: ShareGroupHeartbeatRequest = call.body
-    names = frozenset(body.subscribed_topic_names or ())
-    if authorized_names(call, names) != names:
-        return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topics = body.subscribed_topic_names
     request = ShareHeartbeat(
         group_id=body.group_id,

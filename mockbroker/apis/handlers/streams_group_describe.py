@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kproto.error_codes import ErrorCode
 from kproto.messages.streams_group_describe_response import (
     Assignment,
     DescribedGroup,
@@ -24,7 +23,6 @@ from kproto.messages.streams_group_describe_response import (
     TopicInfo,
     Topology,
 )
-from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.common.requirements import silent, streams_groups
 from mockbroker.apis.registry import Call, register
@@ -45,6 +43,7 @@ __all__ = ["streams_group_describe"]
 
 _NO_DESCRIPTION: Final = 1
 """The status of descriptions of topologies, which a plugin of the broker would have to keep."""
+_HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
 
 
 @register(89, "0-1", requires=silent(streams_groups))
@@ -54,8 +53,10 @@ def streams_group_describe(call: Call) -> StreamsGroupDescribeResponse:
         DescribedGroup,
         "streams",
         lambda group_id: _described(call, group_id),
+        _topics_of,
+        hidden=_HIDDEN,
     )
-    return StreamsGroupDescribeResponse(groups=[_visible(call, each) for each in groups])
+    return StreamsGroupDescribeResponse(groups=groups)
 
 
 def _described(call: Call, group_id: str) -> DescribedGroup | None:
@@ -159,25 +160,15 @@ def _assignment(tasks: Tasks) -> Assignment:
     )
 
 
-def _visible(call: Call, group: DescribedGroup) -> DescribedGroup:
-    """The group, unless it has topics that the caller may not describe."""
-    if group.topology is None:
-        return group
-    names = frozenset(
+def _topics_of(group: DescribedGroup) -> Iterable[str]:
+    subtopologies = None if group.topology is None else group.topology.subtopologies
+    return (
         name
-        for each in group.topology.subtopologies or ()
+        for each in subtopologies or ()
         for name in (
             *each.source_topics,
             *each.repartition_sink_topics,
             *(topic.name for topic in each.repartition_source_topics),
             *(topic.name for topic in each.state_changelog_topics),
         )
-    )
-    if authorized_names(call, names) == names:
-        return group
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The described group uses topics that the client is not authorized to "
-        "describe.",
     )

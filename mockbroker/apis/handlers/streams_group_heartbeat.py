@@ -22,7 +22,7 @@ from kproto.messages.streams_group_heartbeat_request import StreamsGroupHeartbea
 from kproto.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import client_host, coordinator_error
-from mockbroker.apis.common.requirements import group_access, silent, streams_groups
+from mockbroker.apis.common.requirements import Requirement, group_access, silent, streams_groups
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
@@ -50,12 +50,39 @@ __all__ = ["streams_group_heartbeat"]
 _MOST_NAMED: Final = 3
 
 
-@register(88, "0-1", requires=silent(streams_groups, group_access(AclOperation.READ)))
+def _topology_problem(call: Call) -> str | None:
+    if call.body.topology is None:
+        return None
+    names = _names(call.body)
+    internal = [each for each in names if each in INTERNAL_TOPICS]
+    if internal:
+        listed = ",".join(internal)
+        return f"Use of Kafka internal topics {listed} in a Kafka Streams topology is prohibited."
+    invalid = [each for each in names if name_problem(each) is not None]
+    return f"Topic names {','.join(invalid)} are not valid topic names." if invalid else None
+
+
+def _topology_error(call: Call) -> int:
+    return 0 if _topology_problem(call) is None else ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+def _topics_error(call: Call) -> int:
+    names = _names(call.body)
+    allowed = authorized_names(call, names, AclOperation.DESCRIBE)
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED if len(allowed) < len(names) else ErrorCode.NONE
+
+
+@register(
+    88,
+    "0-1",
+    requires=(
+        *silent(streams_groups, group_access(AclOperation.READ)),
+        Requirement(_topology_error, lambda call, _code: _topology_problem(call)),
+        *silent(Requirement(_topics_error)),
+    ),
+)
 def streams_group_heartbeat(call: Call) -> StreamsGroupHeartbeatResponse:
     body: StreamsGroupHeartbeatRequest = call.body
-    refusal = _refusal(call, _names(body))
-    if refusal is not None:
-        return refusal
     groups = call.cluster.groups.streams
     result = groups.heartbeat(_request(call, body), coordinator_error(call, body.group_id))
     if result.missing:
@@ -78,26 +105,6 @@ def _names(body: StreamsGroupHeartbeatRequest) -> list[str]:
         )
     ]
     return list(dict.fromkeys(found))
-
-
-def _refusal(call: Call, names: Sequence[str]) -> StreamsGroupHeartbeatResponse | None:
-    text = None
-    internal = [each for each in names if each in INTERNAL_TOPICS]
-    invalid = [each for each in names if name_problem(each) is not None]
-    if internal:
-        text = (
-            f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is "
-            "prohibited."
-        )
-    elif invalid:
-        text = f"Topic names {','.join(invalid)} are not valid topic names."
-    if text is not None:
-        return StreamsGroupHeartbeatResponse(
-            error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=text
-        )
-    if len(authorized_names(call, names)) < len(names):
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return None
 
 
 # ---- requests ------------------------------------------------------------------------------------

@@ -8,8 +8,6 @@ import pytest
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
 )
@@ -75,31 +73,6 @@ def test_reassignments_without_time(profile: str, timeout_ms: int) -> None:
     assert not broker.cluster.partition("foo", 0).reassigning
     answer = broker.ask(AlterPartitionReassignmentsRequest.from_json({**body, "topics": []}, 0), 0)
     assert (answer.error_code, answer.responses) == (0, [])
-
-
-@pytest.mark.parametrize("timeout_ms", NONE)
-@pytest.mark.parametrize("profile", KRAFT)
-@pytest.mark.requirement("A-56")
-def test_topics_without_time(profile: str, timeout_ms: int) -> None:
-    broker = broker_of(profile)
-    time: dict[str, Any] = {"timeoutMs": timeout_ms}
-    topic = {"numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
-    topics = [{"name": name, **topic} for name in ("new", "foo")]
-    creation = CreateTopicsRequest.from_json({"topics": topics, "validateOnly": False, **time}, 5)
-    rows = broker.ask(creation, 5).topics
-    assert [(row.name, row.error_code, row.error_message) for row in rows] == [
-        ("new", 7, None),
-        ("foo", 7, None),
-    ]
-    topics = [{"name": name, "count": 5, "assignments": None} for name in ("foo", "nope")]
-    body = {"topics": topics, "validateOnly": False, **time}
-    rows = broker.ask(CreatePartitionsRequest.from_json(body, 3), 3).results
-    assert [(row.name, row.error_code) for row in rows] == [("foo", 7), ("nope", 7)]
-    deletion = DeleteTopicsRequest(topic_names=["foo", "nope"], timeout_ms=timeout_ms)
-    rows = broker.ask(deletion, 5).responses
-    assert [(row.name, row.error_code) for row in rows] == [("foo", 7), ("nope", 7)]
-    assert set(broker.cluster.topics) == {"foo", "bar"}
-    assert len(broker.cluster.topics["foo"].partitions) == 1
 
 
 @pytest.mark.requirement("A-56")

@@ -6,9 +6,6 @@ place at the top of the answer, of everything it was asked about.
 
 from __future__ import annotations
 
-import uuid
-from typing import Any
-
 import pytest
 
 from kproto.messages import (
@@ -27,10 +24,9 @@ from kproto.messages.create_partitions_request import (
     CreatePartitionsTopic,
 )
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
-from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 
@@ -54,25 +50,6 @@ ALTER = AlterPartitionReassignmentsRequest(
         ReassignableTopic(name="none", partitions=[]),
     ]
 )
-
-
-@pytest.mark.requirement("K455-20")
-def test_alter() -> None:
-    answer = asked(ZK).ask(ALTER, 0, broker_id=2)
-    assert (answer.error_code, answer.error_message) == (41, NOT_CONTROLLER)
-    assert answer.responses == []
-
-
-@pytest.mark.requirement("K455-24")
-def test_list() -> None:
-    body = ListPartitionReassignmentsRequest(
-        topics=[ListPartitionReassignmentsTopics(name="foo", partition_indexes=[1, 5])]
-    )
-    answer = asked(ZK).ask(body, 0, broker_id=2)
-    assert (answer.error_code, answer.error_message) == (41, NOT_CONTROLLER)
-    assert answer.topics == []
-    everything = asked(ZK).ask(ListPartitionReassignmentsRequest(topics=None), 0, broker_id=2)
-    assert (everything.error_code, everything.topics) == (41, [])
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -99,32 +76,6 @@ CREATE = CreateTopicsRequest(
 GROW = CreatePartitionsRequest(
     topics=[CreatePartitionsTopic(name="foo", count=4, assignments=None)], timeout_ms=1000
 )
-
-
-def test_topics() -> None:
-    broker = asked(ZK)
-    created = broker.ask(CREATE, 7, broker_id=3).topics
-    assert [(t.name, t.error_code, t.error_message) for t in created] == [("new", 41, "")]
-    grown = broker.ask(GROW, 3, broker_id=3).results
-    assert [(t.name, t.error_code, t.error_message) for t in grown] == [("foo", 41, None)]
-    by_name = broker.ask(DeleteTopicsRequest(topic_names=["foo"]), 5, broker_id=3).responses
-    assert [(t.name, t.error_code) for t in by_name] == [("foo", 41)]
-    some_id = uuid.uuid4()
-    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=some_id)])
-    (row,) = broker.ask(by_id, 6, broker_id=3).responses
-    assert (row.name, row.topic_id, row.error_code) == (None, some_id, 41)
-    assert set(broker.cluster.topics) == {"foo", "bar"}
-
-
-@pytest.mark.parametrize("body", [ALTER, CREATE, GROW], ids=["alter", "create", "grow"])
-@pytest.mark.requirement("K455-20")
-def test_nothing_changes_on_the_wrong_broker(body: Any) -> None:
-    broker = asked(ZK)
-    before = len(broker.cluster.log)
-    broker.ask(body, 0 if body is ALTER else 3, broker_id=2)
-    assert len(broker.cluster.log) == before
-    broker.ask(body, 0 if body is ALTER else 3, broker_id=1)
-    assert len(broker.cluster.log) > before
 
 
 @pytest.mark.parametrize("profile", [KRAFT, "kafka-4.4"])

@@ -27,10 +27,8 @@ from mockbroker.simulation.groups.share.share_states import (
     WrittenState,
     combine,
 )
-from mockbroker.simulation.security.authorizer import AclOperation
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.groups.sharers import Sharers
-from tests.mockbroker.simulation.security.enforced import ALICE, ENFORCED, allow
 
 UNKNOWN = uuid.UUID(int=7)
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
@@ -279,18 +277,3 @@ def test_every_request_is_answered_by_partition() -> None:
         assert [each.partition for each in response.results[0].partitions] == [0, 1]
         assert at.ask(type(body)(group_id="", topics=body.topics), 0).results == []
         assert at.ask(type(body)(group_id="g"), 0).results == []
-
-
-@pytest.mark.requirement("DP-SHARE-44")
-@pytest.mark.parametrize("authorized", [True, False])
-def test_they_need_cluster_action(authorized: bool) -> None:
-    at = broker(security=ENFORCED, principal=ALICE)
-    allow(at.cluster, AclOperation.CLUSTER_ACTION)
-    topic_id = ready(at)
-    if not authorized:
-        at = DirectBroker(
-            at.cluster, profile_name="kafka-4.4", security=ENFORCED, principal="User:bob"
-        )
-    for body in bodies(topic_id):
-        expected = 0 if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        assert codes(at.ask(body, 0)) == {0: expected, 1: expected}

@@ -37,13 +37,14 @@ SERVED = [(key, version) for key, handler in HANDLERS.items() for version in han
 UNKNOWN = uuid.UUID(int=8)
 
 
-def new_cluster() -> Cluster:
+def new_cluster(**options: Any) -> Cluster:
     numbers = iter(range(1, 10_000))
     return Cluster(
         4,
         cluster_id="mockclusterid000000000",
         topics=["foo=1,2,3/2,3,4", "bar=2,1"],
         new_topic_id=lambda: uuid.UUID(int=next(numbers) << 64),
+        **options,
     )
 
 

@@ -1,4 +1,4 @@
-"""Every api as answered to one who may not, and to one who may: through the dispatcher, no sockets.
+"""Answers to callers who are allowed to use some of the topics, groups and configs of a request.
 
 The layouts and texts are those that Kafka 4.4 was seen to answer (``tests/real`` compares them);
 those of drafts are their pages'.
@@ -12,22 +12,15 @@ from typing import Any
 import pytest
 
 from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
-    DeleteAclsRequest,
     DeleteTopicsRequest,
-    DescribeAclsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
-    DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeTopicPartitionsRequest,
-    ElectLeadersRequest,
     FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
-    ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
 from kproto.messages.delete_topics_request import DeleteTopicState
@@ -38,8 +31,6 @@ from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.security.enforced import (
     ALICE,
-    FOO_0_1,
-    KAFKA,
     UNKNOWN,
     allow,
     as_alice,
@@ -54,114 +45,6 @@ NOT_COMPUTED = -(2**31)
 @pytest.fixture
 def cluster() -> Cluster:
     return new_cluster()
-
-
-# ---- 45, 46, 43: on the cluster ------------------------------------------------------------------
-
-
-@pytest.mark.requirement("K455-21", "K455-22")
-@pytest.mark.parametrize("version", [0, 1])
-@pytest.mark.parametrize("profile", ["kafka-4.4", "kafka-3.9-zk"])
-def test_alter_reassignments_needs_alter_on_the_cluster(
-    cluster: Cluster, version: int, profile: str
-) -> None:
-    if profile == "kafka-3.9-zk" and version == 1:
-        version = 0
-    asked = as_alice(cluster, profile)
-    before = len(cluster.log)
-    answer = ask(asked, AlterPartitionReassignmentsRequest, version, topics=FOO_0_1)
-    text = f"Request AlterPartitionReassignments v{version} needs ALTER permission."
-    assert (answer["errorCode"], answer["errorMessage"]) == (31, text)
-    row = {"errorCode": 31, "errorMessage": text}
-    assert answer["responses"] == [
-        {"name": "foo", "partitions": [{"partitionIndex": i, **row} for i in (0, 1)]}
-    ]
-    assert len(cluster.log) == before
-
-    allow(cluster, AclOperation.ALTER)
-    answer = ask(asked, AlterPartitionReassignmentsRequest, version, topics=FOO_0_1)
-    assert answer["errorCode"] == 0
-    assert cluster.partition("foo", 0).reassigning
-
-
-@pytest.mark.requirement("K455-24", "K455-25")
-def test_list_reassignments_needs_describe_on_the_cluster(cluster: Cluster) -> None:
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
-    asked = as_alice(cluster)
-    wanted = [{"name": "foo", "partitionIndexes": [0, 7]}]
-    text = "Request ListPartitionReassignments v0 needs DESCRIBE permission."
-    empty: dict[str, list[int]] = {"replicas": [], "addingReplicas": [], "removingReplicas": []}
-    for topics, echoed in (
-        (wanted, [{"name": "foo", "partitions": [{"partitionIndex": i, **empty} for i in (0, 7)]}]),
-        (None, []),
-    ):
-        answer = ask(asked, ListPartitionReassignmentsRequest, 0, topics=topics)
-        assert (answer["errorCode"], answer["errorMessage"]) == (31, text)
-        assert answer["topics"] == echoed
-    # ALTER on the cluster comes with DESCRIBE.
-    allow(cluster, AclOperation.ALTER)
-    answer = ask(asked, ListPartitionReassignmentsRequest, 0, topics=wanted)
-    assert answer["errorCode"] == 0
-    assert answer["topics"][0]["partitions"][0]["addingReplicas"] == [4]
-
-
-@pytest.mark.requirement("K183-07", "K183-10", "A-28")
-@pytest.mark.parametrize("version", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("profile", "text"),
-    [
-        ("kafka-4.4", "Request ElectLeaders v{} needs ALTER permission."),
-        ("kafka-3.9-zk", None),
-    ],
-)
-def test_elections_need_alter_on_the_cluster(version: int, profile: str, text: str | None) -> None:
-    cluster = Cluster(3, topics=["foo=1,2,3"])
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
-    cluster.join_isr(("foo", 0), 1)
-    assert cluster.partition("foo", 0).leader == 2
-    cluster.failover(1)
-    asked = as_alice(cluster, profile)
-    # To alter the topic is not enough.
-    on_topic(cluster, AclOperation.ALTER, "foo")
-    before = len(cluster.log)
-    wanted = [{"topic": "foo", "partitions": [0, 5]}]
-    message = text and text.format(version)
-    row = {"errorCode": 31, "errorMessage": message}
-    echoed = [{"topic": "foo", "partitionResult": [{"partitionId": i, **row} for i in (0, 5)]}]
-    for topics, results in ((wanted, echoed), (None, [])):
-        answer = ask(asked, ElectLeadersRequest, version, topicPartitions=topics)
-        assert answer["replicaElectionResults"] == results
-        assert answer.get("errorCode", 31) == 31
-    assert len(cluster.log) == before
-    allow(cluster, AclOperation.ALTER)
-    ask(asked, ElectLeadersRequest, version, topicPartitions=wanted)
-    assert cluster.partition("foo", 0).leader == 1
-
-
-@pytest.mark.parametrize(("key", "rows"), [(4, "topics"), (5, "partition_errors"), (6, None)])
-def test_only_the_cluster_itself_plays_its_controller(
-    cluster: Cluster, key: int, rows: str | None
-) -> None:
-    """On clients' listeners, that is: controllers have one of their own."""
-    version = {4: 7, 5: 4, 6: 8}[key]
-    kind: Any = KAFKA.apis[key].request
-    body = kind(controller_id=7, controller_epoch=99, broker_epoch=-1)
-    states: Any = kind.STRUCTS[{4: "LeaderAndIsrTopicState", 5: "StopReplicaTopicState",
-                                6: "UpdateMetadataTopicState"}[key]]  # fmt: skip
-    row: Any = kind.STRUCTS[{4: "LeaderAndIsrPartitionState", 5: "StopReplicaPartitionState",
-                             6: "UpdateMetadataPartitionState"}[key]]  # fmt: skip
-    body.topic_states = [states(topic_name="foo", partition_states=[row(partition_index=0)])]
-    asked = as_alice(cluster)
-    answer = asked.ask(body, version)
-    assert answer.error_code == 31
-    if rows is not None:
-        assert len(getattr(answer, rows)) == 1
-    allow(cluster, AclOperation.CLUSTER_ACTION)
-    assert asked.ask(body, version).error_code != 31
-
-
-# ---- the others ----------------------------------------------------------------------------------
 
 
 def test_topics_are_created_by_who_may(cluster: Cluster) -> None:
@@ -341,53 +224,11 @@ def test_the_clusters_operations_are_told_to_who_may_describe_it(
     assert operations(DirectBroker(cluster)) == 8096  # as of Kafka 4.4, to one who may everything
 
 
-def test_rules_are_for_who_may_alter_the_cluster(cluster: Cluster) -> None:
-    asked = as_alice(cluster)
-    rule = {"resourceType": 2, "resourceName": "foo", "resourcePatternType": 3, "host": "*",
-            "principal": ALICE, "operation": 2, "permissionType": 3}  # fmt: skip
-    every = {"patternTypeFilter": 1, "operation": 1, "permissionType": 1,
-             "resourceNameFilter": None, "principalFilter": None, "hostFilter": None}  # fmt: skip
-
-    def all_three() -> list[Any]:
-        return [
-            ask(asked, CreateAclsRequest, 3, creations=[rule, rule])["results"],
-            ask(asked, DescribeAclsRequest, 3, resourceTypeFilter=1, **every),
-            ask(asked, DeleteAclsRequest, 3, filters=[{"resourceTypeFilter": 1, **every}])[
-                "filterResults"
-            ],
-        ]
-
-    created, described, deleted = all_three()
-    alter = "Request {}Acls v3 needs {} permission."
-    assert created == [
-        {"errorCode": 31, "errorMessage": alter.format("Create", "ALTER")}
-    ] * 2  # fmt: skip
-    assert (described["errorCode"], described["resources"]) == (31, [])
-    assert described["errorMessage"] == alter.format("Describe", "DESCRIBE")
-    assert [(row["errorCode"], row["matchingAcls"]) for row in deleted] == [(31, [])]
-    assert not cluster.acls
-    allow(cluster, AclOperation.ALTER)
-    created, described, deleted = all_three()
-    assert [row["errorCode"] for row in created] == [0, 0]
-    assert len(described["resources"]) == 2
-    assert len(deleted[0]["matchingAcls"]) == 2
-
-
 def test_a_rule_about_the_cluster_names_it(cluster: Cluster) -> None:
     wrong = AclBinding(ResourceType.CLUSTER, "mine", 3, ALICE, "*", AclOperation.ALTER, 3)
     (result,) = cluster.create_acls([wrong])
     assert result.error_code == 42
     assert result.error_message == "The only valid name for the CLUSTER resource is kafka-cluster"
-
-
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_log_directories_are_described_to_who_may(cluster: Cluster, version: int) -> None:
-    asked = as_alice(cluster)
-    answer = ask(asked, DescribeLogDirsRequest, version, topics=None)
-    assert answer["results"] == []
-    assert answer.get("errorCode", 31) == 31
-    allow(cluster, AclOperation.DESCRIBE)
-    assert ask(asked, DescribeLogDirsRequest, version, topics=None)["results"]
 
 
 def test_producers_and_coordinators(cluster: Cluster) -> None:

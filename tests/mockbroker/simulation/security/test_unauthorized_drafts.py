@@ -53,18 +53,6 @@ def test_list_reassignments_of_the_drafts_answers_the_error_alone(profile: str) 
     assert asked.ask(request.from_json({"timeoutMs": 1000, "topics": None}, 0), 0).topics
 
 
-@pytest.mark.requirement("K455-21", "K455-22")
-@pytest.mark.parametrize("version", [0, 1])
-def test_alter_reassignments_of_kip_860(cluster: Cluster, version: int) -> None:
-    asked = as_alice(cluster, "kip-860")
-    kind = asked.codec.apis[45].request
-    before = len(cluster.log)
-    answer = ask(asked, kind, version, topics=FOO_0_1)
-    rows = [row["errorCode"] for topic in answer["responses"] for row in topic["partitions"]]
-    assert (answer["errorCode"], rows) == (31, [31, 31])
-    assert len(cluster.log) == before
-
-
 @pytest.mark.requirement("K183-07", "K183-10", "A-28")
 def test_elect_preferred_leaders_of_kip_183(cluster: Cluster) -> None:
     asked = as_alice(cluster, "kip-183")
