@@ -98,7 +98,7 @@ conformance: ## run every case on every installed client; write docs/reference/c
 	@for client in kafka-python confluent-kafka franz-go; do $(PYTHON) -m kspec report .cache/conformance \
 	  --client $$client --for-maintainers --out docs/reference/maintainers/$$client.md || exit 1; done
 
-mutate: ## change each row of the controllers' tables; a test of the row must fail
+mutate: ## change each row of the tables and each fact of releases; a test of it must fail
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m scripts.mutate_rows $(MUTATE_ARGS)
 

@@ -2,16 +2,21 @@
 
 A profile is a broker of one Kafka release line in one mode, named as in ``schemas/releases.json``:
 ``kafka-2.4``, or ``kafka-3.9`` (KRaft) and ``kafka-3.9-zk`` if a release has both modes. Proposals
-that were never released are profiles too. This module is data without behaviour.
+that were never released are profiles too. A profile stands for the last patch release that its
+versions were taken from: ``kafka-4.1`` is Kafka 4.1.2. ``kafka-4.1.0`` is an earlier patch release
+with the same versions, ``kafka-4.1+KAFKA-19233`` has a fix of later releases, and
+``kafka-4.2-KAFKA-19233`` lacks one. This module is data without behaviour.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kproto.errors import UnknownNameError
 from kproto.schema.releases import Mode, Release, load_releases, release
@@ -104,6 +109,8 @@ class Profile(msgspec.Struct, frozen=True):
     dialect: str = "kafka"
     reassignment: str = "kraft"
     elections: str = "kraft"
+    fixes: tuple[tuple[str, bool], ...] = ()
+    """Of fixes by issue, whether brokers have them whatever their release."""
 
     @property
     def forwarding(self) -> bool:
@@ -135,7 +142,7 @@ class Profile(msgspec.Struct, frozen=True):
     @property
     def software(self) -> releases.Release:
         """The release, which decides what differs between releases."""
-        return _software(self.release)
+        return _software(self.release, self.fixes)
 
     @property
     def transaction_version(self) -> int:
@@ -174,16 +181,41 @@ class Profile(msgspec.Struct, frozen=True):
         return f"{forwarding}; error 35 to ApiVersions {row}{drafts}"
 
 
+_SWITCHED: Final = re.compile(r"([+-])(KAFKA-[0-9]+)")
+_PATCH: Final = re.compile(r"(kafka-[0-9.]+)\.([0-9]+)((?:-zk)?)")
+
+
 def profile(name: str) -> Profile:
     """The profile with this name. Raises UnknownNameError, which suggests similar names."""
     if name in _DRAFTS:
         return _of_draft(name)
+    base = _SWITCHED.sub("", name)
+    fixes = {issue: sign == "+" for sign, issue in _SWITCHED.findall(name)}
+    unknown = sorted(fixes.keys() - facts.FIXES.keys())
+    if unknown:
+        known = ", ".join(facts.FIXES)
+        raise UnknownNameError(f"{name!r}: no fix is named {unknown[0]}; the fixes are {known}")
     try:
-        return _from_release(release(name))
+        found = _of_patch(base) or _from_release(release(base))
     except UnknownNameError as error:
         if name.startswith("kip"):
             raise UnknownNameError(f"{error}; proposals: {', '.join(_DRAFTS)}") from None
         raise
+    return replace(found, name=name, fixes=tuple(sorted(fixes.items())))
+
+
+def _of_patch(name: str) -> Profile | None:
+    """The profile of an earlier or the same patch release, named by its number."""
+    matched = _PATCH.fullmatch(name)
+    line = load_releases().get(f"{matched[1]}{matched[3]}") if matched else None
+    if matched is None or line is None or name in load_releases():
+        return None
+    last = int(line.release.rpartition(".")[2])
+    if int(matched[2]) > last:
+        number = line.release.rpartition(".")[0]
+        raise UnknownNameError(f"no release profile named {name!r}; the last of {number} is {last}")
+    number = f"{matched[1].removeprefix('kafka-')}.{int(matched[2])}"
+    return replace(_from_release(line), release=number)
 
 
 def all_profiles() -> list[Profile]:
@@ -231,5 +263,5 @@ def _elections(mode: Mode) -> str:
 
 
 @cache
-def _software(release: str) -> releases.Release:
-    return releases.Release.parse(release)
+def _software(release: str, fixes: tuple[tuple[str, bool], ...] = ()) -> releases.Release:
+    return releases.Release(tuple(map(int, release.split("."))), fixes)

@@ -22,6 +22,7 @@ from mockbroker.simulation.fetching.replica_selection import ReplicaSelector, Re
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
 from mockbroker.simulation.state.cluster_parts import Partition, Topic, TopicPartition
@@ -214,8 +215,9 @@ class _Access:
         leader = ReplicaView(partition.leader, brokers[partition.leader].rack, data.log.end_offset)
         followers = [
             view
-            for each in partition.isr
+            for each in (partition.isr if reader.only_in_sync else partition.replicas)
             if each != partition.leader
+            and brokers[each].live
             and (
                 view := ReplicaView(
                     each, brokers[each].rack, data.replication.end_of(each, partition)
@@ -414,6 +416,8 @@ class PartitionReader:
         self._cuts_last_batch = cuts_last_batch
         self.held: set[TopicPartition] = set()
         self.holds_all = False
+        self.only_in_sync = release.has(facts.KAFKA_14372)
+        """Whether only replicas in the ISR are preferred for reading."""
         self._admission = rows_of_release(ADMISSION, release)
         self._refusals = rows_of_release(REFUSALS, release)
         self._access = rows_of_release(ACCESS, release)

@@ -5,6 +5,7 @@ Rows of rules have a ``since`` and an ``until`` of their own (``rows``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
@@ -25,9 +26,13 @@ __all__ = [
     "ELECTION_TYPES_NAMED",
     "FEATURES_ZNODE",
     "FIRST_FEATURE_ERROR_REFUSES_ALL",
+    "FIXES",
     "GROUP_CONFIG_OPERATIONS",
     "GROUP_METADATA_VERSION",
     "GROUP_VERSION_NEEDED",
+    "KAFKA_14372",
+    "KAFKA_19233",
+    "KAFKA_20601",
     "LEADERS_WRITE_ISR",
     "LIST_CONFIGS_ARE_SETS",
     "LIST_CONFIGS_START_FROM_DEFAULT",
@@ -49,7 +54,6 @@ __all__ = [
     "TOPIC_ZNODE_VERSION",
     "TRANSACTIONAL_OFFSETS_NEED_GROUP",
     "TRANSACTION_START_KEPT",
-    "TRANSACTION_VERIFIED",
     "UNCLEAN_ELECTION_RECORDED",
     "UNKNOWN_CONFIG_TYPE_NAMED",
     "UNREQUESTED_OPERATIONS_ZERO",
@@ -148,9 +152,6 @@ SHARE_TARGET_TIMES_STORED: Final = Fact("DP-SHARE-29", since=(4, 3))
 STREAMS_TARGET_TIMES_STORED: Final = Fact("DP-STREAMS-19", since=(4, 3))
 """The record of a streams group's target has the time at which it was made."""
 
-TRANSACTION_VERIFIED: Final = Fact("DP-TXN-40", since=(3, 6))
-"""The leader of a partition refuses a transaction's first batch that was not verified."""
-
 TRANSACTION_START_KEPT: Final = Fact("REL-23", until=(4, 1))
 """In memory, a new producer epoch keeps the start of the transaction before."""
 
@@ -236,3 +237,21 @@ NEEDLESS_ELECTION: Final[Varying[tuple[ErrorCode, str | None]]] = Varying(
 
 ELECTION_TYPES_NAMED: Final = Fact("REL-20", until=(2, 6))
 """ZooKeeper mode: the refusal of an unknown election type names the known ones."""
+
+# ---- fixes ---------------------------------------------------------------------------------------
+
+KAFKA_14372: Final = Fact("REL-24", since=(3, 4), backports=((3, 3, 2),), issue="KAFKA-14372")
+"""Preferred read replicas are in the ISR. By bytecode absent in 3.2.3 and present in 3.3.2, but
+proposed after 3.3.1 was released."""
+
+KAFKA_19233: Final = Fact("REL-25", since=(4, 2), issue="KAFKA-19233")
+"""Members of the groups of KIP-848 may join again with epoch 0. By bytecode absent in 4.0.2 and
+4.1.2, present in 4.2.2 and 4.3.1."""
+
+KAFKA_20601: Final = Fact("REL-26", since=(4, 4), issue="KAFKA-20601")
+"""A static member may return to a full consumer group. Present in 4.4.0, absent before."""
+
+FIXES: Final[Mapping[str, Fact]] = {
+    fact.issue: fact for fact in (KAFKA_14372, KAFKA_19233, KAFKA_20601)
+}
+"""The fixes that a cluster can have or lack whatever its release, by issue."""

@@ -7,7 +7,6 @@ what a release does or does not do, ``release.value_of(VARYING)`` for what has a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -60,12 +59,6 @@ class Release(msgspec.Struct, frozen=True):
 
     number: ReleaseNumber
     fixes: tuple[tuple[str, bool], ...] = ()
-
-    @classmethod
-    def parse(cls, text: str, fixes: Mapping[str, bool] | None = None) -> Release:
-        """The release of a text such as "4.1.2"."""
-        number = tuple(int(part) for part in text.split("."))
-        return cls(number, tuple(sorted((fixes or {}).items())))
 
     def has(self, fact: Fact) -> bool:
         for issue, has_it in self.fixes:

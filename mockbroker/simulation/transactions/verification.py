@@ -12,7 +12,6 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.producing.producer_states import Guard
-from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
@@ -69,14 +68,13 @@ class Verifier:
         self._coordinators = coordinators
         self._transactions = transactions
         self._settings = settings
-        self._guards = release.has(facts.TRANSACTION_VERIFIED)
         self._on_first_batch = rows_of_release(ON_FIRST_BATCH, release)
         self._on_reply = rows_of_release(ON_REPLY, release)
         self._on_produce_reply = rows_of_release(ON_PRODUCE_REPLY, release)
 
     def guards(self, request: VerificationRequest) -> bool:
         """Whether a batch is refused that was not verified."""
-        return self._guards and (request.adds or self._settings().verifies)
+        return request.adds or self._settings().verifies
 
     def verify(
         self,

@@ -22,6 +22,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.modern.modern_group import MemberState
+from mockbroker.simulation.releases.facts import KAFKA_20601
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, refuse, rules_of_release
 
@@ -106,6 +107,10 @@ def _is_full(event: ClassicJoin) -> bool:
     return len(group.members) >= event.settings.max_size and event.member_id not in group.members
 
 
+def _has_no_place(event: ClassicJoin) -> bool:
+    return _is_full(event) and event.holder is None
+
+
 def _unsupported(event: ClassicJoin) -> bool:
     """The member shares no protocol with all other members of the classic kind."""
     request, members = event.request, event.group.members.values()
@@ -142,9 +147,12 @@ def _make_id(event: ClassicJoin) -> None:
     event.member_id = event.new_member_id()
 
 
+_TOO_LARGE: Final = refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+
 ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-MIGRATE-01", _may_not_mix, (_OTHER_PROTOCOL,), since=(4, 3)),
-    Row("DP-MIGRATE-03", _is_full, (refuse(ErrorCode.GROUP_MAX_SIZE_REACHED),)),
+    Row("DP-MIGRATE-03", _is_full, (_TOO_LARGE,), until=KAFKA_20601),
+    Row("DP-MIGRATE-03", _has_no_place, (_TOO_LARGE,), since=KAFKA_20601),
     Row("DP-MIGRATE-03", _unsupported, (_OTHER_PROTOCOL,)),
     Row(
         "DP-MIGRATE-03",

@@ -19,6 +19,7 @@ from mockbroker.simulation.groups.modern.heartbeat_rules import (
     epoch_read_rows,
     epoch_rows,
     group_rows,
+    has_no_place,
     invalid,
     is_full,
     is_missing,
@@ -31,6 +32,7 @@ from mockbroker.simulation.groups.modern.heartbeat_rules import (
     taken_row,
 )
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING
+from mockbroker.simulation.releases.facts import KAFKA_20601
 from mockbroker.simulation.releases.rows import Row
 
 __all__ = ["ON_CONSUMER_EPOCH", "ON_CONSUMER_GROUP", "ON_CONSUMER_MEMBER", "ON_CONSUMER_READ",
@@ -196,7 +198,8 @@ ON_CONSUMER_GROUP: Final[tuple[HeartbeatRow, ...]] = (
 # ---- the member ----------------------------------------------------------------------------------
 
 ON_CONSUMER_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-CGH-12", is_full, (reject_full,)),
+    Row("DP-CGH-12", is_full, (reject_full,), until=KAFKA_20601),
+    Row("DP-CGH-12", has_no_place, (reject_full,), since=KAFKA_20601),
     *static_member_rows("DP-CGH-14", "DP-CGH-18"),
     *member_rows("DP-CGH-13", "DP-CGH-13 DP-CGH-17 DP-CGH-18"),
 )

@@ -19,6 +19,7 @@ from mockbroker.simulation.groups.modern.heartbeats import (
     HeartbeatResult,
 )
 from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.releases.facts import KAFKA_19233
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
 from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
@@ -30,6 +31,7 @@ __all__ = [
     "epoch_read_rows",
     "epoch_rows",
     "group_rows",
+    "has_no_place",
     "invalid",
     "is_full",
     "is_missing",
@@ -283,6 +285,11 @@ def is_full(event: AnyHeartbeat) -> bool:
     return full and not event.request.leaves
 
 
+def has_no_place(event: AnyHeartbeat) -> bool:
+    """The group is full, and no member of it has the instance id of the sender."""
+    return is_full(event) and event.holder is None
+
+
 reject_full: Final = reject(
     ErrorCode.GROUP_MAX_SIZE_REACHED,
     "The {kind} group has reached its maximum capacity of {size} members.",
@@ -372,6 +379,12 @@ def _is_behind(event: AnyHeartbeat) -> bool:
     return not event.request.joins and behind and not event.repeats_epoch
 
 
+def _rejoins(event: AnyHeartbeat) -> bool:
+    """A member joins that the group knows under another epoch."""
+    known = event.replaces is None and event.member.epoch > 0
+    return bool(event.request.joins and known and not event.repeats_epoch)
+
+
 def epoch_rows(
     requirement_ahead: str, requirement_behind: str, restriction: str = ""
 ) -> tuple[HeartbeatRow, ...]:
@@ -382,7 +395,9 @@ def epoch_rows(
         "group coordinator ({{epoch}}){}. The member must abandon all its partitions and rejoin."
     )
     stale = ErrorCode.FENCED_MEMBER_EPOCH
+    smaller = reject(stale, text.format("smaller", restriction))
     return (
         Row(requirement_ahead, _is_ahead, (reject(stale, text.format("greater", "")),)),
-        Row(requirement_behind, _is_behind, (reject(stale, text.format("smaller", restriction)),)),
+        Row(requirement_behind, _is_behind, (smaller,)),
+        Row("REL-25", _rejoins, (smaller,), until=KAFKA_19233),
     )

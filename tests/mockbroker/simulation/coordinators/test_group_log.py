@@ -75,11 +75,12 @@ def test_records_are_kafkas_bytes() -> None:
 def test_each_release_writes_its_versions(
     release: tuple[int, int], offset_version: int, group_version: int
 ) -> None:
-    ends = 9000 if offset_version == 1 else None
-    record = offset_record(Release(release), "g", FOO_0, CommittedOffset(5, -1, "", 0, ends, 1))
-    assert record.value is not None
-    assert record.value[:2] == offset_version.to_bytes(2, "big")
-    assert OffsetCommitValue.decode(record.value[2:], offset_version).offset == 5
+    for ends, version in ((None, offset_version), (9000, 1)):
+        offset = CommittedOffset(5, -1, "", 0, ends, 1)
+        record = offset_record(Release(release), "g", FOO_0, offset)
+        assert record.value is not None
+        assert record.value[:2] == version.to_bytes(2, "big")
+        assert OffsetCommitValue.decode(record.value[2:], version).offset == 5
     record = group_record(Release(release), "g", GENERATION)
     assert record.value is not None
     assert record.value[:2] == group_version.to_bytes(2, "big")

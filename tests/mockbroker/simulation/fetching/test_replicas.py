@@ -8,6 +8,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.release import Release, ReleaseNumber
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.cluster_parts import Broker
@@ -93,6 +94,30 @@ def test_the_leader_sends_clients_to_their_rack(
     assert values(found) == ([] if preferred >= 0 else [b"a"])
     assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 1, 1)
     assert found.log_start_offset == 0
+
+
+@pytest.mark.requirement("REL-24")
+@pytest.mark.parametrize(
+    ("release", "fixes", "preferred"),
+    [
+        ((3, 2, 3), (), 4),
+        ((3, 3, 1), (), 4),
+        ((3, 3, 2), (), -1),
+        ((3, 4), (), -1),
+        ((3, 3, 2), (("KAFKA-14372", False),), 4),
+        ((3, 2), (("KAFKA-14372", True),), -1),
+    ],
+)
+def test_replicas_out_of_sync_are_chosen_before_3_3_2(
+    release: ReleaseNumber, fixes: tuple[tuple[str, bool], ...], preferred: int
+) -> None:
+    cluster = racks(config_release=Release(release, fixes))
+    append(cluster, b"a")
+    cluster.leave_isr(FOO, 4)
+    broker = DirectBroker(cluster)
+    assert row(ask(broker, {FOO: 0}, 11, rack_id="z")).preferred_read_replica == preferred
+    cluster.stop_broker(4)
+    assert row(ask(broker, {FOO: 0}, 11, rack_id="z")).preferred_read_replica == -1
 
 
 @pytest.mark.requirement("DP-FETCH-17")

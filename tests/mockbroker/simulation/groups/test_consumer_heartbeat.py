@@ -123,6 +123,29 @@ def test_a_classic_group_is_no_consumer_group() -> None:
 # ---- the member ----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("REL-26", "DP-CGH-12")
+@pytest.mark.parametrize(("release", "code"), [((4, 3), 81), ((4, 4), 0)])
+def test_a_static_member_returns_to_a_full_group(release: tuple[int, int], code: int) -> None:
+    at = Consumers(release, group_consumer_max_size=1)
+    at.join("a", instance_id="i")
+    assert at.join("b", instance_id="i").error_code == (111 if code == 0 else code), "a is here"
+    at.leave("a", -2, instance_id="i")
+    assert at.join("b").error_code == 81
+    assert at.join("b", instance_id="i").error_code == code
+
+
+@pytest.mark.requirement("REL-25", "DP-CGH-16")
+@pytest.mark.parametrize(("release", "code"), [((4, 1), 110), ((4, 2), 0)])
+def test_a_member_joins_again_with_epoch_0(release: tuple[int, int], code: int) -> None:
+    at = Consumers(release)
+    for member in ("a", "b", "c"):
+        at.join(member)
+    at.settle()
+    assert at.group.members["a"].previous_epoch > 0
+    assert at.join("a").error_code == code
+    assert at.join("d").error_code == 0
+
+
 @pytest.mark.requirement("DP-CGH-12")
 def test_the_mock_bounds_groups_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "MOST_MEMBERS", 1)

@@ -337,6 +337,18 @@ def test_a_full_group_takes_no_classic_members() -> None:
     assert at.classic_join(member).code == 0
 
 
+@pytest.mark.requirement("REL-26", "DP-MIGRATE-03")
+@pytest.mark.parametrize(("release", "code"), [((4, 3), 81), ((4, 4), 0)])
+def test_a_static_classic_member_returns_to_a_full_group(
+    release: tuple[int, int], code: int
+) -> None:
+    at = Mixed(release, group_consumer_max_size=2)
+    at.join("a")
+    assert at.classic_join(instance_id="i").code == 0
+    assert at.classic_join(instance_id="j").code == 81
+    assert at.classic_join(instance_id="i").code == code
+
+
 @pytest.mark.requirement("DP-MIGRATE-01")
 @pytest.mark.parametrize(("release", "code"), [((4, 2), 0), ((4, 3), 23)])
 def test_the_policy_may_forbid_mixed_groups(release: tuple[int, int], code: int) -> None:

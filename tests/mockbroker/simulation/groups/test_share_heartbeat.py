@@ -257,6 +257,17 @@ def test_the_coordinator_writes_what_changes() -> None:
     assert at.fetches.partitions_of("g") == []
 
 
+@pytest.mark.requirement("REL-25", "DP-SHARE-25")
+@pytest.mark.parametrize(("release", "code"), [((4, 1), 110), ((4, 2), 0)])
+def test_a_member_joins_again_with_epoch_0(release: tuple[int, int], code: int) -> None:
+    at = Sharers(release)
+    for member in ("a", "b", "c"):
+        at.join(member)
+        at.beat("a")
+    assert at.group.members["a"].previous_epoch > 0
+    assert at.join("a").error_code == code
+
+
 @pytest.mark.requirement("DP-SHARE-29")
 @pytest.mark.parametrize(("release", "time_ms"), [((4, 2), 0), ((4, 3), 7)])
 def test_when_a_target_was_made_is_written_since_4_3(
