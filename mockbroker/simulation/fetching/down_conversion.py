@@ -16,7 +16,7 @@ from kproto.errors import MissingExtraError
 from kproto.records import Batch, Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer
 from mockbroker.simulation.log.log_settings import LogSettings
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
 __all__ = [
     "CONVERSION",
@@ -51,11 +51,12 @@ class Conversion:
         self.answer.fail(code)
 
 
-def _convert_records(subject: Conversion) -> None:
+@with_arguments
+def _convert_records(subject: Conversion, fills: bool) -> None:
     """Replace the records by older ones."""
     answer = subject.answer
     try:
-        data = converted(answer.records or (), subject.magic, answer.position.offset)
+        data = converted(answer.records or (), subject.magic, answer.position.offset, fills)
     except UnsupportedCompressionError:
         subject.refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     else:
@@ -83,7 +84,14 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
     Row(
         "DP-FORMAT-03",
         lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
-        (_convert_records,),
+        (_convert_records(fills=True),),
+        since=(2, 0),
+    ),
+    Row(
+        "REL-28",
+        lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
+        (_convert_records(fills=False),),
+        until=(2, 0),
     ),
 )
 
@@ -103,11 +111,11 @@ class UnsupportedCompressionError(Exception):
     """A batch of zstd, which older formats do not have, or of a codec whose library is missing."""
 
 
-def converted(slices: Sequence[memoryview], magic: int, offset: int) -> bytes:
+def converted(slices: Sequence[memoryview], magic: int, offset: int, fills: bool) -> bytes:
     """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
 
-    As many bytes come out as there were, or the first batch if that is larger: the rest is the
-    beginning of a message that is too large, which clients leave alone. Raises
+    If it ``fills``, as many bytes come out as there were, or the first batch if that is larger: the
+    rest is the beginning of a message that is too large, which clients leave alone. Raises
     UnsupportedCompressionError if the first batch cannot be converted.
     """
     parts: list[bytes] = []
@@ -123,8 +131,8 @@ def converted(slices: Sequence[memoryview], magic: int, offset: int) -> bytes:
             raise
         if messages:
             parts.append(messages)
-    if batch is None:
-        return b""
+    if batch is None or not fills:
+        return b"".join(parts)
     size = max(size, len(parts[0]) if parts else _TOO_LARGE.size)
     data = b"".join(parts)[:size]
     left = size - len(data)

@@ -115,11 +115,14 @@ class PartitionAnswer(msgspec.Struct):
     aborted: list[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
     preferred_replica: int = -1
+    redirects_late: bool = False
+    """Whether the client learns of the preferred replica only when its time is up."""
 
     @property
     def urgent(self) -> bool:
         """Whether the fetch is answered at once because of this partition."""
-        return bool(self.error_code) or self.diverging is not None or self.preferred_replica >= 0
+        redirects = self.preferred_replica >= 0 and not self.redirects_late
+        return bool(self.error_code) or self.diverging is not None or redirects
 
     def fail(self, error_code: int) -> None:
         """Answer with an error alone, whatever was read."""

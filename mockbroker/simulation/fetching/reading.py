@@ -296,6 +296,11 @@ def _redirect(subject: _Access) -> None:
     subject.redirect()
 
 
+def _wait_for_time(subject: _Access) -> None:
+    """Answer no earlier than the client's time is up, however many records there are."""
+    subject.answer.redirects_late = True
+
+
 def _report_divergence(subject: _Access) -> None:
     """Say where the client's last epoch ends here."""
     subject.tell_offsets()
@@ -351,7 +356,8 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         since=(3, 3),
     ),
-    Row("DP-FETCH-17", lambda at: at.redirected, (_redirect,), since=(2, 4)),
+    Row("DP-FETCH-17", lambda at: at.redirected, (_redirect,), since=facts.KAFKA_13767),
+    Row("REL-27", lambda at: at.redirected, (_redirect, _wait_for_time), since=(2, 4)),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
     Row("DP-FETCH-16", lambda at: at.diverged, (_report_divergence,), since=(2, 7)),
@@ -508,7 +514,7 @@ class PartitionReader:
         at.waits = True
         if not is_ordinary_access(at) and apply_first(self._access, at, at) and at.answer.urgent:
             return None
-        if self._is_held(position):
+        if self._is_held(position) or at.answer.redirects_late:
             return 0
         apply_first(self._wait_ends, at, at)
         if at.ends_wait:

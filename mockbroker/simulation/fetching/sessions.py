@@ -64,6 +64,7 @@ class _CachedPartition(msgspec.Struct):
             or self.high_watermark != answer.high_watermark
             or self.log_start_offset != answer.log_start_offset
             or answer.urgent
+            or answer.preferred_replica >= 0
         )
         # After an error the next answer without one is news.
         self.high_watermark = -1 if answer.error_code else answer.high_watermark

@@ -30,6 +30,7 @@ __all__ = [
     "GROUP_CONFIG_OPERATIONS",
     "GROUP_METADATA_VERSION",
     "GROUP_VERSION_NEEDED",
+    "KAFKA_13767",
     "KAFKA_14372",
     "KAFKA_19233",
     "KAFKA_20601",
@@ -240,6 +241,10 @@ ELECTION_TYPES_NAMED: Final = Fact("REL-20", until=(2, 6))
 
 # ---- fixes ---------------------------------------------------------------------------------------
 
+KAFKA_13767: Final = Fact("REL-27", since=(3, 2), issue="KAFKA-13767")
+"""A fetch is answered at once if a replica is preferred for reading. By bytecode absent in 2.8.2
+and present in 3.2.3; releases between them were not looked at."""
+
 KAFKA_14372: Final = Fact("REL-24", since=(3, 4), backports=((3, 3, 2),), issue="KAFKA-14372")
 """Preferred read replicas are in the ISR. By bytecode absent in 3.2.3 and present in 3.3.2, but
 proposed after 3.3.1 was released."""
@@ -252,6 +257,6 @@ KAFKA_20601: Final = Fact("REL-26", since=(4, 4), issue="KAFKA-20601")
 """A static member may return to a full consumer group. Present in 4.4.0, absent before."""
 
 FIXES: Final[Mapping[str, Fact]] = {
-    fact.issue: fact for fact in (KAFKA_14372, KAFKA_19233, KAFKA_20601)
+    fact.issue: fact for fact in (KAFKA_13767, KAFKA_14372, KAFKA_19233, KAFKA_20601)
 }
 """The fixes that a cluster can have or lack whatever its release, by issue."""

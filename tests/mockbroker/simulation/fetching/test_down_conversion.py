@@ -98,6 +98,18 @@ def test_the_time_of_the_broker_is_kept() -> None:
     ] == [-1]
 
 
+@pytest.mark.requirement("REL-28")
+@pytest.mark.parametrize(("release", "filled"), [((1, 1), False), ((2, 0), True)])
+def test_nothing_filled_the_rest_before_2_0(release: tuple[int, int], filled: bool) -> None:
+    cluster = old_cluster(release)
+    stored(
+        cluster, build_batch([Record(timestamp=5, value=b"v" * 9)], compression=Compression.GZIP)
+    )
+    found = RecordBatches(fetch(cluster, 2).records, allow_partial=True)
+    assert [record.value for batch in found for record in batch] == [b"v" * 9]
+    assert (found.incomplete is not None) is filled
+
+
 @pytest.mark.requirement("DP-FORMAT-03")
 def test_control_batches_are_left_out() -> None:
     cluster = old_cluster()

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker import MockCluster
+from mockbroker import Broker, MockCluster
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.release import ReleaseNumber
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,
@@ -170,6 +171,32 @@ async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(
     if waits:
         fetch.cluster.fetches.complete_fetches()
     assert await fetch.answer() == [(0, []), (0, [])]
+
+
+@pytest.mark.requirement("REL-27")
+@pytest.mark.parametrize(("release", "waits"), [((2, 8, 2), True), ((3, 2, 3), False)])
+async def test_a_redirection_waited_before_3_2(release: ReleaseNumber, waits: bool) -> None:
+    configs = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    fetch = Waiting()
+    fetch.cluster = Cluster(
+        [Broker(1, rack="x"), Broker(2, rack="y")], topics=["foo=1,2"],
+        broker_configs=configs, config_release=release,
+    )  # fmt: skip
+    fetch.broker = DirectBroker(fetch.cluster)
+    append(fetch.cluster, b"a")
+    body = request({FOO: 0}, rack_id="y", max_wait_ms=HOUR, min_bytes=1)
+    outcome = begin(fetch.broker, body, 11)
+    if waits:
+        assert isinstance(outcome, Awaitable)
+        fetch.task = asyncio.ensure_future(outcome)
+        append(fetch.cluster, b"b")
+        assert not await fetch.done()
+        fetch.cluster.fetches.complete_fetches()
+        async with asyncio.timeout(PATIENCE):
+            outcome = await fetch.task
+    assert isinstance(outcome, bytes)
+    found = row(decoded(fetch.broker, outcome, 11))
+    assert (found.preferred_read_replica, values(found)) == (2, [])
 
 
 @pytest.mark.requirement("DP-FETCH-12")
