@@ -305,13 +305,15 @@ class OffsetStore:
             partitions = sorted(offsets, key=lambda tp: topics[tp[0]])
         rows = []
         for tp in partitions:
-            found = offsets.get(tp)
+            committed = offsets.get(tp)
             if require_stable and self.is_unstable(group_id, tp):
                 rows.append(FetchedOffset(tp, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT))
-            elif found is None:
+            elif committed is None:
                 rows.append(FetchedOffset(tp))
             else:
-                rows.append(FetchedOffset(tp, found.offset, found.leader_epoch, found.metadata))
+                rows.append(
+                    FetchedOffset(tp, committed.offset, committed.leader_epoch, committed.metadata)
+                )
         return rows
 
     def is_unstable(self, group_id: str, tp: TopicPartition) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -141,14 +141,19 @@ def rows_of_release(
 def rules_of_release(rules: type[RulesT], release: Release) -> RulesT:
     """The rules of one release. ``rules`` is a struct of tables, whose defaults have the rows of
     all releases; a field may hold several tables."""
+    selected: RulesT = _rules_of_release(rules, release)
+    return selected
 
-    def narrowed(table: Any) -> Any:
+
+@cache
+def _rules_of_release(rules: type[Any], release: Release) -> Any:
+    def selected(table: Any) -> Any:
         if table and isinstance(table[0], tuple):
-            return tuple(map(narrowed, table))
+            return tuple(map(selected, table))
         return rows_of_release(table, release)
 
     every = rules()
-    return rules(*(narrowed(getattr(every, name)) for name in rules.__struct_fields__))
+    return rules(*(selected(getattr(every, name)) for name in rules.__struct_fields__))
 
 
 def apply_first(

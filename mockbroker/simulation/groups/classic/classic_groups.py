@@ -1,4 +1,4 @@
-"""The coordinator of classic groups: runs the rows of ``classic_rules`` for requests and timers.
+"""The coordinator of classic groups: runs rules for requests and timers.
 
 One object holds the groups of all brokers; the broker that leads a group's partition of
 ``__consumer_offsets`` is its coordinator, and the APIs check that before they come here. No
@@ -37,11 +37,14 @@ from mockbroker.simulation.groups.classic.classic_requests import (
     MissingGroup,
     SyncEvent,
 )
-from mockbroker.simulation.groups.classic.classic_rules import request_rules, rules
 from mockbroker.simulation.groups.classic.classic_settings import MOST_GROUPS, GroupSettings
+from mockbroker.simulation.groups.classic.commit_rules import CommitRules
+from mockbroker.simulation.groups.classic.join_rules import JoinRules
+from mockbroker.simulation.groups.classic.member_rules import MemberRules
+from mockbroker.simulation.groups.classic.rebalance_rules import rebalance_rules
 from mockbroker.simulation.groups.classic.rebalancing import GroupEvent, Rebalancing
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, apply_first
+from mockbroker.simulation.releases.rows import Row, apply_first, rules_of_release
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ClassicGroups"]
@@ -67,9 +70,11 @@ class ClassicGroups(ClassicOperations):
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
         self.on_classic_deleted: list[Callable[[str], None]] = []
-        super().__init__(Rebalancing(timers, rules(release), settings, self._changed))
+        super().__init__(Rebalancing(timers, rebalance_rules(release), settings, self._changed))
         self._has_offsets = has_offsets
-        self._rules = request_rules(release)
+        self._join_rules = rules_of_release(JoinRules, release)
+        self._member_rules = rules_of_release(MemberRules, release)
+        self._commit_rules = rules_of_release(CommitRules, release)
         self._timers = timers
 
     # ---- facts -------------------------------------------------------------------------------
@@ -108,7 +113,7 @@ class ClassicGroups(ClassicOperations):
         ``coordinator_error`` says whether the broker coordinates the group, here and below."""
         group = self._groups.get(request.group_id)
         admission = Admission(self.machine, group, request, answer, coordinator_error)
-        if apply_first(self._rules.admission, admission, admission):
+        if apply_first(self._join_rules.admission, admission, admission):
             return
         is_new = group is None
         if group is None:
@@ -124,12 +129,12 @@ class ClassicGroups(ClassicOperations):
             request=request,
             answer=answer,
             new_member_id=self._id_for,
-            on_updated=self._rules.updated,
-            on_replaced=self._rules.replaced,
+            on_updated=self._join_rules.updated,
+            on_replaced=self._join_rules.replaced,
         )
         if is_new:
-            apply_first(self._rules.made, event, event)
-        apply_first(self._rules.join, event, event)
+            apply_first(self._join_rules.made, event, event)
+        apply_first(self._join_rules.join, event, event)
 
     def sync(
         self,
@@ -138,7 +143,7 @@ class ClassicGroups(ClassicOperations):
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> None:
         """SyncGroup. ``answer`` is called once, when the leader has assigned or before."""
-        group, code = self._pass(self._rules.sync_gate, request.group_id, coordinator_error)
+        group, code = self._pass(self._member_rules.sync_gate, request.group_id, coordinator_error)
         if group is None:
             return answer(SyncResult(code))
         event = SyncEvent(
@@ -149,7 +154,7 @@ class ClassicGroups(ClassicOperations):
             request=request,
             answer=answer,
         )
-        apply_first(self._rules.sync, event, event)
+        apply_first(self._member_rules.sync, event, event)
 
     def heartbeat(
         self,
@@ -160,11 +165,11 @@ class ClassicGroups(ClassicOperations):
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> ErrorCode:
         """Heartbeat: the member lives."""
-        group, code = self._pass(self._rules.heartbeat_gate, group_id, coordinator_error)
+        group, code = self._pass(self._member_rules.heartbeat_gate, group_id, coordinator_error)
         if group is None:
             return code
         event = HeartbeatEvent(self.machine, group, member_id, instance_id, generation=generation)
-        apply_first(self._rules.heartbeat, event, event)
+        apply_first(self._member_rules.heartbeat, event, event)
         return event.code
 
     def leave(
@@ -174,7 +179,7 @@ class ClassicGroups(ClassicOperations):
         coordinator_error: ErrorCode = ErrorCode.NONE,
     ) -> tuple[ErrorCode, tuple[ErrorCode, ...]]:
         """LeaveGroup: an error for the request, and one for each member if that is 0."""
-        group, code = self._pass(self._rules.leave_gate, group_id, coordinator_error)
+        group, code = self._pass(self._member_rules.leave_gate, group_id, coordinator_error)
         if group is None:
             if code is ErrorCode.UNKNOWN_MEMBER_ID:
                 return ErrorCode.NONE, tuple(code for _ in members)
@@ -184,11 +189,11 @@ class ClassicGroups(ClassicOperations):
         codes = []
         for member in members:
             event = LeaveEvent(self.machine, group, member.member_id, member.instance_id)
-            apply_first(self._rules.leave, event, event)
+            apply_first(self._member_rules.leave, event, event)
             codes.append(event.code)
         if ErrorCode.NONE in codes:
             whole = GroupEvent(self.machine, group)
-            apply_first(self._rules.members_left, whole, whole)
+            apply_first(self._member_rules.left, whole, whole)
         return ErrorCode.NONE, tuple(codes)
 
     def validate_commit(
@@ -216,7 +221,7 @@ class ClassicGroups(ClassicOperations):
             self.machine, group, member_id, instance_id,
             generation=generation, transactional=transactional,
         )  # fmt: skip
-        apply_first(self._rules.commit, event, event)
+        apply_first(self._commit_rules.commit, event, event)
         return event.code
 
     def _validate_for_missing(
@@ -227,18 +232,18 @@ class ClassicGroups(ClassicOperations):
         missing = MissingGroup(
             group_id, generation, version, lambda: self._make(group_id), transactional
         )
-        apply_first(self._rules.missing_in_commit, missing, missing)
+        apply_first(self._commit_rules.missing, missing, missing)
         return missing.code
 
     # ---- administration ----------------------------------------------------------------------
 
     def delete(self, group_id: str, coordinator_error: ErrorCode = ErrorCode.NONE) -> ErrorCode:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
-        group, code = self._pass(self._rules.delete_gate, group_id, coordinator_error)
+        group, code = self._pass(self._commit_rules.delete_gate, group_id, coordinator_error)
         if group is None:
             return code
         event = DeleteEvent(self.machine, group, "", delete=self._delete)
-        apply_first(self._rules.delete, event, event)
+        apply_first(self._commit_rules.delete, event, event)
         return event.code
 
     def describe(self, group_id: str) -> DescribedGroup | None:
@@ -247,7 +252,7 @@ class ClassicGroups(ClassicOperations):
         if group is None:
             return None
         event = DescribeEvent(self.machine, group, state=group.state)
-        apply_first(self._rules.describe, event, event)
+        apply_first(self._commit_rules.describe, event, event)
         protocol = group.protocol_name if event.shows_metadata else None
         return DescribedGroup(
             event.state,

@@ -18,7 +18,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncResult,
 )
 from mockbroker.simulation.groups.classic.rebalancing import GroupEvent, MemberEvent, Rebalancing
-from mockbroker.simulation.releases.rows import Row
+from mockbroker.simulation.releases.rows import Refusable, Row
 
 __all__ = [
     "Admission",
@@ -90,14 +90,11 @@ class SyncEvent(MemberEvent, kw_only=True):
         self.answer(SyncResult(code))
 
 
-class CodeEvent(MemberEvent, kw_only=True):
+class CodeEvent(Refusable, MemberEvent, kw_only=True):
     """A request whose answer is an error code."""
 
     generation: int = NO_GENERATION
     code: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 class HeartbeatEvent(CodeEvent, kw_only=True):
@@ -120,7 +117,7 @@ class DeleteEvent(CodeEvent, kw_only=True):
     delete: Callable[[Group], None] = lambda _group: None
 
 
-class MissingGroup(msgspec.Struct):
+class MissingGroup(Refusable, msgspec.Struct):
     """A request names a group that does not exist. ``make`` makes one. ``generation`` and
     ``version`` are those of OffsetCommit, or of TxnOffsetCommit if ``transactional``."""
 
@@ -130,9 +127,6 @@ class MissingGroup(msgspec.Struct):
     make: Callable[[], object] = lambda: None
     transactional: bool = False
     code: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 class DescribeEvent(GroupEvent, kw_only=True):

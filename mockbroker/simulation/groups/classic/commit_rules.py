@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import msgspec
+
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_requests import (
     CommitEvent,
@@ -34,11 +36,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
 __all__ = [
-    "ON_COMMIT",
-    "ON_DELETE",
-    "ON_MISSING_IN_COMMIT",
-    "CommitRow",
-    "MissingRow",
+    "CommitRules",
 ]
 
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
@@ -154,3 +152,13 @@ ON_DESCRIBE: Final[tuple[DescribeRow, ...]] = (
     Row("DP-OFFSET-23", is_stable, (_show_metadata, _show_assignments)),
     Row("DP-OFFSET-23", always, (_show_assignments,), since=NEW_COORDINATOR),
 )
+
+
+class CommitRules(msgspec.Struct, frozen=True):
+    """The rows of OffsetCommit, DeleteGroups and DescribeGroups."""
+
+    missing: tuple[MissingRow, ...] = ON_MISSING_IN_COMMIT
+    commit: tuple[CommitRow, ...] = ON_COMMIT
+    delete_gate: tuple[Row[Gate, Gate], ...] = ON_DELETE_GATE
+    delete: tuple[Row[DeleteEvent, DeleteEvent], ...] = ON_DELETE
+    describe: tuple[DescribeRow, ...] = ON_DESCRIBE

@@ -34,7 +34,8 @@ GroupRow: TypeAlias = Row[GroupEvent, GroupEvent]
 MemberRow: TypeAlias = Row[MemberEvent, MemberEvent]
 
 NEW_COORDINATOR: Final = (4, 0)
-"""The first release with the coordinator that is written in Java."""
+"""The first release with the coordinator that is written in Java. Releases up to 3.9 run the
+former one (``GroupCoordinator``, Scala) by default."""
 
 
 @with_arguments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
@@ -42,12 +43,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse
 
 __all__ = [
-    "ON_ADMISSION",
-    "ON_JOIN",
-    "ON_MADE",
-    "ON_REPLACED",
-    "ON_UPDATED",
-    "JoinRow",
+    "JoinRules",
 ]
 
 
@@ -296,3 +292,13 @@ ON_REPLACED: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-18", always, (_rebalance_or_complete,)),
 )
 """A static member has another id."""
+
+
+class JoinRules(msgspec.Struct, frozen=True):
+    """The rows of JoinGroup."""
+
+    admission: tuple[Row[Admission, Admission], ...] = ON_ADMISSION
+    join: tuple[JoinRow, ...] = ON_JOIN
+    made: tuple[JoinRow, ...] = ON_MADE
+    updated: tuple[JoinRow, ...] = ON_UPDATED
+    replaced: tuple[JoinRow, ...] = ON_REPLACED

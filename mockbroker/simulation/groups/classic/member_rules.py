@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import msgspec
+
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import (
     SyncResult,
@@ -43,16 +45,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
-    "ON_HEARTBEAT",
-    "ON_HEARTBEAT_GATE",
-    "ON_LEAVE",
-    "ON_LEAVE_GATE",
-    "ON_MEMBERS_LEFT",
-    "ON_SYNC",
-    "ON_SYNC_GATE",
-    "GateRow",
-    "LeaveRow",
-    "SyncRow",
+    "MemberRules",
 ]
 
 # ---- which broker, which group -------------------------------------------------------------------
@@ -215,3 +208,15 @@ ON_MEMBERS_LEFT: Final[tuple[GroupRow, ...]] = (
     Row("DP-LEAVE-05", always, (settle,), since=NEW_COORDINATOR),
 )
 """After the last member that the request names, if one left: a handed-out id counts as one."""
+
+
+class MemberRules(msgspec.Struct, frozen=True):
+    """The rows of SyncGroup, Heartbeat and LeaveGroup."""
+
+    sync_gate: tuple[GateRow, ...] = ON_SYNC_GATE
+    sync: tuple[SyncRow, ...] = ON_SYNC
+    heartbeat_gate: tuple[GateRow, ...] = ON_HEARTBEAT_GATE
+    heartbeat: tuple[Row[HeartbeatEvent, HeartbeatEvent], ...] = ON_HEARTBEAT
+    leave_gate: tuple[GateRow, ...] = ON_LEAVE_GATE
+    leave: tuple[LeaveRow, ...] = ON_LEAVE
+    left: tuple[GroupRow, ...] = ON_MEMBERS_LEFT

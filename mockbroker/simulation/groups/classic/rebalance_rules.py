@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from kproto.error_codes import ErrorCode
@@ -28,24 +29,12 @@ from mockbroker.simulation.groups.classic.group_effects import (
 from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
+    Rules,
 )
-from mockbroker.simulation.releases.rows import Row, always
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 
-__all__ = [
-    "ON_COMPLETE",
-    "ON_GENERATION",
-    "ON_JOINED",
-    "ON_LATE",
-    "ON_LEADER",
-    "ON_MEMBER_ADDED",
-    "ON_PENDING_GONE",
-    "ON_PREPARE",
-    "ON_PREPARED",
-    "ON_SESSION_END",
-    "ON_SESSION_ENDED",
-    "ON_SETTLE",
-    "ON_SYNC_END",
-]
+__all__ = ["rebalance_rules"]
 
 
 def _reset_assignments(event: GroupEvent) -> None:
@@ -228,3 +217,23 @@ ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
     Row("DP-GROUP-16", _waits_and_is_known, (), since=(2, 1)),
     Row("DP-GROUP-12", always, (remove_member, _settle_after_session)),
 )
+
+
+@cache
+def rebalance_rules(release: Release) -> Rules:
+    """Return the rules of a release that more than one request leads to."""
+    return Rules(
+        prepare=rows_of_release(ON_PREPARE, release),
+        prepared=rows_of_release(ON_PREPARED, release),
+        member_added=rows_of_release(ON_MEMBER_ADDED, release),
+        joined=rows_of_release(ON_JOINED, release),
+        settle=rows_of_release(ON_SETTLE, release),
+        late=rows_of_release(ON_LATE, release),
+        leader=rows_of_release(ON_LEADER, release),
+        complete=rows_of_release(ON_COMPLETE, release),
+        generation=rows_of_release(ON_GENERATION, release),
+        session_end=rows_of_release(ON_SESSION_END, release),
+        session_ended=rows_of_release(ON_SESSION_ENDED, release),
+        pending_gone=rows_of_release(ON_PENDING_GONE, release),
+        sync_end=rows_of_release(ON_SYNC_END, release),
+    )

@@ -7,7 +7,6 @@ of the classic one the epoch is a generation, and error 27 says that there is an
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -23,10 +22,9 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.releases.facts import KAFKA_20601
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, refuse, rules_of_release
+from mockbroker.simulation.releases.rows import Row, refuse
 
-__all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync", "classic_rules"]
+__all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync"]
 
 
 class ClassicEvent(msgspec.Struct, eq=False):
@@ -281,9 +279,3 @@ class ClassicRules(msgspec.Struct, frozen=True):
     heartbeat: tuple[ClassicRow, ...] = ON_HEARTBEAT
     leave: tuple[ClassicRow, ...] = ON_LEAVE
     replacement: tuple[Row[Replacement, Replacement], ...] = ON_REPLACEMENT
-
-
-@cache
-def classic_rules(release: Release) -> ClassicRules:
-    """Return the rules of a release."""
-    return rules_of_release(ClassicRules, release)

@@ -21,7 +21,7 @@ from mockbroker.simulation.groups.consumer.consumer_heartbeats import ConsumerHe
 from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
 from mockbroker.simulation.groups.consumer.consumer_operations import ConsumerOperations
 from mockbroker.simulation.groups.consumer.consumer_records import ConsumerRecords
-from mockbroker.simulation.groups.consumer.consumer_rules import DescribeEvent, consumer_rules
+from mockbroker.simulation.groups.consumer.consumer_rules import ConsumerRules, DescribeEvent
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.consumer.migration import Migration
 from mockbroker.simulation.groups.modern.group_records import StoredRecord
@@ -30,7 +30,7 @@ from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING, HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
@@ -60,7 +60,7 @@ class ConsumerGroups(ConsumerOperations):
         super().__init__(
             ConsumerMembership(
                 timers,
-                consumer_rules(release),
+                rules_of_release(ConsumerRules, release),
                 ConsumerRecords(release),
                 topics,
                 settings,

@@ -254,12 +254,12 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         changed = False
         for regex in sorted(group.regexes):
             former = group.resolved.get(regex)
-            found = ResolvedRegex(
+            resolved = ResolvedRegex(
                 visible(matching_names(regex, self.topics.names())),
                 self.topics.created,
                 self.timers.now_ms,
             )
-            changed |= found.topics != (NOTHING if former is None else former.topics)
-            group.resolved[regex] = found
-            self.note(self.records.regex(group.group_id, regex, found))
+            changed |= resolved.topics != (NOTHING if former is None else former.topics)
+            group.resolved[regex] = resolved
+            self.note(self.records.regex(group.group_id, regex, resolved))
         self._compare(group, resolved_changed=changed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -40,8 +39,7 @@ from mockbroker.simulation.groups.modern.target_rules import (
     make_target_row,
     up_to_date_row,
 )
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, refuse, rules_of_release
+from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
     "ConsumerChange",
@@ -49,7 +47,6 @@ __all__ = [
     "ConsumersGone",
     "DescribeEvent",
     "RegexEvent",
-    "consumer_rules",
 ]
 
 # ---- targets -------------------------------------------------------------------------------------
@@ -228,9 +225,3 @@ class ConsumerRules(msgspec.Struct, frozen=True):
     describe: tuple[Row[DescribeEvent, DescribeEvent], ...] = ON_DESCRIBE
     target_read: tuple[ReconciliationRow, ...] = ON_TARGET_READ
     reconcile: tuple[ReconciliationRow, ...] = ON_RECONCILE
-
-
-@cache
-def consumer_rules(release: Release) -> ConsumerRules:
-    """Return the rules of a release."""
-    return rules_of_release(ConsumerRules, release)

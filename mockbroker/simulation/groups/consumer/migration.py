@@ -26,9 +26,9 @@ from mockbroker.simulation.groups.classic.subscriptions import subscribed_topics
 from mockbroker.simulation.groups.consumer.classic_member_rules import (
     ClassicEvent,
     ClassicJoin,
+    ClassicRules,
     ClassicSync,
     Replacement,
-    classic_rules,
 )
 from mockbroker.simulation.groups.consumer.consumer_group import (
     CONSUMER_TYPE,
@@ -46,7 +46,7 @@ from mockbroker.simulation.groups.consumer_protocol import (
 )
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 
 __all__ = ["Migration"]
 
@@ -65,7 +65,7 @@ class Migration:
         self._membership = membership
         self._classic = classic
         self._groups = groups
-        self._rules = classic_rules(release)
+        self._rules = rules_of_release(ClassicRules, release)
         self._new_member_id = new_member_id
         membership.downgrade = self.downgrade
 

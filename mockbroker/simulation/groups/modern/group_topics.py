@@ -54,8 +54,8 @@ class GroupTopics:
 
     def id_of(self, name: str) -> uuid.UUID | None:
         """The id of a topic; None if it does not exist."""
-        found = self._state.topics.get(name)
-        return None if found is None else found.topic_id
+        topic = self._state.topics.get(name)
+        return None if topic is None else topic.topic_id
 
     def counts(self, names: Iterable[str]) -> Mapping[uuid.UUID, int]:
         """The number of partitions by id, of those topics that exist, in the order of names."""
@@ -68,7 +68,7 @@ class GroupTopics:
     def facts(self, names: Iterable[str]) -> tuple[TopicFacts, ...]:
         """The facts that a target depends on, of those topics that exist, in the order of names."""
         known, brokers = self._state.topics, self._state.brokers
-        found = []
+        facts = []
         for name in sorted(names):
             if name not in known:
                 continue
@@ -79,8 +79,8 @@ class GroupTopics:
                 }))
                 for partition in known[name].partitions
             )  # fmt: skip
-            found.append((name, known[name].topic_id, len(racks), racks))
-        return tuple(found)
+            facts.append((name, known[name].topic_id, len(racks), racks))
+        return tuple(facts)
 
     def assignment(self, partitions: Iterable[tuple[str, Iterable[int]]]) -> Assignment:
         """Partitions by topic name as an assignment, without topics that do not exist."""
@@ -93,9 +93,9 @@ class GroupTopics:
 
     def by_name(self, assignment: Iterable[tuple[uuid.UUID, int]]) -> list[tuple[str, list[int]]]:
         """An assignment by topic name, without topics that do not exist."""
-        found: dict[str, list[int]] = {}
+        indexes: dict[str, list[int]] = {}
         for topic_id, index in assignment:
             name = self.name_of(topic_id)
             if name is not None:
-                found.setdefault(name, []).append(index)
-        return [(name, sorted(found[name])) for name in sorted(found)]
+                indexes.setdefault(name, []).append(index)
+        return [(name, sorted(indexes[name])) for name in sorted(indexes)]

@@ -10,7 +10,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.heartbeats import NO_EPOCH
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
-from mockbroker.simulation.releases.rows import Row, always, refuse
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 
 __all__ = ["CommitEvent", "CommitRow", "commit_rows", "fetch_rows"]
 
@@ -18,7 +18,7 @@ _FIRST_VERSION: Final = 9
 """Of OffsetCommit: the first one with member epochs."""
 
 
-class CommitEvent(msgspec.Struct, eq=False):
+class CommitEvent(Refusable, msgspec.Struct, eq=False):
     """Offsets of these partitions are to be stored for a group, or fetched, by this member.
     ``held_since`` returns the epoch at which a member got a partition; None if it does not have
     it."""
@@ -37,9 +37,6 @@ class CommitEvent(msgspec.Struct, eq=False):
     def member(self) -> Any:
         """The member. Only for rows below those that refuse unknown ones."""
         return self.group.members[self.member_id]
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]

@@ -163,17 +163,17 @@ class StaticMembership(ModernMembership[StaticGroupT]):
 
     def clocks(self, group: StaticGroupT, member_id: str) -> Any:
         """The timers of a member."""
-        found = group.clocks.get(member_id)
-        if found is None:
+        clocks = group.clocks.get(member_id)
+        if clocks is None:
             fence = partial(self.fence_member, group, member_id)
 
             def timer(name: str) -> Timer:
                 return self.timers.timer(fence, f"group {group.group_id}: {name} of {member_id}")
 
-            found = group.clocks[member_id] = self._new_clocks(
+            clocks = group.clocks[member_id] = self._new_clocks(
                 self.session(group, member_id), timer
             )
-        return found
+        return clocks
 
     def _new_clocks(self, session: Session, timer: Callable[[str], Timer]) -> MemberClocks:
         return MemberClocks(session, timer("revocation"))

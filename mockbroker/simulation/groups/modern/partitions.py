@@ -16,7 +16,7 @@ NOTHING: Final[Assignment] = frozenset()
 
 def by_topic(partitions: Iterable[TopicIdPartition]) -> Iterator[tuple[uuid.UUID, list[int]]]:
     """Yield each topic with its partitions, both in ascending order."""
-    found: dict[uuid.UUID, list[int]] = {}
+    indexes: dict[uuid.UUID, list[int]] = {}
     for topic_id, index in sorted(partitions):
-        found.setdefault(topic_id, []).append(index)
-    yield from found.items()
+        indexes.setdefault(topic_id, []).append(index)
+    yield from indexes.items()

@@ -8,14 +8,12 @@ Archived records are never delivered again.
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, rules_of_release, with_arguments
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 from mockbroker.simulation.state.timers import Timer
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "StoreError",
     "StoreEvent",
     "Throttle",
-    "delivery_rules",
 ]
 
 NOBODY: Final = ""
@@ -324,9 +321,3 @@ class DeliveryRules(msgspec.Struct, frozen=True):
     batch: tuple[Row[BatchCheck, BatchCheck], ...] = ON_ACK_BATCH
     redelivery: tuple[Row[Throttle, Throttle], ...] = ON_REDELIVERY
     store: tuple[Row[StoreEvent, StoreEvent], ...] = ON_STORE
-
-
-@cache
-def delivery_rules(release: Release) -> DeliveryRules:
-    """Return the rules of a release."""
-    return rules_of_release(DeliveryRules, release)

@@ -23,7 +23,7 @@ from mockbroker.simulation.fetching.fetches import Fetches
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionPosition
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
-from mockbroker.simulation.groups.share.deliveries import StoreError, StoreEvent, delivery_rules
+from mockbroker.simulation.groups.share.deliveries import DeliveryRules, StoreError, StoreEvent
 from mockbroker.simulation.groups.share.share_partition import (
     UNINITIALIZED,
     AckBatch,
@@ -37,8 +37,8 @@ from mockbroker.simulation.groups.share.share_sessions import (
     AnswerEvent,
     SessionEvent,
     SessionRow,
+    SessionRules,
     ShareSession,
-    session_rules,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
 from mockbroker.simulation.log.batches.batch_header import BatchHeader, read_header
@@ -46,7 +46,7 @@ from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.timestamps import first_at_or_after
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change, PartitionChanged
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
@@ -142,11 +142,11 @@ class StartedShareFetch:
         if not query.max_records or not query.max_bytes:
             return
         for name, key in _rotated(query.partitions, query.session_epoch):
-            found = fetches.source(query, name, key)
-            if isinstance(found, ShareAnswer):
-                self._failed.append(found)
+            source = fetches.source(query, name, key)
+            if isinstance(source, ShareAnswer):
+                self._failed.append(source)
             else:
-                self.sources.append(found)
+                self.sources.append(source)
         if self.sources and query.max_wait_ms > 0 and not self.is_ready():
             self.wait = ShareWait(self)
 
@@ -156,10 +156,10 @@ class StartedShareFetch:
         acquirable = self._acquirable()
         for source in acquirable:
             any_open = True
-            found = self._fetches.reader.waiting_bytes(*self._read_query(source, len(acquirable)))
-            if found is None:
+            waiting = self._fetches.reader.waiting_bytes(*self._read_query(source, len(acquirable)))
+            if waiting is None:
                 return True
-            total += found
+            total += waiting
         return any_open and total >= min(query.min_bytes, query.max_bytes)
 
     def _acquirable(self) -> list[_Source]:
@@ -250,8 +250,8 @@ class ShareFetches:
         self._logs = logs
         self._topics = topics
         self._settings = settings
-        self._rules = delivery_rules(release)
-        self._session_rules = session_rules(release)
+        self._rules = rules_of_release(DeliveryRules, release)
+        self._session_rules = rules_of_release(SessionRules, release)
         self.batch_rules = self._rules.batch
         self._partitions: dict[tuple[str, TopicIdPartition], SharePartition] = {}
         self._copies: dict[tuple[str, TopicIdPartition], SharePartition] = {}
@@ -313,9 +313,9 @@ class ShareFetches:
 
     def _keep_copy(self, group_id: str, key: TopicIdPartition) -> None:
         """Remove a state, of which the leader of the partition may have a copy."""
-        found = self._partitions.pop((group_id, key), None)
-        if found is not None and (group_id, key) in self._loaded:
-            self._copies.setdefault((group_id, key), found)
+        removed = self._partitions.pop((group_id, key), None)
+        if removed is not None and (group_id, key) in self._loaded:
+            self._copies.setdefault((group_id, key), removed)
 
     def _drop_copy(self, group_id: str, key: TopicIdPartition) -> None:
         """Let the leader load the state anew."""
@@ -355,8 +355,8 @@ class ShareFetches:
 
     def _at_leader(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
         """The state that the leader of a partition has loaded."""
-        found = self._copies.get((group_id, key))
-        return self._partitions.get((group_id, key)) if found is None else found
+        copy = self._copies.get((group_id, key))
+        return self._partitions.get((group_id, key)) if copy is None else copy
 
     def partition(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
         """Return a share partition; None if it has no state."""
@@ -364,8 +364,8 @@ class ShareFetches:
 
     def partitions_of(self, group_id: str) -> list[SharePartition]:
         """The share partitions of a group, in the order of names."""
-        found = [share for (group, _), share in self._partitions.items() if group == group_id]
-        return sorted(found, key=lambda each: each.tp)
+        shares = [share for (group, _), share in self._partitions.items() if group == group_id]
+        return sorted(shares, key=lambda each: each.tp)
 
     def end_offset(self, tp: TopicPartition) -> int:
         """The high watermark of a partition, by which lag is counted."""
@@ -419,8 +419,8 @@ class ShareFetches:
             return log.start_offset
         if strategy.startswith("by_duration:"):
             at_ms = self._controller.timers.now_ms - duration_ms(strategy.partition(":")[2])
-            found = first_at_or_after(log, at_ms, log.high_watermark)
-            return None if found is None else found.offset
+            first = first_at_or_after(log, at_ms, log.high_watermark)
+            return None if first is None else first.offset
         return log.high_watermark
 
     def start(self, query: ShareQuery) -> StartedShareFetch:
@@ -589,11 +589,11 @@ class ShareFetches:
             )
 
     def _existing(self, group_id: str, tp: TopicPartition | None) -> list[SharePartition]:
-        found = [share for share in self.partitions_of(group_id) if tp in (None, share.tp)]
-        if not found:
+        shares = [share for share in self.partitions_of(group_id) if tp in (None, share.tp)]
+        if not shares:
             what = "partition" if tp is None else f"{tp[0]}-{tp[1]}"
             raise ClusterError(f"group {group_id!r} shares no {what}")
-        return found
+        return shares
 
 
 def _failure(key: TopicIdPartition, code: ErrorCode) -> ShareAnswer:
@@ -611,12 +611,12 @@ def _rotated(
 
 
 def _headers(data: bytes) -> list[BatchHeader]:
-    found, at = [], 0
+    headers, at = [], 0
     while at < len(data):
         header = read_header(data, at)
-        found.append(header)
+        headers.append(header)
         at += header.size
-    return found
+    return headers
 
 
 def _aborted_batches(
@@ -657,8 +657,8 @@ _DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:
 
 def duration_ms(text: str) -> int:
     """The milliseconds of a duration in ISO 8601, as far as Java's Duration reads it: ``PT1H``."""
-    found = _DURATION.fullmatch(text.strip().upper())
-    if found is None:
+    match = _DURATION.fullmatch(text.strip().upper())
+    if match is None:
         raise ClusterError(f"{text!r} is no duration such as PT1H")
-    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (float(each or 0) for each in match.groups())
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -20,10 +20,10 @@ from mockbroker.simulation.groups.share.share_membership import ShareMembership
 from mockbroker.simulation.groups.share.share_operations import ShareOperations
 from mockbroker.simulation.groups.share.share_partition import SharePartition
 from mockbroker.simulation.groups.share.share_records import ShareRecords
-from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent, share_rules
+from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent, ShareRules
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ShareGroups"]
@@ -57,7 +57,7 @@ class ShareGroups(ShareOperations):
         super().__init__(
             ShareMembership(
                 timers,
-                share_rules(release),
+                rules_of_release(ShareRules, release),
                 ShareRecords(release, topics.name_of),
                 topics,
                 times,

@@ -244,14 +244,14 @@ class SharePartition:
             base = max(base, self.start_offset)
         elif floor.last >= base:
             base = floor.first
-        found = self._between(min(headers[0].base_offset, base), last)
+        in_flight = self._between(min(headers[0].base_offset, base), last)
         acquired: list[AcquiredRange] = []
-        if found:
+        if in_flight:
             count, stopped = self._acquire_again(
-                member_id, found, headers[0].base_offset, last, room, acquired, strict=strict
+                member_id, in_flight, headers[0].base_offset, last, room, acquired, strict=strict
             )
             room = 0 if stopped else room - count
-            base = found[-1].last + 1
+            base = in_flight[-1].last + 1
         if room > 0 and base <= last:
             acquired += self._acquire_new(
                 member_id, headers, base, last, room, batch_size, strict=strict
@@ -261,7 +261,7 @@ class SharePartition:
     def _acquire_again(
         self,
         member_id: str,
-        found: Sequence[InFlightBatch],
+        batches: Sequence[InFlightBatch],
         first: int,
         last: int,
         room: int,
@@ -272,7 +272,7 @@ class SharePartition:
         """Acquire what is available of batches that are in flight. Returns how many records that
         were, and whether nothing else may be acquired with them."""
         total = 0
-        for batch in found:
+        for batch in batches:
             if total >= room:
                 break
             throttled = self._is_throttled(batch, first, last)
@@ -503,15 +503,15 @@ class SharePartition:
                 invalid,
                 "Batch record not found. The request batch offsets are not found in the cache.",
             )
-        found = self._between(floor.first, batch.last)
+        in_flight = self._between(floor.first, batch.last)
         for limit, end in ((batch.first, "first"), (batch.last, "last")):
-            if found[-1].last < limit:
+            if in_flight[-1].last < limit:
                 raise _AckError(
                     ErrorCode.INVALID_REQUEST,
                     f"Batch record not found. The {end} offset in request is past acquired "
                     "records.",
                 )
-        for each in found:
+        for each in in_flight:
             if each.last < self.start_offset or each.last < batch.first:
                 continue
             self._check_whole(member_id, each, touched)
@@ -629,15 +629,15 @@ class SharePartition:
     def stored_batches(self) -> list[StateBatch]:
         """Return what the share coordinator keeps of the records in flight. An acquired record has
         the state that it had before, and none if this is its first delivery."""
-        found = []
+        stored = []
         for first, last, delivery in self.deliveries():
             state, count = delivery.state, delivery.count
             if state is RecordState.ACQUIRED:
                 state, count = RecordState.AVAILABLE, count - 1
             if count and last >= self.stored_start:
                 start = max(first, self.stored_start)
-                found.append(StateBatch(start, last, STATE_IDS[state], count))
-        return found
+                stored.append(StateBatch(start, last, STATE_IDS[state], count))
+        return stored
 
     def load(self, start_offset: int, complete: int, batches: Iterable[StateBatch]) -> None:
         """Take over what is stored, before any record is acquired."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -33,10 +32,9 @@ from mockbroker.simulation.groups.modern.target_rules import (
     up_to_date_row,
 )
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, rules_of_release
+from mockbroker.simulation.releases.rows import Row
 
-__all__ = ["ShareChange", "ShareHeartbeatEvent", "ShareRules", "share_rules"]
+__all__ = ["ShareChange", "ShareHeartbeatEvent", "ShareRules"]
 
 
 class ShareHeartbeatEvent(HeartbeatEvent[ShareHeartbeat, ShareGroup], eq=False, kw_only=True):
@@ -132,9 +130,3 @@ class ShareRules(msgspec.Struct, frozen=True):
     change: tuple[ChangeRow, ...] = ON_SHARE_CHANGE
     target: tuple[TargetRow, ...] = ON_SHARE_TARGET
     gone: tuple[Row[MembersGone, MembersGone], ...] = ON_SHARE_MEMBERS_GONE
-
-
-@cache
-def share_rules(release: Release) -> ShareRules:
-    """Return the rules of a release."""
-    return rules_of_release(ShareRules, release)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, refuse, rules_of_release
+from mockbroker.simulation.releases.rows import Refusable, Row, refuse
 
 __all__ = [
     "FINAL_EPOCH",
@@ -21,7 +19,6 @@ __all__ = [
     "SessionEvent",
     "SessionRules",
     "ShareSession",
-    "session_rules",
 ]
 
 INITIAL_EPOCH: Final = 0
@@ -53,7 +50,7 @@ class ShareSession(msgspec.Struct, eq=False):
             self.partitions.pop(key, None)
 
 
-class SessionEvent(msgspec.Struct, eq=False):
+class SessionEvent(Refusable, msgspec.Struct, eq=False):
     """A request of a session. ``session`` is None if there is none, ``is_full`` says whether the
     broker has no room for another."""
 
@@ -66,9 +63,6 @@ class SessionEvent(msgspec.Struct, eq=False):
     @property
     def begins(self) -> bool:
         return self.epoch == INITIAL_EPOCH
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 SessionRow: TypeAlias = Row[SessionEvent, SessionEvent]
@@ -116,15 +110,12 @@ ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
 )
 
 
-class AnswerEvent(msgspec.Struct, eq=False):
+class AnswerEvent(Refusable, msgspec.Struct, eq=False):
     """A ShareFetch is about to be answered. ``names_unknown_topic``: with a partition of a topic
     that the broker does not know, or no more."""
 
     names_unknown_topic: bool
     code: ErrorCode = ErrorCode.NONE
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.code = code
 
 
 ON_SHARE_FETCH_ANSWER: Final[tuple[Row[AnswerEvent, AnswerEvent], ...]] = (
@@ -143,9 +134,3 @@ class SessionRules(msgspec.Struct, frozen=True):
     fetch: tuple[SessionRow, ...] = ON_SHARE_FETCH
     acknowledge: tuple[SessionRow, ...] = ON_SHARE_ACKNOWLEDGE
     answer: tuple[Row[AnswerEvent, AnswerEvent], ...] = ON_SHARE_FETCH_ANSWER
-
-
-@cache
-def session_rules(release: Release) -> SessionRules:
-    """Return the rules of a release."""
-    return rules_of_release(SessionRules, release)

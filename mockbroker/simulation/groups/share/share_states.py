@@ -310,7 +310,7 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch
     ]
     kept.sort(key=lambda each: each.first, reverse=True)
     edges = sorted({batch.first for batch in kept} | {batch.last + 1 for batch in kept})
-    found: list[StateBatch] = []
+    combined: list[StateBatch] = []
     over: list[tuple[int, int, int, StateBatch]] = []
     for first, end in pairwise(edges):
         while kept and kept[-1].first <= first:
@@ -321,9 +321,9 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch
         if not over:
             continue
         top = over[0][-1]
-        last = found[-1] if found else None
+        last = combined[-1] if combined else None
         if last is not None and last.last + 1 == first and last[2:] == top[2:]:
-            found[-1] = last._replace(last=end - 1)
+            combined[-1] = last._replace(last=end - 1)
         else:
-            found.append(top._replace(first=first, last=end - 1))
-    return found
+            combined.append(top._replace(first=first, last=end - 1))
+    return combined

@@ -31,13 +31,13 @@ from mockbroker.simulation.groups.streams.streams_rules import (
     EndpointEvent,
     PartitionsEvent,
     StatusEvent,
-    streams_rules,
+    StreamsRules,
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
 from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
@@ -66,7 +66,7 @@ class StreamsGroups(StreamsOperations):
         super().__init__(
             StreamsMembership(
                 timers,
-                streams_rules(release),
+                rules_of_release(StreamsRules, release),
                 StreamsRecords(release),
                 topics,
                 settings,
@@ -200,7 +200,7 @@ class StreamsGroups(StreamsOperations):
             subtopology.subtopology_id: subtopology.sources
             for subtopology in configured.subtopologies or ()
         }
-        found: dict[str, tuple[int, ...]] = {}
+        shown: dict[str, tuple[int, ...]] = {}
         for name, indexes in by_subtopology(tasks):
             counts = self._topics.counts(sources.get(name, ()))
             for topic_id, number in counts.items():
@@ -208,8 +208,8 @@ class StreamsGroups(StreamsOperations):
                 apply_first(self.membership.rules.partitions, event, event)
                 topic = self._topics.name_of(topic_id)
                 if topic is not None and event.is_shown:
-                    found[topic] = event.shown
-        return tuple(found.items())
+                    shown[topic] = event.shown
+        return tuple(shown.items())
 
     # ---- offsets -----------------------------------------------------------------------------
 

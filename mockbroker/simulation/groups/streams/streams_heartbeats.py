@@ -112,9 +112,13 @@ def _has_regex(event: StreamsHeartbeat) -> bool:
     )
 
 
-def _joins_with(event: StreamsHeartbeat, tasks: frozenset[tuple[str, int]] | None) -> bool:
-    """A member joins, and does not say that it has no tasks."""
-    return event.request.joins and tasks != frozenset()
+def _sends(name: str) -> Callable[[StreamsHeartbeat], bool]:
+    return lambda event: getattr(event.request, name) is not None
+
+
+def _joins_with(kind: str) -> Callable[[StreamsHeartbeat], bool]:
+    """A member joins, and does not send an empty list of these tasks."""
+    return lambda event: event.request.joins and getattr(event.request, kind) != frozenset()
 
 
 def _sends_some_tasks(event: StreamsHeartbeat) -> bool:
@@ -127,29 +131,14 @@ def _sizes_changelog(event: StreamsHeartbeat) -> bool:
 
 
 ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
-    invalid(
-        "DP-STREAMS-08",
-        lambda event: event.request.instance_id is not None,
-        "Static membership is not yet supported.",
-        until=STATIC_SINCE,
-    ),
-    invalid(
-        "DP-STREAMS-08",
-        lambda event: event.request.task_offsets is not None,
-        "TaskOffsets are not supported yet.",
-        until=STATIC_SINCE,
-    ),
-    invalid(
-        "DP-STREAMS-08",
-        lambda event: event.request.task_end_offsets is not None,
-        "TaskEndOffsets are not supported yet.",
-        until=STATIC_SINCE,
-    ),
-    invalid(
-        "DP-STREAMS-08",
-        lambda event: bool(event.request.warmup),
-        "WarmupTasks are not supported yet.",
-        until=STATIC_SINCE,
+    *(
+        invalid("DP-STREAMS-08", when, f"{subject} not {yet}.", until=STATIC_SINCE)
+        for when, subject, yet in (
+            (_sends("instance_id"), "Static membership is", "yet supported"),
+            (_sends("task_offsets"), "TaskOffsets are", "supported yet"),
+            (_sends("task_end_offsets"), "TaskEndOffsets are", "supported yet"),
+            (lambda event: bool(event.request.warmup), "WarmupTasks are", "supported yet"),
+        )
     ),
     invalid(
         "DP-STREAMS-08",
@@ -162,20 +151,13 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
         "MemberId can't be empty.",
     ),
     *static_read_rows("DP-STREAMS-01", "DP-STREAMS-01", instances_since=STATIC_SINCE),
-    invalid(
-        "DP-STREAMS-01",
-        lambda event: _joins_with(event, event.request.active),
-        "ActiveTasks must be empty when (re-)joining.",
-    ),
-    invalid(
-        "DP-STREAMS-01",
-        lambda event: _joins_with(event, event.request.standby),
-        "StandbyTasks must be empty when (re-)joining.",
-    ),
-    invalid(
-        "DP-STREAMS-01",
-        lambda event: _joins_with(event, event.request.warmup),
-        "WarmupTasks must be empty when (re-)joining.",
+    *(
+        invalid(
+            "DP-STREAMS-01",
+            _joins_with(kind),
+            f"{kind.capitalize()}Tasks must be empty when (re-)joining.",
+        )
+        for kind in ("active", "standby", "warmup")
     ),
     invalid(
         "DP-STREAMS-01",

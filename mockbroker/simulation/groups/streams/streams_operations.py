@@ -34,8 +34,8 @@ class StreamsOperations(StaticOperations[StreamsGroup, StreamsResult]):
         """Let a member request that the whole application shuts down: each member learns of it with
         its next heartbeat."""
         group = self._existing(group_id)
-        found = self._member(group, member)
-        group.shutdown_member = group.shutdown_member or found.member_id
+        requester = self._member(group, member)
+        group.shutdown_member = group.shutdown_member or requester.member_id
         self.membership.changed(group)
 
     def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:

@@ -56,10 +56,10 @@ __all__ = ["StreamsRecords", "by_subtopology"]
 
 def by_subtopology(tasks: Iterable[Task]) -> Iterator[tuple[str, list[int]]]:
     """Yield each subtopology with its partitions, both in ascending order."""
-    found: dict[str, list[int]] = {}
+    indexes: dict[str, list[int]] = {}
     for name, index in sorted(tasks):
-        found.setdefault(name, []).append(index)
-    yield from found.items()
+        indexes.setdefault(name, []).append(index)
+    yield from indexes.items()
 
 
 class StreamsRecords(GroupRecords[StreamsGroup]):

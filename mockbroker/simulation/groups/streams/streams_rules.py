@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -45,11 +44,9 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     ReconciliationRow,
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
-from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
     always,
-    rules_of_release,
     with_arguments,
 )
 
@@ -60,7 +57,6 @@ __all__ = [
     "StreamsChange",
     "StreamsRules",
     "UpdateEvent",
-    "streams_rules",
 ]
 
 # ---- what a heartbeat changes --------------------------------------------------------------------
@@ -330,9 +326,3 @@ class StreamsRules(msgspec.Struct, frozen=True):
     fetch: tuple[CommitRow, ...] = ON_FETCH
     reconcile: tuple[ReconciliationRow, ...] = ON_RECONCILE
     difference: tuple[ReconciliationRow, ...] = ON_DIFFERENCE
-
-
-@cache
-def streams_rules(release: Release) -> StreamsRules:
-    """Return the rules of a release."""
-    return rules_of_release(StreamsRules, release)

@@ -31,10 +31,10 @@ class StreamsSettings(msgspec.Struct, frozen=True):
     @property
     def assignment_configs(self) -> tuple[tuple[str, str], ...]:
         """Those that the assignor is given: if they change, the group needs another target."""
-        found = {"num.standby.replicas": str(self.standbys)}
+        configs = {"num.standby.replicas": str(self.standbys)}
         if self.tags:
-            found["rack.aware.assignment.tags"] = ",".join(self.tags)
-        return tuple(sorted(found.items()))
+            configs["rack.aware.assignment.tags"] = ",".join(self.tags)
+        return tuple(sorted(configs.items()))
 
 
 def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -> StreamsSettings:

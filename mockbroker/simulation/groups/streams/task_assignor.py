@@ -102,16 +102,16 @@ class _Assignment:
     def former_standby(self, task: Task, *, copies: bool) -> str | None:
         """The least loaded member that had a standby of the task; with ``copies``, only one whose
         process has none of it now."""
-        found: str | None = None
+        best: str | None = None
         least = (float("inf"), float("inf"))
         for member in self.formerly_standby.get(task, ()):
             process = self.process_of[member]
             if copies and task in process.tasks:
                 continue
             load = process.load, float(process.held[member])
-            if found is None or (load[0] < least[0] and load[1] < least[1]):
-                found, least = member, load
-        return found
+            if best is None or (load[0] < least[0] and load[1] < least[1]):
+                best, least = member, load
+        return best
 
 
 def sticky(
@@ -125,60 +125,60 @@ def sticky(
     tasks = [(name, index) for name in sorted(counts) for index in range(counts[name])]
     kept = frozenset(stateful)
     copied = [task for task in tasks if task[0] in kept]
-    found = _Assignment(workers, len(tasks), len(copied) * standbys, order)
-    _assign_active(found, tasks)
+    assignment = _Assignment(workers, len(tasks), len(copied) * standbys, order)
+    _assign_active(assignment, tasks)
     if standbys:
-        _assign_standby(found, copied, standbys)
+        _assign_standby(assignment, copied, standbys)
     return {
-        member: Tasks(frozenset(found.active[member]), frozenset(found.standby[member]))
+        member: Tasks(frozenset(assignment.active[member]), frozenset(assignment.standby[member]))
         for member in order
     }
 
 
-def _assign_active(found: _Assignment, tasks: list[Task]) -> None:
+def _assign_active(assignment: _Assignment, tasks: list[Task]) -> None:
     by_partition = sorted(tasks, key=lambda task: (task[1], task[0]))
     rest = []
     for task in by_partition:
-        member = found.formerly_active.get(task)
-        if member is not None and found.held(member) < found.active_quota.each:
-            found.give(member, task, active=True)
+        member = assignment.formerly_active.get(task)
+        if member is not None and assignment.held(member) < assignment.active_quota.each:
+            assignment.give(member, task, active=True)
         else:
             rest.append(task)
     free = []
     for task in rest:
-        member = found.former_standby(task, copies=False)
-        if member is not None and found.held(member) < found.active_quota.each:
-            found.give(member, task, active=True)
+        member = assignment.former_standby(task, copies=False)
+        if member is not None and assignment.held(member) < assignment.active_quota.each:
+            assignment.give(member, task, active=True)
         else:
             free.append(task)
     numbers = count()
-    queue = [(each.load, next(numbers), each) for each in found.processes.values()]
+    queue = [(each.load, next(numbers), each) for each in assignment.processes.values()]
     heapq.heapify(queue)
     for task in sorted(free):
         _, _, process = heapq.heappop(queue)
-        found.give(process.least_loaded(), task, active=True)
+        assignment.give(process.least_loaded(), task, active=True)
         heapq.heappush(queue, (process.load, next(numbers), process))
 
 
-def _assign_standby(found: _Assignment, tasks: list[Task], standbys: int) -> None:
+def _assign_standby(assignment: _Assignment, tasks: list[Task], standbys: int) -> None:
     rest: list[tuple[Task, int]] = []
     for task in sorted(tasks, key=lambda task: (task[1], task[0]), reverse=True):
         for number in range(standbys):
-            member = found.formerly_active.get(task)
+            member = assignment.formerly_active.get(task)
             if (
                 member is None
-                or task in found.process_of[member].tasks
-                or found.held(member) >= found.quota.each
+                or task in assignment.process_of[member].tasks
+                or assignment.held(member) >= assignment.quota.each
             ):
-                member = found.former_standby(task, copies=True)
-            if member is None or found.held(member) >= found.quota.each:
+                member = assignment.former_standby(task, copies=True)
+            if member is None or assignment.held(member) >= assignment.quota.each:
                 rest.append((task, standbys - number))
                 break
-            found.give(member, task, active=False)
+            assignment.give(member, task, active=False)
     for task, left in sorted(rest, key=lambda each: each[0], reverse=True):
         for _ in range(left):
-            processes = sorted(found.processes.values(), key=lambda each: each.load)
+            processes = sorted(assignment.processes.values(), key=lambda each: each.load)
             process = next((each for each in processes if task not in each.tasks), None)
             if process is None:
                 break
-            found.give(process.least_loaded(), task, active=False)
+            assignment.give(process.least_loaded(), task, active=False)

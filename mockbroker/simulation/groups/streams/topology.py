@@ -272,7 +272,7 @@ def _copartitioned_counts(
 ) -> dict[str, int]:
     """Those that are co-partitioned with external topics get as many; else with a topic that fixes
     its number; else as many as the largest."""
-    found = dict(decided)
+    sizes = dict(decided)
     fixed = {
         topic.name for subtopology in topology.subtopologies for topic in subtopology.repartitions
         if topic.partitions
@@ -282,7 +282,7 @@ def _copartitioned_counts(
     } - fixed  # fmt: skip
 
     def size(name: str) -> int:
-        return counts.get(name, found.get(name, 0))
+        return counts.get(name, sizes.get(name, 0))
 
     for subtopology in topology.subtopologies:
         for group in subtopology.copartition_groups:
@@ -298,14 +298,14 @@ def _copartitioned_counts(
             else:
                 number = max(repartitions.values())
             for name in _java_order(repartitions):
-                found[name] = number
+                sizes[name] = number
                 if name in fixed and repartitions[name] != number:
                     raise _IncorrectlyPartitionedError(
                         f"Number of partitions [{repartitions[name]}] of repartition topic "
                         f"[{name}] doesn't match number of partitions [{number}] of the source "
                         "topic."
                     )
-    return found
+    return sizes
 
 
 def _same(sizes: Mapping[str, int], shown: Mapping[str, int]) -> int:
@@ -325,13 +325,13 @@ def _summary(names: list[str]) -> str:
 
 def _java_order(names: Iterable[str]) -> list[str]:
     """The order of Java's hash tables, in which Kafka names the first topics of many."""
-    found = list(names)
+    unordered = list(names)
     size = 16
-    while len(found) > size * 3 // 4:
+    while len(unordered) > size * 3 // 4:
         size *= 2
 
     def bucket(name: str) -> int:
         value = java_hash(name) & 0xFFFFFFFF
         return (value ^ (value >> 16)) & (size - 1)
 
-    return sorted(sorted(found), key=bucket)
+    return sorted(sorted(unordered), key=bucket)

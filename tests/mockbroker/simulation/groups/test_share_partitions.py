@@ -9,11 +9,11 @@ import pytest
 from kproto.error_codes import ErrorCode
 from kproto.records import Record, build_batch
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.groups.share.deliveries import BatchCheck, delivery_rules
+from mockbroker.simulation.groups.share.deliveries import BatchCheck, DeliveryRules
 from mockbroker.simulation.groups.share.share_fetches import duration_ms
 from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.releases.release import NEWEST
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from tests.mockbroker.simulation.fetching.fetching import append
 from tests.mockbroker.simulation.groups.sharers import Sharers
 
@@ -231,7 +231,7 @@ def test_all_of_a_request_counts_or_nothing() -> None:
 def _check(first: int, last: int, types: list[int], **fields: Any) -> bool:
     given = {"previous_last": -1, "is_renewal": False, "version": 2, **fields}
     check = BatchCheck(first, last, tuple(types), **given)
-    apply_first(delivery_rules(NEWEST).batch, check, check)
+    apply_first(rules_of_release(DeliveryRules, NEWEST).batch, check, check)
     return check.refused
 
 
