@@ -463,7 +463,7 @@ class OffsetStore:
     # ---- steps of a tester -----------------------------------------------------------------------
 
     def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
-        """Commit an offset for a group, whoever its members are. Raises ClusterError."""
+        """Commit an offset for a group, whatever its members. Raises ClusterError."""
         self._controller.partition(tp)
         if offset < 0:
             raise ClusterError(f"an offset is 0 or more, not {offset}")

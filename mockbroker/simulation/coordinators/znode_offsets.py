@@ -34,7 +34,7 @@ def write_offset(
 
 
 def read_offset(znodes: ControllerZnodes, group_id: str, tp: TopicPartition) -> FetchedOffset:
-    """Read the znode. Without one the partition has error 3; a text that is no number has -1."""
+    """Read the znode. Without one the partition has error 3; a text that is not a number has -1."""
     try:
         text = znodes.read(offset_path(group_id, tp))
         if not text:

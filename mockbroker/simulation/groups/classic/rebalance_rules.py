@@ -135,7 +135,7 @@ ON_LEADER: Final[tuple[GroupRow, ...]] = (
 )
 
 
-def _nobody_joined(event: GroupEvent) -> bool:
+def _none_joined(event: GroupEvent) -> bool:
     return bool(event.group.members) and not event.group.joins
 
 
@@ -156,7 +156,7 @@ def _follow_generation(event: GroupEvent) -> None:
 
 
 ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-07", _nobody_joined, (_wait_for_members,)),
+    Row("DP-GROUP-07", _none_joined, (_wait_for_members,)),
     Row("DP-GROUP-08", _no_members, (_begin_generation,)),
     Row("DP-GROUP-09", always, (_begin_generation, _follow_generation, _answer_joins)),
 )

@@ -100,7 +100,7 @@ class Member(StaticMember, frozen=True):
 
     @property
     def held(self) -> Assignment:
-        """The partitions that nobody else can have yet."""
+        """The partitions that no other member can have yet."""
         return frozenset(self.assigned) | frozenset(self.revoking)
 
 

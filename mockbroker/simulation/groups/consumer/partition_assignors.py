@@ -107,7 +107,7 @@ def _share_alike(
         free += present[quota:]
         left = quota - len(targets[member_id])
         if left and has_larger and len(order) - number > larger:
-            # Somebody further down can have the larger share.
+            # A later member can have the larger share.
             left -= 1
             has_larger = False
         if left:

@@ -27,7 +27,7 @@ _SUBSCRIPTIONS_COUNT: Final = (4, 2)
 @dataclass(eq=False)
 class Reconciliation:
     """``target`` is the member's at ``target_epoch``. ``owned`` is what the member says it has,
-    None if it does not say. ``is_free`` returns whether nobody has a partition. ``subscribed``
+    None if it does not say. ``is_free`` returns whether a partition is free. ``subscribed``
     returns whether the member subscribes to a partition's topic, and ``changed`` is whether its
     subscription changed just now."""
 
@@ -51,7 +51,7 @@ class Reconciliation:
 
     @cached_property
     def add(self) -> dict[TopicIdPartition, int]:
-        """The missing partitions that nobody has, with their epoch."""
+        """The missing partitions that are free, with their epoch."""
         return {tp: self.target_epoch for tp in sorted(self.target) if self._is_available(tp)}
 
     @property

@@ -28,7 +28,7 @@ __all__ = [
     "Throttle",
 ]
 
-NOBODY: Final = ""
+NO_MEMBER: Final = ""
 
 
 class RecordState(StrEnum):
@@ -55,12 +55,12 @@ class Delivery(msgspec.Struct, eq=False):
 
     state: RecordState
     count: int
-    member_id: str = NOBODY
+    member_id: str = NO_MEMBER
     lock: Timer | None = None
 
     def leave(self, state: RecordState) -> None:
         """End the acquisition, with its lock."""
-        self.state, self.member_id = state, NOBODY
+        self.state, self.member_id = state, NO_MEMBER
         if self.lock is not None:
             self.lock.set(None)
             self.lock = None

@@ -659,6 +659,6 @@ def duration_ms(text: str) -> int:
     """The milliseconds of a duration in ISO 8601, as far as Java's Duration reads it: ``PT1H``."""
     match = _DURATION.fullmatch(text.strip().upper())
     if match is None:
-        raise ClusterError(f"{text!r} is no duration such as PT1H")
+        raise ClusterError(f"{text!r} is not a duration such as PT1H")
     days, hours, minutes, seconds = (float(each or 0) for each in match.groups())
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,6 +1,6 @@
 """One partition as a share group sees it: the records that are in flight, from ``start_offset`` on.
 
-The leader of the partition keeps it. Records that nobody has fetched yet are not in flight.
+The leader of the partition keeps it. Records that were not fetched yet are not in flight.
 Boundaries of batches are Kafka's: a batch keeps one state until a request concerns a part of it.
 """
 

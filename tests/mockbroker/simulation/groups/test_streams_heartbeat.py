@@ -15,6 +15,7 @@ from mockbroker.simulation.groups.streams.streams_group import Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
+from tests.mockbroker.simulation.groups.modern_members import refused
 from tests.mockbroker.simulation.groups.streams import COUNTING, PLAIN, Streams, tasks
 
 INVALID = ErrorCode.INVALID_REQUEST
@@ -44,8 +45,7 @@ SIZED = Topology(0, (Subtopology("0", ("foo",), changelogs=(InternalTopic("log",
 )
 def test_joins_that_are_refused(fields: dict[str, Any], text: str) -> None:
     at = Streams()
-    result = at.join(fields.pop("member", "a"), **fields)
-    assert (result.error_code, result.error_message) == (INVALID, text)
+    assert refused(at.join(fields.pop("member", "a"), **fields)) == (INVALID, text)
     assert at.groups.groups == {}
 
 
@@ -72,8 +72,7 @@ def test_changelogs_have_as_many_partitions_as_there_are_tasks() -> None:
 def test_heartbeats_that_are_refused(epoch: int, fields: dict[str, Any], text: str) -> None:
     at = Streams()
     at.join()
-    result = at.beat("a", epoch, **fields)
-    assert (result.error_code, result.error_message) == (INVALID, text)
+    assert refused(at.beat("a", epoch, **fields)) == (INVALID, text)
 
 
 @pytest.mark.requirement("DP-STREAMS-01")
@@ -94,8 +93,7 @@ def test_a_heartbeat_may_say_nothing_new() -> None:
     ],
 )
 def test_what_came_with_4_4(fields: dict[str, Any], text: str) -> None:
-    result = Streams(OLD).join(**fields)
-    assert (result.error_code, result.error_message) == (INVALID, text)
+    assert refused(Streams(OLD).join(**fields)) == (INVALID, text)
     fields.pop("warmup", None)
     assert Streams(NEW).join(**fields).error_code == 0
 
@@ -109,8 +107,7 @@ def test_regular_expressions_and_repeated_offsets_are_refused(release: tuple[int
     assert (result.error_code, result.error_message) == (INVALID, text)
     if release == NEW:
         at.join()
-        result = at.beat(task_offsets=(("0", 1, 5), ("0", 1, 6)))
-        assert (result.error_code, result.error_message) == (
+        assert refused(at.beat(task_offsets=(("0", 1, 5), ("0", 1, 6)))) == (
             INVALID,
             "Task offsets contain a duplicate entry for subtopology 0 and partition 1.",
         )
@@ -156,8 +153,7 @@ def test_an_empty_classic_group_becomes_a_streams_group_and_back(release: tuple[
 def test_a_group_may_be_full(release: tuple[int, int], again: int) -> None:
     at = Streams(release, group_streams_max_size=1)
     at.join()
-    result = at.join("b")
-    assert (result.error_code, result.error_message) == (
+    assert refused(at.join("b")) == (
         ErrorCode.GROUP_MAX_SIZE_REACHED,
         "The streams group has reached its maximum capacity of 1 members.",
     )
@@ -223,20 +219,17 @@ def test_a_static_member_in_another_process_needs_another_target() -> None:
 def test_instances_that_are_refused() -> None:
     at = Streams(group_streams_max_size=1)
     at.join("a", instance_id="i")
-    result = at.join("b", instance_id="i")
-    assert (result.error_code, result.error_message) == (
+    assert refused(at.join("b", instance_id="i")) == (
         ErrorCode.UNRELEASED_INSTANCE_ID,
         "Static member b with instance id i cannot join the group because the instance id is owned "
         "by a member.",
     )
     for epoch in (2, -1, -2):
-        result = at.beat("b", epoch, instance_id="i")
-        assert (result.error_code, result.error_message) == (
+        assert refused(at.beat("b", epoch, instance_id="i")) == (
             ErrorCode.FENCED_INSTANCE_ID,
             "Static member b with instance id i was fenced by member a.",
         )
-        result = at.beat("a", epoch, instance_id="j")
-        assert (result.error_code, result.error_message) == (
+        assert refused(at.beat("a", epoch, instance_id="j")) == (
             ErrorCode.UNKNOWN_MEMBER_ID,
             "Instance id j is unknown.",
         )
@@ -279,8 +272,7 @@ def test_a_member_with_an_older_topology() -> None:
 def test_tasks_that_do_not_exist(task: str, text: str) -> None:
     at = Streams()
     at.join()
-    result = at.beat(owned=Tasks(tasks(task)))
-    assert (result.error_code, result.error_message) == (INVALID, text)
+    assert refused(at.beat(owned=Tasks(tasks(task)))) == (INVALID, text)
 
 
 @pytest.mark.requirement("DP-STREAMS-12")
