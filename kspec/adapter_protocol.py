@@ -149,13 +149,7 @@ ADAPTER_CALLS: Final = (
         "null. Makes the client; it may connect at the first call",
         in_cases=False,
     ),
-    AdapterCall(
-        "close",
-        _NOTHING,
-        "",
-        "null",
-        in_cases=False,
-    ),
+    AdapterCall("close", _NOTHING, "", "null", in_cases=False),
     AdapterCall(
         "describe_cluster",
         Plain(ClusterRow),
@@ -168,12 +162,7 @@ ADAPTER_CALLS: Final = (
         "`topics`: names",
         '`{"foo": {"0": {"leader", "replicas", "isr"}}}`, or an error in place of a topic',
     ),
-    AdapterCall(
-        "list_topics",
-        _NAMES,
-        "",
-        "names, ascending",
-    ),
+    AdapterCall("list_topics", _NAMES, "", "names, ascending"),
     AdapterCall(
         "create_topics",
         _OUTCOMES,
@@ -187,12 +176,7 @@ ADAPTER_CALLS: Final = (
         '`counts`: `{"foo": 3}`, the new counts',
         "by topic: null or an error",
     ),
-    AdapterCall(
-        "delete_topics",
-        _OUTCOMES,
-        "`topics`: names",
-        "by topic: null or an error",
-    ),
+    AdapterCall("delete_topics", _OUTCOMES, "`topics`: names", "by topic: null or an error"),
     AdapterCall(
         "delete_records",
         _OUTCOMES,
@@ -233,12 +217,7 @@ ADAPTER_CALLS: Final = (
         "`groups`: ids",
         '`{"g": {"state", "members"}}`, the number of members, or an error in place of a group',
     ),
-    AdapterCall(
-        "delete_groups",
-        _OUTCOMES,
-        "`groups`: ids",
-        "by group: null or an error",
-    ),
+    AdapterCall("delete_groups", _OUTCOMES, "`groups`: ids", "by group: null or an error"),
     AdapterCall(
         "delete_offsets",
         _OUTCOMES,
@@ -264,10 +243,7 @@ ADAPTER_CALLS: Final = (
         "the rules that it matches, ascending",
     ),
     AdapterCall(
-        "delete_acls",
-        _OUTCOMES,
-        "`filters`: a list of them",
-        "by filter: null or an error",
+        "delete_acls", _OUTCOMES, "`filters`: a list of them", "by filter: null or an error"
     ),
     AdapterCall(
         "describe_log_dirs",
@@ -370,12 +346,7 @@ ADAPTER_CALLS: Final = (
         "`topics`: names; or `pattern`: a regular expression that begins with `^`",
         "null",
     ),
-    AdapterCall(
-        "unsubscribe",
-        _NOTHING,
-        "",
-        "null",
-    ),
+    AdapterCall("unsubscribe", _NOTHING, "", "null"),
     AdapterCall(
         "assignment",
         _NAMES,
@@ -390,12 +361,7 @@ ADAPTER_CALLS: Final = (
         '"partition", "offset", "timestamp", "key", "value"}`, the timestamp in ms and -1 '
         "for none, and more of them if the client returned more",
     ),
-    AdapterCall(
-        "position",
-        _OFFSETS,
-        "`partitions`: a list",
-        '`{"foo-0": 5}`',
-    ),
+    AdapterCall("position", _OFFSETS, "`partitions`: a list", '`{"foo-0": 5}`'),
     AdapterCall(
         "commit",
         _OUTCOMES,
@@ -403,10 +369,7 @@ ADAPTER_CALLS: Final = (
         "by partition: null or an error",
     ),
     AdapterCall(
-        "committed",
-        _OFFSETS,
-        "`partitions`: a list",
-        '`{"foo-0": 5}`, as the client returns it',
+        "committed", _OFFSETS, "`partitions`: a list", '`{"foo-0": 5}`, as the client returns it'
     ),
     AdapterCall(
         "process",

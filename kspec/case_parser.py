@@ -37,7 +37,8 @@ from kspec.model import (
     without_mark,
 )
 from kspec.patterns import parse_range
-from kspec.steps import check_step, produced_records
+from kspec.produced_records import produced_records
+from kspec.steps import check_step
 from mockbroker.faults import fault_of
 
 __all__ = ["NAME", "api_key", "parse_case", "step_name"]

@@ -17,14 +17,7 @@ import traceback
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
 
-__all__ = [
-    "AbsentError",
-    "AdapterError",
-    "AdapterFault",
-    "CaseError",
-    "KspecError",
-    "own_failure",
-]
+__all__ = ["AbsentError", "AdapterError", "AdapterFault", "CaseError", "KspecError", "own_failure"]
 
 
 class KspecError(KprotoError):

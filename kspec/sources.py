@@ -130,8 +130,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     460: Kip("KIP-460: Admin Leader Election RPC", _INTERFACES),
     464: Kip("KIP-464: Defaults for AdminClient#createTopic", page=113708722),
     467: Kip(
-        "KIP-467: Augment ProduceResponse error messaging for specific culprit records",
-        _INTERFACES,
+        "KIP-467: Augment ProduceResponse error messaging for specific culprit records", _INTERFACES
     ),
     480: Kip("KIP-480: Sticky Partitioner"),
     482: Kip("KIP-482: The Kafka Protocol should Support Optional Tagged Fields"),
@@ -214,10 +213,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
         ("Request and Response Headers", f"{_GUIDE}#request-and-response-headers"),
         ("Error Codes", f"{_GUIDE}#error-codes"),
         ("Api Keys", f"{_GUIDE}#api-keys"),
-        (
-            "Record Batch",
-            "https://kafka.apache.org/43/implementation/message-format/#record-batch",
-        ),
+        ("Record Batch", "https://kafka.apache.org/43/implementation/message-format/#record-batch"),
         (
             "Control Batches",
             "https://kafka.apache.org/43/implementation/message-format/#control-batches",

@@ -1,48 +1,13 @@
-"""The steps of a case: commands on its cluster, which are those of ``mockbroker ctl`` such as
-``failover 3``, and the records that it hands to a producer."""
+"""The steps of a case on its cluster: commands of ``mockbroker ctl`` such as ``failover 3``."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from kspec.errors import KspecError
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.operations import CommandCall, parse_command
 
-__all__ = ["check_step", "produced_records", "take_step"]
-
-
-def produced_records(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of a call of ``produce`` as the adapter gets them.
-
-    A case lists them under ``records``, or only their values by partition under ``values``, as in
-    ``{"foo-0": ["a", "b"]}``. With ``bytes`` spaces pad each value to that size. Raises KspecError.
-    """
-    size = arguments.get("bytes", 0)
-    if ("values" in arguments) == ("records" in arguments):
-        raise KspecError("produce needs either values or records")
-    if set(arguments) - {"values", "records", "bytes"}:
-        raise KspecError("produce has values or records, and bytes")
-    if "records" in arguments:
-        return [
-            {**each, "value": _padded(each.get("value"), size)} for each in arguments["records"]
-        ]
-    found = []
-    for key, values in arguments["values"].items():
-        topic, hyphen, index = key.rpartition("-")
-        if not hyphen or not index.isdigit():
-            raise KspecError(f"{key!r} is no partition")
-        found += [
-            {"topic": topic, "partition": int(index), "value": _padded(each, size)}
-            for each in values
-        ]
-    return found
-
-
-def _padded(value: str | None, size: int) -> str | None:
-    return None if value is None else value.ljust(size)
+__all__ = ["check_step", "take_step"]
 
 
 def check_step(text: str) -> CommandCall:

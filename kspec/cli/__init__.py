@@ -417,7 +417,7 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
     console.print(
         f"{_counted(len(report.cases), 'case')}, {_counted(len(report.clients), 'client')}, "
-        f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}",
+        f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}"
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
 from kspec.reference_client.client import Client
 from kspec.reference_client.coordinators import Coordinators
 from kspec.reference_client.link import Link
+from kspec.reference_client.rules import Outcomes
 from kspec.reference_client.topics import TopicPartition, Topics, message
 
 __all__: list[str] = []
@@ -34,9 +35,7 @@ class ChangesWhatItValidates(Link):
 class DropsTheMessage(Client):
     """Reports an error's code without the broker's message."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         return super().outcomes(wanted, {key: (code, None) for key, (code, _) in rows.items()})
 
 

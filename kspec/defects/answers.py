@@ -10,7 +10,7 @@ from kspec.adapter_protocol import empty_result
 from kspec.defects.declaration import defect
 from kspec.reference_client.client import Client
 from kspec.reference_client.link import Link
-from kspec.reference_client.rules import outcome
+from kspec.reference_client.rules import Outcomes, outcome
 
 __all__: list[str] = []
 
@@ -29,9 +29,7 @@ class ClaimsSuccess(Client):
     def failure(self, error: Exception) -> dict[str, Any]:
         return self.success({})
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         return dict.fromkeys(wanted)
 
 
@@ -42,9 +40,7 @@ class HidesTheError(Client):
     def failure(self, error: Exception) -> dict[str, Any]:
         return {"ok": False, "error": "Error", "code": None, "message": "something went wrong"}
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         found = super().outcomes(wanted, rows)
         return {key: each and self.failure(Exception()) for key, each in found.items()}
 
@@ -53,9 +49,7 @@ class HidesTheError(Client):
 class TakesUnknownCodesForSuccess(Client):
     """Treats unknown error codes as success."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         known = {key: row if row[0] in _KNOWN else (0, None) for key, row in rows.items()}
         return super().outcomes(wanted, known)
 
@@ -67,9 +61,7 @@ class IgnoresTheTopLevelError(Client):
     async def ask(self, where: Any, body: Any, code_of: Any, *more: Any) -> Any:
         return await super().ask(where, body, lambda _answer: 0, *more)
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         return {key: super(IgnoresTheTopLevelError, self).outcomes([key], rows)[key]
                 if key in rows else None for key in wanted}  # fmt: skip
 
@@ -78,9 +70,7 @@ class IgnoresTheTopLevelError(Client):
 class OneOutcomeForAll(Client):
     """Gives every partition the outcome of the one that failed."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         found = super().outcomes(wanted, rows)
         first = next((each for each in found.values() if each is not None), None)
         return dict.fromkeys(found, first)
@@ -90,9 +80,7 @@ class OneOutcomeForAll(Client):
 class MatchesByPosition(Client):
     """Assigns outcomes to partitions by position instead of by name."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         given = list(rows.values())
         found: dict[str, Any] = {}
         for place, key in enumerate(wanted):
@@ -105,9 +93,7 @@ class MatchesByPosition(Client):
 class ForgetsWhoWasLeftOut(Client):
     """Treats a partition that the answer omits as successful."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         return {key: None for key in wanted if key not in rows} | super().outcomes(
             [key for key in wanted if key in rows], rows
         )

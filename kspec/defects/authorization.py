@@ -17,10 +17,7 @@ __all__: list[str] = []
 
 _TOPIC_AUTHORIZATION_FAILED: Final = 29
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
-_INCLUDING: Final = (
-    "include_topic_authorized_operations",
-    "include_cluster_authorized_operations",
-)
+_INCLUDING: Final = ("include_topic_authorized_operations", "include_cluster_authorized_operations")
 _VERSIONS_WITH: Final = {
     (3, "include_topic_authorized_operations"): range(8, 100),
     (3, "include_cluster_authorized_operations"): range(8, 11),

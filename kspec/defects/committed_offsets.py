@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
 from kspec.reference_client.consumer import Assigned, Consumer
 from kspec.reference_client.link import BrokerError, LinkClosedError, TimedOutError
 from kspec.reference_client.membership import Membership
-from kspec.reference_client.topics import TopicPartition
+from kspec.reference_client.topics import Offsets, TopicPartition
 
 __all__: list[str] = []
 
@@ -53,7 +53,7 @@ class ReturnsToTheCommittedOffset(Consumer):
 class CommitsNoEpoch(Membership):
     """Commits offsets without the leader epoch of what was read."""
 
-    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+    def commit_body(self, offsets: Offsets) -> Any:
         return super().commit_body({tp: (offset, -1) for tp, (offset, _) in offsets.items()})
 
 
@@ -84,9 +84,7 @@ class ReadsOffsetsWithoutGroups(Membership):
 class ClaimsCommitted(Membership):
     """Reports every commit as done."""
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         try:
             await self.topics.refresh({tp[0] for tp in offsets})
             await self.ask(self.commit_body(offsets), self.client.timeout)
@@ -99,9 +97,7 @@ class ClaimsCommitted(Membership):
 class DropsOutcomesOfPartitions(Membership):
     """Takes a commit for done if its first partition is."""
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         codes = await super().commit(offsets)
         return dict.fromkeys(codes, codes[min(codes)])
 
@@ -123,9 +119,7 @@ class CommitsAgainInANewGeneration(Membership):
     def on_commit_error(self, code: int) -> None:
         """Ignored."""
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         codes = await super().commit(offsets)
         for code in codes.values():
             if code in _OLD_GENERATION:
@@ -144,7 +138,7 @@ class NeverCommitsBackwards(Membership):
         super().__init__(*arguments)
         self.latest: dict[TopicPartition, int] = {}
 
-    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+    def commit_body(self, offsets: Offsets) -> Any:
         for tp, (offset, _) in offsets.items():
             self.latest[tp] = max(offset, self.latest.get(tp, 0))
         return super().commit_body(
@@ -156,7 +150,7 @@ class NeverCommitsBackwards(Membership):
 class TakesNoIdsOfTopics(Membership):
     """Leaves out the ids of topics that OffsetCommit has from version 10 on."""
 
-    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+    def commit_body(self, offsets: Offsets) -> Any:
         body = super().commit_body(offsets)
         for topic in body.topics:
             topic.topic_id = type(topic)().topic_id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
@@ -17,7 +16,7 @@ from kspec.defects.heartbeat_defects import (
 )
 from kspec.reference_client.consumer_group_member import ConsumerGroupMember
 from kspec.reference_client.link import BrokerError, Link
-from kspec.reference_client.topics import TopicPartition
+from kspec.reference_client.topics import Offsets, TopicPartition
 
 __all__: list[str] = []
 
@@ -166,7 +165,7 @@ class GivesUpOnTheGroup(EndsWithAnyError, ConsumerGroupMember):
 class CommitsWithoutItsEpoch(ConsumerGroupMember):
     """Commits offsets as if it were no member."""
 
-    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+    def commit_body(self, offsets: Offsets) -> Any:
         body = super().commit_body(offsets)
         body.generation_id_or_member_epoch, body.member_id = -1, ""
         return body
@@ -176,9 +175,7 @@ class CommitsWithoutItsEpoch(ConsumerGroupMember):
 class HidesAStaleCommit(ConsumerGroupMember):
     """Reports offsets as committed that were refused for the member's epoch."""
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         found = await super(ConsumerGroupMember, self).commit(offsets)
         return {tp: 0 if code == _STALE_MEMBER_EPOCH else code for tp, code in found.items()}
 

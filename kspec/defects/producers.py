@@ -14,7 +14,7 @@ from kspec.reference_client.link import Link, LinkClosedError
 from kspec.reference_client.producer import OutgoingBatch, Producer, Request
 from kspec.reference_client.topics import TopicPartition
 
-__all__: list[str] = []
+__all__ = ["KeepsTheOldLeader"]
 
 
 @defect("renumbers-a-retry")

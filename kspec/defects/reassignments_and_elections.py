@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kproto.error_codes import ErrorCode
 from kspec.defects.declaration import defect
 from kspec.reference_client.client import Client
 from kspec.reference_client.link import Link
+from kspec.reference_client.rules import Outcomes
 
 __all__: list[str] = []
 
@@ -53,9 +54,7 @@ class IgnoresTheFilter(Link):
 class ChokesOnStrangers(Client):
     """Fails a call whose answer has a partition that it did not request."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         strangers = [key for key in rows if key not in wanted]
         if strangers:
             raise KeyError(strangers[0])
@@ -66,9 +65,7 @@ class ChokesOnStrangers(Client):
 class FailsAllByOne(Client):
     """Fails the whole call if an election was not needed."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         if any(code == ErrorCode.ELECTION_NOT_NEEDED for code, _ in rows.values()):
             raise RuntimeError("not every partition elected a leader")
         return super().outcomes(wanted, rows)
@@ -78,9 +75,7 @@ class FailsAllByOne(Client):
 class BelievesInTimeOuts(Client):
     """Treats a partition that timed out as successful."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         late = ErrorCode.REQUEST_TIMED_OUT
         return super().outcomes(
             wanted, {key: (0, None) if row[0] == late else row for key, row in rows.items()}
@@ -91,9 +86,7 @@ class BelievesInTimeOuts(Client):
 class FilesOutcomesByPartitionNumber(Client):
     """Looks up a partition's outcome by its number alone, ignoring the topic."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         numbered = {_number(key): row for key, row in rows.items()}
         found = {key: numbered[_number(key)] for key in wanted if _number(key) in numbered}
         return super().outcomes(wanted, found)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kspec.defects.declaration import defect
 from kspec.reference_client.client import Client
 from kspec.reference_client.link import BrokerError
+from kspec.reference_client.rules import Outcomes
 
 __all__: list[str] = []
 
@@ -165,9 +166,7 @@ class TakesTheFirstBrokerForTheController(Client):
 class TakesNotControllerForSuccess(OverlooksNotControllerOfATopic):
     """Reports a topic as created although the answer says NOT_CONTROLLER for it."""
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         created = {
             key: (0, None) if row[0] == _NOT_CONTROLLER else row for key, row in rows.items()
         }

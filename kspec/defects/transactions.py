@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kspec.defects.declaration import defect
+from kspec.defects.producers import KeepsTheOldLeader
 from kspec.reference_client.coordinators import TRANSACTION, Coordinators, GroupMetadata
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.producer import OutgoingBatch
@@ -133,9 +134,7 @@ class GivesUpOnTheCoordinator(TransactionalProducer):
                 await self.client.refresh()
                 return await super().find(kind, key)
 
-    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
-        super().__init__(client, options)
-        self.coordinators = self.Impatient(client)
+    coordinators_type: ClassVar[type[Coordinators]] = Impatient
 
     async def attempt(self, pending: Sequence[OutgoingBatch]) -> Exception | None:
         problem = await super().attempt(pending)
@@ -156,9 +155,7 @@ class KeepsTheCoordinator(TransactionalProducer):
         def forget(self, kind: int, key: str) -> None:
             """Ignored."""
 
-    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
-        super().__init__(client, options)
-        self.coordinators = self.Faithful(client)
+    coordinators_type: ClassVar[type[Coordinators]] = Faithful
 
 
 @defect("fences-back")
@@ -243,9 +240,7 @@ class GivesUpOnALostAnswer(TransactionalProducer):
         def forget(self, kind: int, key: str) -> None:
             raise LinkClosedError("the coordinator is gone")
 
-    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
-        super().__init__(client, options)
-        self.coordinators = self.Hasty(client)
+    coordinators_type: ClassVar[type[Coordinators]] = Hasty
 
 
 @defect("renumbers-within-a-transaction")
@@ -388,14 +383,5 @@ class HasATimeOutOfItsOwn(TransactionalProducer):
 
 
 @defect("stays-with-the-leader-of-the-transaction")
-class StaysWithTheLeaderOfTheTransaction(TransactionalProducer):
+class StaysWithTheLeaderOfTheTransaction(KeepsTheOldLeader, TransactionalProducer):
     """Never looks for another leader within a transaction."""
-
-    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
-        super().__init__(client, options)
-        self.first: dict[TopicPartition, int] = {}
-
-    async def find_leaders(self, pending: Sequence[OutgoingBatch]) -> None:
-        await super().find_leaders(pending)
-        self.first = {**self.topics.leaders, **self.first}
-        self.topics.leaders = dict(self.first)

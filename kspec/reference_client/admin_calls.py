@@ -262,9 +262,7 @@ def _alterations(configs: Mapping[str, Mapping[str, str | None]]) -> Any:
                 **_resource(key),
                 configs=[
                     change(
-                        name=name,
-                        value=value,
-                        config_operation=_DELETE if value is None else _SET,
+                        name=name, value=value, config_operation=_DELETE if value is None else _SET
                     )
                     for name, value in values.items()
                 ],

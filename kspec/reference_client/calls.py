@@ -54,8 +54,7 @@ async def describe_cluster(client: ClientRules, _arguments: Arguments) -> dict[s
 async def describe_topics(client: ClientRules, arguments: Arguments) -> dict[str, Any]:
     topic = _message("MetadataRequest.MetadataRequestTopic")
     request = _message("MetadataRequest")(
-        topics=[topic(name=name) for name in arguments["topics"]],
-        allow_auto_topic_creation=False,
+        topics=[topic(name=name) for name in arguments["topics"]], allow_auto_topic_creation=False
     )
     answer = await client.ask(client.any_link, request, _first_retriable)
     found: dict[str, Any] = {

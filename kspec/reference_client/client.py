@@ -10,12 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kproto.client.errors import SaslExchangeError
-from kproto.errors import (
-    DecodeError,
-    EncodeError,
-    RemoteProtocolError,
-    UnsupportedVersionError,
-)
+from kproto.errors import DecodeError, EncodeError, RemoteProtocolError, UnsupportedVersionError
 from kspec.reference_client import calls
 from kspec.reference_client.admin_calls import ADMIN_CALLS
 from kspec.reference_client.admin_rules import AdminRules
@@ -136,10 +131,5 @@ class Client(AdminRules):
             (ConnectionError, "disconnected"),
         )
         kind = next((kind for each, kind in kinds if isinstance(error, each)), None)
-        reply = {
-            "ok": False,
-            "error": type(error).__name__,
-            "code": None,
-            "message": str(error),
-        }
+        reply = {"ok": False, "error": type(error).__name__, "code": None, "message": str(error)}
         return reply if kind is None else {**reply, "kind": kind}

@@ -72,10 +72,7 @@ class Consumer:
     metadata: type[Topics] = Topics
 
     def __init__(
-        self,
-        client: ClientRules,
-        options: Mapping[str, Any],
-        membership: Membership | None = None,
+        self, client: ClientRules, options: Mapping[str, Any], membership: Membership | None = None
     ) -> None:
         self.client = client
         self.membership = membership

@@ -20,7 +20,7 @@ from kspec.reference_client.coordinators import GROUP
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.membership import Membership
 from kspec.reference_client.rules import ClientRules
-from kspec.reference_client.topics import TopicPartition
+from kspec.reference_client.topics import Offsets, TopicPartition
 
 __all__ = ["HeartbeatingMember"]
 
@@ -208,9 +208,7 @@ class HeartbeatingMember(Membership):
 
     # ---- offsets ---------------------------------------------------------------------------------
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit with the member's epoch. If another one came meanwhile, commit with that."""
         epoch = self.generation
         found = await super().commit(offsets)

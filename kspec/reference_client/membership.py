@@ -17,7 +17,7 @@ from kspec.reference_client.assignors import ASSIGNORS, COOPERATIVE, Subscriber
 from kspec.reference_client.coordinators import GROUP, Coordinators, GroupMetadata
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.rules import ClientRules
-from kspec.reference_client.topics import TopicPartition, Topics, message
+from kspec.reference_client.topics import Offsets, TopicPartition, Topics, message
 
 __all__ = ["GroupCoordinators", "Membership"]
 
@@ -503,9 +503,7 @@ class Membership:
 
     # ---- offsets ---------------------------------------------------------------------------------
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int]]
-    ) -> dict[TopicPartition, int]:
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit offsets with leader epochs; return the error of each partition, or 0.
 
         Raises BrokerError if the member may not commit, which no second attempt mends.
@@ -535,17 +533,13 @@ class Membership:
         codes = (row.error_code for topic in answer.topics for row in topic.partitions)
         return next((code for code in codes if self.coordinators.passes(code)), 0)
 
-    def commit_body(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Any:
+    def commit_body(self, offsets: Offsets) -> Any:
         row = message("OffsetCommitRequest.OffsetCommitRequestPartition")
         topic = message("OffsetCommitRequest.OffsetCommitRequestTopic")
         rows: dict[str, list[Any]] = {}
         for (name, index), (offset, epoch) in offsets.items():
             rows.setdefault(name, []).append(
-                row(
-                    partition_index=index,
-                    committed_offset=offset,
-                    committed_leader_epoch=epoch,
-                )
+                row(partition_index=index, committed_offset=offset, committed_leader_epoch=epoch)
             )
         return message("OffsetCommitRequest")(
             group_id=self.group,

@@ -17,7 +17,10 @@ from kproto.dialects import dialect
 from kproto.errors import UnsupportedVersionError
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 
-__all__ = ["ClientRules", "outcome"]
+__all__ = ["ClientRules", "Outcomes", "outcome"]
+
+Outcomes = Mapping[str, tuple[int, str | None]]
+"""Error code and message of each partition or topic."""
 
 _NOT_CONTROLLER: Final = 41
 _REBOOTSTRAP_REQUIRED: Final = 129
@@ -200,9 +203,7 @@ class ClientRules:
 
     # ---- results ---------------------------------------------------------------------------------
 
-    def outcomes(
-        self, wanted: Sequence[str], rows: Mapping[str, tuple[int, str | None]]
-    ) -> dict[str, Any]:
+    def outcomes(self, wanted: Sequence[str], rows: Outcomes) -> dict[str, Any]:
         """Return an outcome per requested partition. A partition missing from the answer is an
         error."""
         found: dict[str, Any] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,9 +11,11 @@ from kproto.dialects import dialect
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError
 from kspec.reference_client.rules import ClientRules
 
-__all__ = ["TopicPartition", "Topics", "message", "split"]
+__all__ = ["Offsets", "TopicPartition", "Topics", "message", "split"]
 
 TopicPartition = tuple[str, int]
+Offsets = Mapping[TopicPartition, tuple[int, int]]
+"""Offsets to commit, each with the leader epoch of what was read."""
 _LEADER_NOT_AVAILABLE: Final = 5
 _METADATA_SECONDS: Final = 300.0
 _METADATA: Final = 3

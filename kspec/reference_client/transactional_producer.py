@@ -8,7 +8,7 @@ partitions a transaction has, and ends the transaction there. With the feature t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kspec.reference_client.coordinators import GROUP, TRANSACTION, Coordinators, GroupMetadata
 from kspec.reference_client.link import BrokerError, Link
@@ -41,11 +41,13 @@ class ProducerStateError(Exception):
 class TransactionalProducer(Producer):
     """A transactional producer of one client."""
 
+    coordinators_type: ClassVar[type[Coordinators]] = Coordinators
+
     def __init__(self, client: ClientRules, options: Mapping[str, Any]) -> None:
         super().__init__(client, {**options, "acks": "all", "idempotence": True})
         self.transactional_id: str = options["transactional_id"]
         self.transaction_timeout_ms = options.get("transaction_timeout_ms", _TRANSACTION_TIMEOUT_MS)
-        self.coordinators = Coordinators(client)
+        self.coordinators = self.coordinators_type(client)
         self.is_ready = False
         self.is_open = False
         self.added: set[TopicPartition] = set()

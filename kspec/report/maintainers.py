@@ -18,14 +18,7 @@ from kproto.journal import Entry, describe
 from kproto.safe_text import printable, printable_lines
 from kspec.errors import KspecError
 from kspec.model import Case, CaseFile
-from kspec.report.conformance_pages import (
-    Run,
-    RunCase,
-    RunResult,
-    Sentences,
-    causes_of,
-    plain,
-)
+from kspec.report.conformance_pages import Run, RunCase, RunResult, Sentences, causes_of, plain
 from kspec.report.reproducers import CONTROL, FAULTS, Reproducer, reproducer_of
 
 __all__ = ["Block", "Traffic", "as_markdown", "findings_of", "inline"]
@@ -61,11 +54,7 @@ class Block(NamedTuple):
 
 
 def findings_of(
-    client: str,
-    run: Run,
-    sentences: Sentences,
-    cases: Mapping[str, CaseFile],
-    traffic: Traffic,
+    client: str, run: Run, sentences: Sentences, cases: Mapping[str, CaseFile], traffic: Traffic
 ) -> list[Block]:
     """Return the page's blocks. ``cases`` has those of the run by id, as far as they exist."""
     facts = run.clients[client]

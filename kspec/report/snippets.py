@@ -17,7 +17,7 @@ import msgspec
 
 from kspec.errors import KspecError
 from kspec.model import Case
-from kspec.steps import produced_records
+from kspec.produced_records import produced_records
 
 __all__ = ["LANGUAGES", "Action", "Command", "Language", "Made", "Pause", "program_of"]
 

@@ -26,13 +26,7 @@ from kspec.reference_client.client import Client
 from kspec.results import Greeting
 from kspec.runner.processes import KILL, ended, signal_group, start_process
 
-__all__ = [
-    "ANSWER_SECONDS",
-    "GREETING_SECONDS",
-    "Adapter",
-    "LocalAdapter",
-    "ProcessAdapter",
-]
+__all__ = ["ANSWER_SECONDS", "GREETING_SECONDS", "Adapter", "LocalAdapter", "ProcessAdapter"]
 
 GREETING_SECONDS: Final = 30.0
 """Time a process may take to start, such as a JVM on a busy machine."""

@@ -19,11 +19,11 @@ from kspec.answers import Answer
 from kspec.case_parser import step_name
 from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
 from kspec.model import STAGE_STEPS, Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
+from kspec.produced_records import produced_records
 from kspec.runner.adapters import Adapter
 from kspec.runner.memory import MemoryGauge
 from kspec.runner.rounds import poll_in_rounds, waits_for_partitions
 from kspec.runner.stage import Stage
-from kspec.steps import produced_records
 from kspec.traffic import CallRecord, Direction, Evidence, select
 
 __all__ = ["CHOICES_OF_THE_CALLER", "Adapters", "play"]

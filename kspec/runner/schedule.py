@@ -63,12 +63,7 @@ async def run(
     pairs = [(client, case) for client in contestants for case in cases]
     return without_empty_passes(
         await run_pairs(
-            pairs,
-            jobs=jobs,
-            on_result=on_result,
-            on_greeting=on_greeting,
-            again=again,
-            kept=kept,
+            pairs, jobs=jobs, on_result=on_result, on_greeting=on_greeting, again=again, kept=kept
         )
     )
 

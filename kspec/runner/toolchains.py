@@ -64,10 +64,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
         "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
     ),
     "kcat": Toolchain(
-        "kcat",
-        ["-V"],
-        "kcat as a client of the conformance suite",
-        "install kcat (Debian: kcat)",
+        "kcat", ["-V"], "kcat as a client of the conformance suite", "install kcat (Debian: kcat)"
     ),
     "tshark": Toolchain(
         "tshark",

@@ -144,9 +144,7 @@ FIXED_CALLS: Final[Mapping[str, FixedCall]] = {
         "describe_acls", {"filter": "any any any any"}, {"api": 29, "error": 54}
     ),
     "delete acls: partial": FixedCall(
-        "delete_acls",
-        {"filters": _RULES},
-        {"api": 31, "set": {"filter_results[1].error_code": 42}},
+        "delete_acls", {"filters": _RULES}, {"api": 31, "set": {"filter_results[1].error_code": 42}}
     ),
     "alter quotas: success": FixedCall(
         "alter_quotas", {"quotas": {"user:alice": {"producer_byte_rate": 1000}}}, {}

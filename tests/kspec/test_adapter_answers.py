@@ -27,7 +27,7 @@ OF_THE_COORDINATOR = {
     ("kafka-go", "describe groups: unknown"): {
         "ok": True,
         "result": {"g": {"state": "Dead", "members": 0}},
-    },
+    }
 }
 """kafka-go asks any broker to describe a group. ``fixed_answers.json`` has what it makes of one
 that does not coordinate the group."""

@@ -14,14 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kspec.adapter_protocol import (
-    ADAPTER_CALLS,
-    AdapterCall,
-    ByKey,
-    Listed,
-    read_answer,
-    read_line,
-)
+from kspec.adapter_protocol import ADAPTER_CALLS, AdapterCall, ByKey, Listed, read_answer, read_line
 from kspec.case_parser import parse_case
 from kspec.errors import AdapterFault
 from kspec.report import as_client_html, as_html, as_json, as_junit
@@ -179,10 +172,7 @@ must:
   - {says: it succeeds, result: one, success: true}
 wrong: {by: claims-success}
 """
-_ARGUMENTS = {
-    "produce": "{values: {foo-0: [a]}}",
-    "send": "{values: {foo-0: [a]}}",
-}
+_ARGUMENTS = {"produce": "{values: {foo-0: [a]}}", "send": "{values: {foo-0: [a]}}"}
 CASES = [
     parse_case(
         CASE.replace("CALL", call.name).replace("ARGUMENTS", _ARGUMENTS.get(call.name, "{}")),

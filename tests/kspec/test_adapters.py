@@ -69,8 +69,7 @@ async def test_a_process_that_ends_or_is_silent_is_the_clients_and_is_ended(
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["Hello", "[1]", "{}", '{"adapter_error": {"error": "KeyError", "message": "foo"}}'],
+    "line", ["Hello", "[1]", "{}", '{"adapter_error": {"error": "KeyError", "message": "foo"}}']
 )
 async def test_what_the_adapter_does_wrong_is_its_own_fault(tmp_path, line):
     adapter = await started(tmp_path, f"{GREETING}print({line!r}, flush=True); sys.stdin.read()")

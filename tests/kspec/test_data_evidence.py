@@ -13,9 +13,9 @@ from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
 from kspec.judge import Judgement, judge
 from kspec.partition_rows import batches, named_topics, rows, text_of
+from kspec.produced_records import produced_records
 from kspec.runner.clients import Local
 from kspec.runner.schedule import run
-from kspec.steps import produced_records
 from kspec.traffic import CallRecord, Evidence
 from tests.kspec.test_judge import case, entry
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 import pytest
+import pytest_asyncio
 
 from kspec.client_catalog import client
 from kspec.runner.adapters import ProcessAdapter
@@ -16,33 +17,36 @@ from tests.kspec.which import program
 
 Call: TypeAlias = Callable[..., Awaitable[Any]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.asyncio(loop_scope="module")]
 
 PRODUCER = {"acks": "all", "delivery_timeout_ms": 4000}
 CONSUMER = {"group": "g", "offset_reset": "earliest", "max_wait_ms": 100}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def mock() -> AsyncIterator[MockCluster]:
     async with MockCluster(brokers=1, topics=["foo=1/1", "bar=1"]) as started:
         yield started
 
 
-@pytest.fixture
-async def call(mock: MockCluster) -> AsyncIterator[Call]:
-    """Calls the adapter, which is connected unless the call is ``connect``."""
-    adapter = await program(client("kafka-streams")).start()
-    assert isinstance(adapter, ProcessAdapter)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def adapter() -> AsyncIterator[ProcessAdapter]:
+    """One JVM for all tests, as a run has one for many cases."""
+    started = await program(client("kafka-streams")).start()
+    assert isinstance(started, ProcessAdapter)
+    yield started
+    await started.stop()
 
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def call(mock: MockCluster, adapter: ProcessAdapter) -> AsyncIterator[Call]:
     async def called(op: str, **members: Any) -> Any:
         if op == "connect":
             members = {"bootstrap": mock.bootstrap, "timeout_ms": 2000, "client_id": "c", **members}
         return await raw_line(adapter, op, **members)
 
-    try:
-        yield called
-    finally:
-        await adapter.stop()
+    yield called
+    await called("close")
 
 
 async def test_a_topology_reads_writes_and_commits(mock: MockCluster, call: Call) -> None:

@@ -159,9 +159,7 @@ def _create_topics(admin: AdminClient, call: Call) -> Returned:
     ]
     with client_call():
         futures = admin.create_topics(
-            wanted,
-            request_timeout=_seconds(call),
-            validate_only=call.get("validate_only", False),
+            wanted, request_timeout=_seconds(call), validate_only=call.get("validate_only", False)
         )
     answers = {name: _awaited(future) for name, future in futures.items()}
     return Returned(answers, {name: _outcome(error) for name, (_, error) in answers.items()})
@@ -226,9 +224,7 @@ def _describe_configs(admin: AdminClient, call: Call) -> Returned:
     with client_call():
         futures = admin.describe_configs(wanted, request_timeout=_seconds(call))
     return _by_future(
-        futures,
-        _resource_key,
-        lambda result: {name: entry.value for name, entry in result.items()},
+        futures, _resource_key, lambda result: {name: entry.value for name, entry in result.items()}
     )
 
 

@@ -144,8 +144,7 @@ def _create_topics(admin: KafkaAdminClient, call: Call) -> Returned:
             raise_errors=False,
         )
     return Returned(
-        answer,
-        {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))},
+        answer, {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))}
     )
 
 

@@ -62,8 +62,7 @@ _SLIPS: Final = frozenset(
 """Errors of a language or its library. ``error`` is Python's ``struct.error``."""
 _ENDED: Final = {"died": "crash", "hung": "hang"}
 _NO_MEMORY: Final = re.compile(
-    r"MemoryError|OutOfMemory|out of memory|cannot allocate|allocation failed|bad_alloc",
-    re.I,
+    r"MemoryError|OutOfMemory|out of memory|cannot allocate|allocation failed|bad_alloc", re.I
 )
 _TRACE: Final = re.compile(
     r"Traceback \(most recent|Exception in thread|^panic:|Uncaught|UnhandledPromise"

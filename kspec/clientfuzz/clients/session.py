@@ -183,11 +183,7 @@ class Session:
         arguments: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Make a call with a new client. If that cannot be made, return its answer to that."""
-        how = {
-            "bootstrap": mock.bootstrap,
-            "timeout_ms": self._timeout_ms,
-            "client_id": CLIENT_ID,
-        }
+        how = {"bootstrap": mock.bootstrap, "timeout_ms": self._timeout_ms, "client_id": CLIENT_ID}
         made = await adapter.call("connect", how)
         if made.failure is not None or made.unsupported is not None:
             return made

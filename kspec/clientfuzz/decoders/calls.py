@@ -67,10 +67,7 @@ CALLS: Final[Mapping[int, SampleCall]] = {
                     name="foo",
                     partitions=[
                         MetadataResponsePartition(
-                            partition_index=index,
-                            leader_id=1,
-                            replica_nodes=[1],
-                            isr_nodes=[1],
+                            partition_index=index, leader_id=1, replica_nodes=[1], isr_nodes=[1]
                         )
                         for index in range(2)
                     ],

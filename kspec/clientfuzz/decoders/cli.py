@@ -17,12 +17,7 @@ from kspec.client_catalog import CLIENTS, Client
 from kspec.client_catalog import client as client_named
 from kspec.clientfuzz.bases import Base, bases_of
 from kspec.clientfuzz.comparison import Finding
-from kspec.clientfuzz.comparison_report import (
-    annotated,
-    finding_document,
-    print_findings,
-    summary,
-)
+from kspec.clientfuzz.comparison_report import annotated, finding_document, print_findings, summary
 from kspec.clientfuzz.decoders.calls import CALLS, base_of
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.codecs import Decoder, codecs
