@@ -1,8 +1,9 @@
 """How far one request travels: the project's files that run for it, and the hops between them.
 
 The request is an AlterPartitionReassignments that moves partition foo-0 from brokers 1, 2, 3 to
-4, 5, 6. It goes to a running MockCluster over a socket. The same request for another partition is
-sent first, so that imports and codecs made at first use are not counted.
+4, 5, 6, or a Produce of one record to it. It goes to a running MockCluster over a socket. The same
+request for another partition is sent first, so that imports and codecs made at first use are not
+counted.
 
 The script counts Python calls (``sys.setprofile``, event "call"; resuming a generator is one) into
 files of this repository, from the moment the bytes reach the server's protocol until the
@@ -18,6 +19,7 @@ the same each time.
 
     python -m scripts.request_trip                        # kafka-4.1 and kafka-2.4
     python -m scripts.request_trip --profile kafka-3.9 --list
+    python -m scripts.request_trip --api produce
     python -m scripts.request_trip --json
 """
 
@@ -27,28 +29,57 @@ import argparse
 import asyncio
 import itertools
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any, TypeAlias
 
 import kproto
+from kproto.codec.message import RequestMessage
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
+    PartitionProduceData,
+    ProduceRequest,
     ReassignablePartition,
     ReassignableTopic,
+    TopicProduceData,
 )
+from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 
-__all__ = ["PROFILES", "Trip", "main", "trace"]
+_Request: TypeAlias = RequestMessage[Any]
+
+__all__ = ["APIS", "PROFILES", "Trip", "main", "trace"]
 
 PROFILES = ("kafka-4.1", "kafka-2.4")
-API_KEY = 45
 _ROOT = f"{Path(__file__).resolve().parent.parent}/"
 _PACKAGES = tuple(f"{_ROOT}{name}/" for name in ("kproto", "mockbroker"))
+
+
+def _reassignment(partition: int) -> _Request:
+    moved = ReassignablePartition(partition_index=partition, replicas=[4, 5, 6])
+    return AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name="foo", partitions=[moved])]
+    )
+
+
+def _record(partition: int) -> _Request:
+    data = PartitionProduceData(
+        index=partition, records=build_batch([Record(timestamp=1_000_000, value=b"value")])
+    )
+    topic = TopicProduceData(name="foo", partition_data=[data])
+    return ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+
+
+APIS: Mapping[str, tuple[int, Callable[[int], _Request]]] = {
+    "alter": (0, _reassignment),
+    "produce": (8, _record),
+}
+"""Name -> the request's version, and the request for a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +103,16 @@ class Trip:
         return {"profile": self.profile, **counts, "calls_by_file": self.files}
 
 
-def trace(profile: str) -> Trip:
+def trace(profile: str, api: str = "alter") -> Trip:
     """Start a cluster, send the request and return its calls.
 
     Raises RuntimeError if the cluster refuses the request or does not record it in its journal.
     """
-    return asyncio.run(_trace(profile))
+    return asyncio.run(_trace(profile, *APIS[api]))
 
 
-async def _trace(profile: str) -> Trip:
+async def _trace(profile: str, version: int, request: Callable[[int], _Request]) -> Trip:
+    key = request(0).API_KEY
     calls: list[tuple[str, str]] = []
 
     def on_event(frame: FrameType, event: str, argument: object) -> None:
@@ -91,15 +123,15 @@ async def _trace(profile: str) -> Trip:
     async with MockCluster(brokers=6, topics=topics, profile=profile, port=0) as mock:
         host, _, port = mock.bootstrap.partition(",")[0].rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        await _send(reader, writer, partition=1)
-        recorded = len(mock.journal.select(api=API_KEY))
+        await _send(reader, writer, request(1), version)
+        recorded = len(mock.journal.select(api=key))
         await asyncio.sleep(0.01)  # the cluster's clock, in ms, always has to catch up
         sys.setprofile(on_event)
         try:
-            await _send(reader, writer, partition=0)
+            await _send(reader, writer, request(0), version)
         finally:
             sys.setprofile(None)
-        recorded = len(mock.journal.select(api=API_KEY)) - recorded
+        recorded = len(mock.journal.select(api=key)) - recorded
         writer.close()
     if recorded != 2:
         raise RuntimeError(f"the journal has {recorded} entries of the request instead of 2")
@@ -108,25 +140,22 @@ async def _trace(profile: str) -> Trip:
 
 
 async def _send(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, partition: int
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: _Request, version: int
 ) -> None:
-    """Ask for the reassignment, and read the answer without decoding it while calls are traced."""
+    """Send the request, and read the answer without decoding it while calls are traced."""
     tracing = sys.getprofile()
     sys.setprofile(None)
-    moved = ReassignablePartition(partition_index=partition, replicas=[4, 5, 6])
-    topic = ReassignableTopic(name="foo", partitions=[moved])
-    request = AlterPartitionReassignmentsRequest(topics=[topic])
     frame = kproto.encode_request(
-        request, api_version=0, correlation_id=partition, client_id="request-trip"
+        request, api_version=version, correlation_id=1, client_id="request-trip"
     )
     sys.setprofile(tracing)
     writer.write(frame)
     size = await reader.readexactly(4)
     answer = size + await reader.readexactly(int.from_bytes(size, "big"))
     sys.setprofile(None)
-    _, body = kproto.decode_response(answer, api_key=API_KEY, api_version=0)
-    assert isinstance(body, AlterPartitionReassignmentsResponse)
-    errors = [body.error_code, *(p.error_code for t in body.responses for p in t.partitions)]
+    assert request.API_KEY is not None
+    _, body = kproto.decode_response(answer, api_key=request.API_KEY, api_version=version)
+    errors = [int(code) for code in re.findall(r"error_code=(-?\d+)", repr(body))]
     if any(errors):
         raise RuntimeError(f"the cluster refused the request: error codes {errors}")
 
@@ -142,10 +171,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         help=f"profile of the cluster; repeatable (default: {' and '.join(PROFILES)})",
     )
+    parser.add_argument(
+        "--api", choices=APIS, default="alter", help="the request (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--list", action="store_true", help="list each file and its calls")
     options = parser.parse_args(arguments)
-    trips = [trace(profile) for profile in options.profile or PROFILES]
+    trips = [trace(profile, options.api) for profile in options.profile or PROFILES]
     if options.json:
         print(json.dumps([trip.to_dict() for trip in trips], indent=2))
         return 0

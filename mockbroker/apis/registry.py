@@ -29,7 +29,7 @@ import msgspec
 
 from kproto.schema.versions import Versions
 from mockbroker.apis.calls import Answer, Call, Session
-from mockbroker.apis.common.requirements import Requirement
+from mockbroker.apis.common.requirements import Requirement, requiring
 
 __all__ = ["DRAFT_HANDLERS", "HANDLERS", "Answer", "Call", "Handler", "Session", "register"]
 
@@ -65,8 +65,8 @@ def register(
     the released protocol or in these ``dialects``, for requests that meet ``requires``."""
 
     def keep(answer: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
-        guarded = _guarded(answer, requires) if requires else answer
-        handler = Handler(api_key, Versions.parse(versions), guarded, cacheable, requires)
+        checked = requiring(requires, answer) if requires else answer
+        handler = Handler(api_key, Versions.parse(versions), checked, cacheable, requires)
         for name in dialects:
             DRAFT_HANDLERS[name, api_key] = handler
         if dialects:
@@ -77,18 +77,3 @@ def register(
         return answer
 
     return keep
-
-
-def _guarded(
-    answer: Callable[[Call], Answer], requires: tuple[Requirement, ...]
-) -> Callable[[Call], Answer]:
-    """Check the requirements in their order before the handler is called."""
-
-    def guarded(call: Call) -> Answer:
-        for requirement in requires:
-            code = requirement.check(call)
-            if code:
-                return requirement.refusal(call, code)
-        return answer(call)
-
-    return guarded

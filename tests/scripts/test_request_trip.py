@@ -17,13 +17,18 @@ def test_hops_are_calls_into_another_file() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_trip_begins_at_the_socket_and_is_the_same_twice(profile: str) -> None:
-    trip = trace(profile)
+@pytest.mark.parametrize(
+    ("api", "handler"), [("alter", "alter_partition_reassignments.py"), ("produce", "produce.py")]
+)
+def test_a_trip_begins_at_the_socket_and_is_the_same_twice(
+    profile: str, api: str, handler: str
+) -> None:
+    trip = trace(profile, api)
     assert trip.calls[0][1] == "data_received"
     assert any("journal" in file for file in trip.files)
-    assert any(file.endswith("alter_partition_reassignments.py") for file in trip.files)
+    assert any(file.endswith(f"/apis/handlers/{handler}") for file in trip.files)
     assert not any(file.startswith("scripts") for file in trip.files)
-    assert trace(profile) == trip
+    assert trace(profile, api) == trip
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

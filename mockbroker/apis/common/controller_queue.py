@@ -14,7 +14,7 @@ from mockbroker.apis.common.requirements import Requirement
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
-__all__ = ["controller_queue"]
+__all__ = ["controller_queue", "queued"]
 
 
 def _has_no_time(call: Call) -> bool:
@@ -31,9 +31,12 @@ def _rows(release: Release) -> tuple[Row[Call, None], ...]:
 
 def _error(call: Call) -> int:
     """The controller answers REQUEST_TIMED_OUT, having done nothing."""
-    if apply_first(_rows(call.release), call, None):
-        return ErrorCode.REQUEST_TIMED_OUT
-    return 0
+    return ErrorCode.REQUEST_TIMED_OUT if apply_first(_rows(call.release), call, None) else 0
+
+
+def queued(field: str) -> Requirement:
+    """As ``controller_queue``, for requests that do not wait if the list in ``field`` is empty."""
+    return Requirement(lambda call: 0 if getattr(call.body, field) == [] else _error(call))
 
 
 controller_queue: Final = Requirement(_error)

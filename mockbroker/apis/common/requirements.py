@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
-from mockbroker.apis.calls import Call
+from mockbroker.apis.calls import Answer, Call
 from mockbroker.apis.common.refusals import Extent, refusal
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
@@ -33,6 +33,7 @@ __all__ = [
     "group_coordinator",
     "group_id_given",
     "merged",
+    "requiring",
     "share_groups",
     "silent",
     "streams_groups",
@@ -70,6 +71,21 @@ class Requirement(msgspec.Struct, frozen=True):
         """Return the response to a request for which ``check`` has returned ``code``."""
         text = self.text(call, code)
         return refusal(call, code, text, extent=self.extent, merges=self.merges)
+
+
+def requiring(
+    requirements: tuple[Requirement, ...], answer: Callable[[Call], Answer]
+) -> Callable[[Call], Answer]:
+    """Return a handler that checks the requirements in their order before it calls ``answer``."""
+
+    def checked(call: Call) -> Answer:
+        for requirement in requirements:
+            code = requirement.check(call)
+            if code:
+                return requirement.refusal(call, code)
+        return answer(call)
+
+    return checked
 
 
 # ---- where the error is, and its text ------------------------------------------------------------

@@ -19,13 +19,12 @@ from kproto.messages.alter_partition_reassignments_response import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.controller_queue import queued
 from mockbroker.apis.common.requirements import (
     cluster_operation,
     controller,
     everywhere,
     silent,
-    when,
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -36,7 +35,7 @@ __all__ = ["alter_partition_reassignments"]
 _REQUIRES: Final = (
     everywhere(cluster_operation(AclOperation.ALTER)),
     controller,
-    *silent(everywhere(when(lambda call: bool(call.body.topics), controller_queue))),
+    *silent(everywhere(queued("topics"))),
 )
 
 

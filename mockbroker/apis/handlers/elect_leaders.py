@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kproto.codec.message import Message
-from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.controller_queue import queued
 from mockbroker.apis.common.requirements import (
     cluster_operation,
     controller,
@@ -36,7 +36,7 @@ _ALTER: Final = everywhere(cluster_operation(AclOperation.ALTER))
 _REQUIRES: Final = (
     when(lambda call: call.profile.forwarding, _ALTER),
     *silent(merged(when(lambda call: not call.profile.forwarding, _ALTER))),
-    *silent(everywhere(when(lambda call: call.body.topic_partitions != [], controller_queue))),
+    *silent(everywhere(queued("topic_partitions"))),
 )
 
 
