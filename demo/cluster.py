@@ -52,7 +52,7 @@ class RunningCluster:
 
     def partition(self, topic: str) -> Mapping[str, Any]:
         """Return partition 0 as ``mockbroker ctl URL state --json`` prints it."""
-        partitions = self._on_loop(self._mock.cluster.state)["topics"][topic]
+        partitions = self._on_loop(self._mock.cluster.describe)["topics"][topic]
         (state,) = partitions.values()  # every topic of the story has one partition
         found: Mapping[str, Any] = state
         return found

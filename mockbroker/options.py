@@ -16,10 +16,9 @@ from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.serving.limits import DEFAULTS, Limits
-from mockbroker.simulation.log.log_events import MOST_EVENTS
-from mockbroker.simulation.log.logs import DEFAULT_LOG_BYTES
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.state.cluster_parts import Broker
+from mockbroker.simulation.state.settings import DataWaits, SimulationOptions
 
 __all__ = ["Clock", "ClusterOptions", "DataWaits", "Level", "takes_cluster_options"]
 
@@ -28,7 +27,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
-DataWaits: TypeAlias = Literal["real", "virtual"]
 
 Level: TypeAlias = str | Mapping[int, Versions | None]
 """A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
@@ -36,7 +34,7 @@ cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"clust
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterOptions:
+class ClusterOptions(SimulationOptions):
     """The options of a ``MockCluster``. Only types and limits are checked here: ``MockCluster``
     raises ClusterError or UnknownNameError for options that contradict each other."""
 
@@ -76,52 +74,23 @@ class ClusterOptions:
     # ---- time --------------------------------------------------------------------------------
     clock: Clock = "wall"
     """``wall``: the simulated time follows real time. ``manual``: only ``advance`` moves it."""
-    auto_progress_ms: int | None = None
-    """The interval at which one replica joins an ISR; None for never."""
     propagation_ms: int = 0
     """How long changes take to reach the metadata of each broker."""
 
     # ---- behaviour ---------------------------------------------------------------------------
     auto_create_topics: bool = False
     """Whether Metadata creates unknown topics, as Kafka's brokers do by default."""
-    broker_configs: Mapping[str, str] = field(default_factory=dict)
-    """Static configs of every broker, by Kafka's names."""
-    own_broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Static configs that single brokers have instead, by broker id."""
     racks: Mapping[int, str] = field(default_factory=dict)
     """The racks of brokers, by broker id."""
-    features: Mapping[str, int] = field(default_factory=dict)
-    """Levels of features (KIP-584) that differ from the profile's, such as
-    ``{"transaction.version": 1}``."""
-    busy_elections_fail: bool = False
-    """KIP-183: whether an election fails with error 7 while another one waits in the queue."""
     strict_faults: bool = False
     """Whether leaving the ``async with`` block raises AssertionError for fault rules that no
     request has hit."""
-
-    # ---- data --------------------------------------------------------------------------------
-    log_bytes: int = DEFAULT_LOG_BYTES
-    """The most bytes of record batches in all logs together. Past it the oldest batches of the
-    largest log go, which the action log tells (LogStartMoved)."""
-    data_actions: int = MOST_EVENTS
-    """The most events of logs, such as appends, that are kept. The action log tells when the first
-    one is dropped (DataActionsDropped)."""
-    auto_retention_ms: int | None = None
-    """The interval at which retention is applied to all logs; None for never."""
-    data_waits: DataWaits = "real"
-    """How long polls and produce requests wait: ``real`` is the client's time, ``virtual`` the
-    simulated time, for scripted clients."""
-    cut_last_batch: bool = False
-    """Whether the limits of a fetch may cut its last batch, as Kafka does. Otherwise a batch that
-    does not fit is left out."""
 
     # ---- ZooKeeper ---------------------------------------------------------------------------
     zookeeper: str | ZnodeStore | None = None
     """Where a ZooKeeper-mode controller keeps its state: ``host:port[,host:port...][/chroot]`` of
     a real server (needs the ``zookeeper`` extra), a session of your own, or None for a store in
     this process."""
-    zxid: int = 0
-    """The last transaction id before the cluster's first, in a store in this process."""
 
     # ---- security ----------------------------------------------------------------------------
     sasl: Iterable[str] = ()

@@ -74,7 +74,7 @@ class Controls(RuleBasedStateMachine):
             for broker in each.target or each.replicas
             if broker not in each.isr
             and cluster.brokers[broker].live
-            and not cluster.is_failed(broker, (name, each.index))
+            and not cluster.state.replica_dirs.is_failed(broker, (name, each.index))
         ]
         first = sorted(going, key=lambda each: each[0])
         return [(tp, broker) for _, tp, broker in first]
@@ -89,7 +89,7 @@ class Controls(RuleBasedStateMachine):
     def leave_isr(self, pick: int, which: int) -> None:
         tp = self.pick(pick)
         if tp != MISSING:
-            isr = self.world.cluster.partition(*tp).isr
+            isr = self.world.cluster.topics.partition(*tp).isr
             self.step("leave_isr", self.world.cluster.leave_isr, tp, isr[-1 - which % len(isr)])
 
     @rule(broker=BROKER)
@@ -102,9 +102,9 @@ class Controls(RuleBasedStateMachine):
     def lose_leader(self, pick: int) -> None:
         """Let a broker's followers fall behind, and then stop it."""
         tp, cluster = self.pick(pick), self.world.cluster
-        if tp == MISSING or cluster.partition(*tp).leader == NO_LEADER:
+        if tp == MISSING or cluster.topics.partition(*tp).leader == NO_LEADER:
             return
-        partition = cluster.partition(*tp)
+        partition = cluster.topics.partition(*tp)
         for broker in partition.isr:
             if broker != partition.leader:
                 self.step("leave_isr", cluster.leave_isr, tp, broker)
@@ -139,7 +139,7 @@ class Controls(RuleBasedStateMachine):
     @rule(broker=BROKER)
     def hold_metadata(self, broker: int) -> None:
         history = self.world.history
-        known = history.visible(broker, self.world.cluster.now_ms)
+        known = history.visible(broker, self.world.cluster.timers.now_ms)
         if broker not in history.held and self.control(
             "hold_metadata", self.world.cluster.hold_metadata, broker
         ):
@@ -155,7 +155,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(delay=st.sampled_from([0, 1, 20, 50]))
     def propagation(self, delay: int) -> None:
-        known = self.world.history.arrived(self.world.cluster.now_ms)
+        known = self.world.history.arrived(self.world.cluster.timers.now_ms)
         if self.control("propagation", self.world.cluster.set_propagation, delay):
             self.world.history.delay(delay, known)
 

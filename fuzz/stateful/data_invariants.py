@@ -82,7 +82,7 @@ def a_follower_is_not_ahead(world: World, model: DataModel) -> None:
     """A follower holds a beginning of its leader's log, and an in-sync one has at least what is
     below the high watermark (DP-LOG-06, DP-LOG-11)."""
     for tp, data in _logs(world):
-        partition = world.cluster.partition(*tp)
+        partition = world.cluster.topics.partition(*tp)
         for broker in partition.hosts:
             end = data.replication.end_of(broker, partition)
             assert end <= data.log.end_offset, (tp, broker, end, data.log.end_offset)
@@ -128,7 +128,7 @@ def acknowledged_records_are_lost_only_unclean(world: World, actions: Sequence[A
             continue
         name = change.topic
         unclean = name in world.cluster.topics and (
-            world.cluster.topic_config(name, _UNCLEAN).value == "true"
+            world.cluster.configs.topic(name, _UNCLEAN).value == "true"
         )
         assert action.cause in _LOSING or unclean or world.unclean_asked, action
 

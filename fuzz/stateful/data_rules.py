@@ -263,7 +263,7 @@ class DataRules(ClusterMachine):
         newest = self.world.served(0).highest
         found = _MAGIC_2_SINCE + version % (newest - _MAGIC_2_SINCE + 1)
         batch.sent, batch.lost_on_the_way = batch.sent + 1, False
-        data = batch.data(self.world.cluster.now_ms)
+        data = batch.data(self.world.cluster.timers.now_ms)
         body = data_bodies.produce(found, batch.tp, self.ids, data, batch.acks)
         broker = self.leader_of(batch.tp, at)
 
@@ -401,10 +401,10 @@ class DataRules(ClusterMachine):
         tp, cluster = self.pick(pick), self.world.cluster
         log = cluster.logs.find(tp)
         offset = 0 if log is None else max(log.end_offset - back, 0)
-        hosts = (1,) if log is None else cluster.partition(*tp).hosts
+        hosts = (1,) if log is None else cluster.topics.partition(*tp).hosts
         broker = hosts[which % len(hosts)]
         text = step.format(tp=f"{tp[0]}-{tp[1]}", broker=broker, offset=offset)
-        partition = None if log is None else cluster.partition(*tp)
+        partition = None if log is None else cluster.topics.partition(*tp)
         if step.startswith("unclean") and (partition is None or partition.reassigning):
             return
         if step.startswith("unclean") and self.world.keeps_znodes:

@@ -33,7 +33,7 @@ class History:
     start from the previous state, which must not happen."""
 
     def __init__(self, cluster: Cluster, static_configs: Mapping[str, str]) -> None:
-        self.state: ClusterState = replay(cluster.cluster_id, (), static_configs)
+        self.state: ClusterState = replay(cluster.state.cluster_id, (), static_configs)
         self.unchained: list[Action] = []
         self.log = cluster.log
         self._moments: list[BrokerView] = []

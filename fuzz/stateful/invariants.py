@@ -162,7 +162,7 @@ def leaders_come_from_the_isr(world: World) -> None:
 def _unclean(world: World, topic: str) -> bool:
     """The effective config: the topic's, its brokers', or the release's default, which was true
     before 0.11 (KIP-106)."""
-    return world.cluster.topic_config(topic, _UNCLEAN).value == "true"
+    return world.cluster.configs.topic(topic, _UNCLEAN).value == "true"
 
 
 # ---- the log -------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def the_log_is_in_order(world: World) -> None:
     assert [each.offset for each in world.news] == list(range(start, start + len(world.news)))
     times = [each.at_ms for each in world.news]
     assert times == sorted(times), times
-    assert all(at <= world.cluster.now_ms for at in times), times
+    assert all(at <= world.cluster.timers.now_ms for at in times), times
     assert not world.history.unchained, world.history.unchained[:1]
 
 
@@ -186,7 +186,7 @@ def the_log_gives_the_state(world: World) -> None:
     assert again.topics == state.topics
     assert again == state
     assert again.topic_names == {each.topic_id: name for name, each in again.topics.items()}
-    now = world.cluster.now_ms
+    now = world.cluster.timers.now_ms
     for broker_id in world.cluster.brokers:
         assert again.view(broker_id, now) == state.view(broker_id, now), broker_id
 
@@ -199,7 +199,7 @@ def what_was_done_is_so(world: World) -> None:
     those that were created and not deleted, with the requested partitions (KIP-4)."""
     model, cluster = world.model, world.cluster
     assert {i for i, each in cluster.brokers.items() if each.live} == model.live
-    assert cluster.controller_id == model.controller
+    assert cluster.state.controller_id == model.controller
     assert {n: len(t.partitions) for n, t in cluster.topics.items()} == model.topics
 
 
@@ -207,22 +207,22 @@ def the_promised_factor_holds(world: World) -> None:
     """After an AlterPartitionReassignments with AllowReplicationFactorChange=false, the partition's
     target has as many replicas as before, and so has the partition in the end (KIP-860)."""
     for tp, factor in world.model.factors.items():
-        each = world.cluster.partition(*tp)
+        each = world.cluster.topics.partition(*tp)
         assert len(each.target or each.replicas) == factor, (tp, factor, each)
 
 
 def a_live_broker_is_the_controller(world: World) -> None:
     """There is a controller while any broker is live (KIP-500; with ZooKeeper, whoever creates
     /controller)."""
-    assert _dead(world) or world.cluster.brokers[world.cluster.controller_id].live
+    assert _dead(world) or world.cluster.brokers[world.cluster.state.controller_id].live
 
 
 def brokers_only_know_what_was(world: World) -> None:
     """A broker's view is current, or, if its metadata is held or delayed, exactly the cluster's
     state at that time (KIP-860: a listing is current, a description may be old)."""
     for broker_id in world.cluster.brokers:
-        view = world.cluster.metadata_view(broker_id)
-        known = world.history.visible(broker_id, world.cluster.now_ms)
+        view = world.cluster.controller.metadata_view(broker_id)
+        known = world.history.visible(broker_id, world.cluster.timers.now_ms)
         assert dict(view.topics) == dict(known.topics), (broker_id, known.at_ms)
         assert dict(view.brokers) == dict(known.brokers), (broker_id, known.at_ms)
         assert view.controller_id == known.controller, (broker_id, known.at_ms)

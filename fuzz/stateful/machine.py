@@ -88,7 +88,7 @@ class ClusterMachine(Controls):
     def client(self, slot: int, broker_id: int | None) -> Client | None:
         """Send a request to this broker, or to the controller if None."""
         world = self.world
-        request = world.cluster.controller_id if broker_id is None else broker_id
+        request = world.cluster.state.controller_id if broker_id is None else broker_id
         return None if request == NO_CONTROLLER else world.client(slot, request)
 
     def ask(self, name: str, client: Client | None, body: Message, version: int) -> Any:
@@ -233,7 +233,7 @@ class ClusterMachine(Controls):
         frames = [client.frame(bodies.metadata(self.codec, found), found) for _ in range(times)]
         self.world.send(client, frames, chunk)
         self.world.fired["metadata"] += times
-        known = self.world.history.visible(at, self.world.cluster.now_ms)
+        known = self.world.history.visible(at, self.world.cluster.timers.now_ms)
         for request, _ in frames:
             if request.answer is not None and not request.faulted:
                 response_checks.metadata_is_what_the_broker_knows(

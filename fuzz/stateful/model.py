@@ -32,7 +32,7 @@ class Model:
     def learn(self, cluster: Cluster) -> None:
         """Look up everything, and expect nothing of reassignments."""
         self.live = {each.broker_id for each in cluster.brokers.values() if each.live}
-        self.controller = cluster.controller_id
+        self.controller = cluster.state.controller_id
         self.in_zookeeper = bool(cluster.znodes)
         self.topics = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
         self.goals.clear()

@@ -39,13 +39,13 @@ def heal(world: World) -> None:
             assert world.do(cluster.start_broker, broker_id)
     if world.reassignment.startswith("kip-455"):
         # A new controller sends its target to a broker that did not receive it.
-        to = cluster.controller_id % BROKERS + 1
+        to = cluster.state.controller_id % BROKERS + 1
         world.model.controller = to
         assert world.do(cluster.failover, to)
         if world.reassignment == "kip-455-old":
             world.model.goals.clear()
     world.unclean_asked = True
-    cluster.elect_leaders(1, None)
+    cluster.elections.elect(1, None)
     if world.keeps_znodes:
         _make_way(world)
     for tp, partition in _everything(world):
@@ -70,7 +70,7 @@ def _make_way(world: World) -> None:
             if broker_id not in partition.hosts and broker_id in world.model.live:
                 world.model.stopped(broker_id)
                 assert world.do(world.cluster.stop_broker, broker_id)
-                world.cluster.elect_leaders(1, None)
+                world.cluster.elections.elect(1, None)
                 world.model.started(broker_id)
                 assert world.do(world.cluster.start_broker, broker_id)
 

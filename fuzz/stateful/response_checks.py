@@ -105,7 +105,7 @@ def cancelled_is_as_before(world: World, before: Facts, tp: TopicPartition) -> N
     """A cancelled reassignment is over and its added replicas are gone (KIP-455). In the drafts of
     KIP-455 those that had joined the ISR stay replicas; with KIP-236 the original state is
     restored."""
-    was, now = _partition(before.topics, tp), world.cluster.partition(*tp)
+    was, now = _partition(before.topics, tp), world.cluster.topics.partition(*tp)
     if was is None or not was.reassigning:
         return
     assert not now.reassigning, (tp, was, now)
@@ -197,7 +197,7 @@ def reassignments_survive(world: World, before: Facts) -> None:
     planned = any("reassign" in path or "cancel" in path for path in world.cluster.znodes)
     for name, topic in before.topics.items():
         for was in topic.partitions:
-            now = world.cluster.partition(name, was.index)
+            now = world.cluster.topics.partition(name, was.index)
             if was.reassigning and not planned:
                 there = now.target if now.reassigning else now.replicas
                 assert there == was.target, (name, was, now)

@@ -36,7 +36,7 @@ _MAY_BE_VISIBLE: Final = (Course.ASKED, Course.COMMITTED)
 def the_stable_offset_stands(world: World, data: DataModel, model: TransactionModel) -> None:
     """The last stable offset does not go back unless the log was cut, and does not pass the first
     record of a transaction that is open (KIP-98)."""
-    now_ms = world.cluster.now_ms
+    now_ms = world.cluster.timers.now_ms
     for tp, part in world.cluster.logs:
         stable, known = part.log.last_stable_offset, model.stable.get(tp, 0)
         # An acknowledged batch of a transaction may be cut along with others.

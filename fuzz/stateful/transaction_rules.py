@@ -162,7 +162,7 @@ class DataMachine(GroupRules):
             level = self.world.cluster.features.level("transaction.version") or 0
             least = (_IMPLICIT_PRODUCE, _IMPLICIT_OFFSETS, _EPOCH_IN_END)
             can = level >= 2 and all(a >= b for a, b in zip(served, least, strict=True))
-            now_ms = self.world.cluster.now_ms
+            now_ms = self.world.cluster.timers.now_ms
             found = self.of_transactions.begin(producer, now_ms, newer=newer and can)
         return found if found.course is Course.OPEN else None
 
@@ -229,7 +229,7 @@ class DataMachine(GroupRules):
         found = lowest + version % (highest - lowest + 1)
         batch.sent, batch.lost_on_the_way = batch.sent + 1, False
         body = data_bodies.produce(
-            found, batch.tp, self.ids, batch.data(self.world.cluster.now_ms), batch.acks,
+            found, batch.tp, self.ids, batch.data(self.world.cluster.timers.now_ms), batch.acks,
             producer.transactional_id,
         )  # fmt: skip
 

@@ -86,7 +86,7 @@ class World:
         self.faults: list[ActiveFault] = []
         self.complaints: list[str] = []
         self._clients: dict[tuple[int, int], Client] = {}
-        self.cluster.on_death = self._died
+        self.cluster.turns.on_succession.append(self._died)
         self.died = self._death = False
         self.history = History(self.cluster, static)
         self.model = Model()
@@ -101,7 +101,7 @@ class World:
     @property
     def state(self) -> ClusterState:
         """The cluster's own state, to compare with the log."""
-        return self.cluster._controller.state
+        return self.cluster.controller.state
 
     def served(self, api_key: int) -> Versions:
         """Return the served versions; empty for a key that this profile does not advertise."""
@@ -162,7 +162,7 @@ class World:
     def client(self, slot: int, broker_id: int) -> Client | None:
         """Return the client's connection to this broker, opened if necessary; None if the broker is
         down."""
-        if not self.cluster.broker(broker_id).live:
+        if not self.cluster.controller.broker(broker_id).live:
             return None
         found = self._clients.get((slot, broker_id))
         if found is None or not found.open:
@@ -211,7 +211,7 @@ class World:
     def _close_broken(self) -> None:
         """End connections whose broker stopped or closed them."""
         for key, client in list(self._clients.items()):
-            if not self.cluster.broker(client.broker_id).live or not client.open:
+            if not self.cluster.controller.broker(client.broker_id).live or not client.open:
                 client.receive()
                 client.drop()
                 del self._clients[key]

@@ -114,7 +114,7 @@ class Stage:
         await self.mock.start()
         try:
             controller = self._case.cluster.controller
-            if controller is not None and controller != self.mock.cluster.controller_id:
+            if controller is not None and controller != self.mock.cluster.state.controller_id:
                 self.mock.failover(controller)
             self.set_acls(self._case.cluster.acls or ())
             if self._case.cluster.telemetry is not None:
@@ -147,10 +147,10 @@ class Stage:
         configs = {}
         for kind, name in resources:
             number, source = _CONFIGS_OF[kind]
-            entries = cluster.describe_configs(number, name).configs
+            entries = cluster.configs.describe(number, name).configs
             own = {each.name: each.value for each in entries if each.source == source}
             configs[f"{kind}:{name}"] = own
-        return {**cluster.state(), "configs": configs}
+        return {**cluster.describe(), "configs": configs}
 
     def logs(self) -> Mapping[str, Any]:
         """Return the logs of the leaders, by partition: the values in order, and the batches."""
@@ -282,8 +282,8 @@ class Stage:
 
     def set_acls(self, rules: Sequence[str]) -> None:
         """Let the cluster have these access rules and no others."""
-        self.mock.cluster.delete_acls([_ANY_RULE])
-        self.mock.cluster.create_acls([access_rule(each) for each in rules])
+        self.mock.cluster.acls.delete([_ANY_RULE])
+        self.mock.cluster.acls.create([access_rule(each) for each in rules])
 
     # ---- telemetry ---------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class Stage:
         given = bool(spec.metrics)
         operations = [(name, 0 if given and value else 1, value) for name, value in wanted.items()]
         resource = (CLIENT_METRICS, _SUBSCRIPTION, operations)
-        (result,) = self.mock.cluster.incremental_alter_configs([resource])
+        (result,) = self.mock.cluster.config_changes.alter_incrementally([resource])
         if result.error_code:
             raise ClusterError(f"telemetry: {result.error_message}")
 

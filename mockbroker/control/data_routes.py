@@ -67,7 +67,7 @@ def _partition(request: ControlRequest) -> tuple[str, Partition]:
     """Raises RefusedError (404)."""
     topic, index = parse_topic_partition(request.path["partition"])
     try:
-        return topic, request.mock.cluster.partition(topic, index)
+        return topic, request.mock.cluster.topics.partition(topic, index)
     except UnknownPartitionError as error:
         raise RefusedError(404, str(error)) from None
 
@@ -165,7 +165,7 @@ async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
 
 async def _tokens(request: ControlRequest) -> list[dict[str, Any]]:
     request.mock.follow_clock()
-    now_ms = request.mock.cluster.now_ms
+    now_ms = request.mock.cluster.timers.now_ms
     return [
         {**structs.asdict(each), "expired": each.expires_ms < now_ms}
         for each in request.mock.cluster.tokens.all
@@ -233,8 +233,8 @@ async def _waiting(request: ControlRequest) -> dict[str, Any]:
     cluster = request.mock.cluster
     groups = request.mock.groups()
     return {
-        "now_ms": cluster.now_ms,
-        "next_due_ms": cluster.next_due_ms,
+        "now_ms": cluster.timers.now_ms,
+        "next_due_ms": cluster.timers.next_due_ms,
         "fetches": [
             {
                 "broker": each.query.broker_id,

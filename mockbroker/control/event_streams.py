@@ -57,7 +57,6 @@ class Feed:
         self._cluster = cluster
         self._listeners: set[asyncio.Event] = set()
         self._sink: Callable[[Entry], object] | None = None
-        self._on_step: Callable[[], None] = lambda: None
         self.closed = False
 
     @contextlib.contextmanager
@@ -86,22 +85,18 @@ class Feed:
     def _attach(self) -> None:
         self._sink, self._journal.sink = self._journal.sink, self._on_entry
         if self._cluster is not None:
-            self._on_step, self._cluster.on_step = self._cluster.on_step, self._on_cluster_step
+            self._cluster.turns.on_step.append(self._wake)
 
     def _detach(self) -> None:
         # A hook that wraps ours in the meantime stays, and may go on calling it harmlessly.
         if self._journal.sink == self._on_entry:
             self._journal.sink = self._sink
-        if self._cluster is not None and self._cluster.on_step == self._on_cluster_step:
-            self._cluster.on_step = self._on_step
+        if self._cluster is not None:
+            self._cluster.turns.on_step.remove(self._wake)
 
     def _on_entry(self, entry: Entry) -> None:
         if self._sink is not None:
             self._sink(entry)
-        self._wake()
-
-    def _on_cluster_step(self) -> None:
-        self._on_step()
         self._wake()
 
     def _wake(self) -> None:

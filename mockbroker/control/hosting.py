@@ -40,7 +40,7 @@ class HostedCluster:
             "profile": self.mock.profile.name,
             "dialect": self.mock.dialect.name,
             "clock": self.mock.clock,
-            "now_ms": self.mock.cluster.now_ms,
+            "now_ms": self.mock.cluster.timers.now_ms,
         }
 
 

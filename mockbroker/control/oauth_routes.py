@@ -48,7 +48,7 @@ async def _token(request: ControlRequest) -> object:
     form = dict(parse_qsl(await request.http.text(), keep_blank_values=True))
     authorization = request.http.headers.get("Authorization", "")
     request.cluster.mock.follow_clock()
-    now_ms = request.cluster.mock.cluster.now_ms
+    now_ms = request.cluster.mock.cluster.timers.now_ms
     status, document = issuer.grant(form, *credentials(form, authorization), now_ms)
     return web.json_response(document, status=status, headers={"Cache-Control": "no-store"})
 

@@ -38,7 +38,7 @@ def last_event_id(request: web.Request) -> int | None:
 
 async def _state(request: ControlRequest) -> dict[str, Any]:
     request.mock.follow_clock()
-    return request.mock.cluster.state()
+    return request.mock.cluster.describe()
 
 
 async def _log(request: ControlRequest) -> web.StreamResponse:

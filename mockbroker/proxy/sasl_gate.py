@@ -30,19 +30,23 @@ from mockbroker.proxy.sasl_tokens import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from mockbroker.serving.redaction import redacted_request, redacted_token
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.sasl import SaslRefusedError
+from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["SaslGate"]
 
 _HANDLERS: Final = {SASL_HANDSHAKE: sasl_handshake, SASL_AUTHENTICATE: sasl_authenticate}
 
 
-class _NoCluster:
-    """What the handlers of SASL ask a cluster for."""
-
-    now_ms: Final = 0
-
-    def broker_config(self, _broker_id: int, name: str) -> object:
+class _NoConfigs:
+    def broker(self, _broker_id: int, name: str) -> object:
         raise ClusterError(f"a proxy has no config {name}")
+
+
+class _NoCluster:
+    """The parts of a cluster that the handlers of SASL use."""
+
+    timers: Final = Timers()
+    configs: Final = _NoConfigs()
 
 
 _NO_CLUSTER: Final = cast(Cluster, _NoCluster())
@@ -85,7 +89,9 @@ class SaslGate:
 
     def _token(self, token: bytes) -> bytes:
         self._recorder.token(self._session, "request", redacted_token(self._session, token))
-        answer = self._line.send_sasl_token(self._session.authenticate(token, _NO_CLUSTER.now_ms))
+        answer = self._line.send_sasl_token(
+            self._session.authenticate(token, _NO_CLUSTER.timers.now_ms)
+        )
         self._recorder.token(self._session, "response", answer)
         self._finish()
         return answer

@@ -91,11 +91,11 @@ class ServedApis:
         for topic in metadata.topics:
             if topic.error_code == _UNKNOWN_TOPIC and topic.name in self._learned:
                 self._learned.remove(topic.name)
-                mock.cluster.delete_topics([(topic.name, ZERO_UUID)])
+                mock.cluster.topics.delete([(topic.name, ZERO_UUID)])
             elif not topic.error_code and topic.name and not topic.is_internal:
                 self._add(mock, topic)
         to, moves = metadata.controller_id, keeps_znodes(self.profile.reassignment)
-        if moves and to != mock.cluster.controller_id and to in mock.addresses:
+        if moves and to != mock.cluster.state.controller_id and to in mock.addresses:
             mock.failover(to)
 
     def _add(self, mock: MockCluster, topic: Any) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack
@@ -54,6 +55,7 @@ from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
+from mockbroker.simulation.state.settings import ClusterSettings
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
 from mockbroker.simulation.topics.spec import parse_topic_partition
 
@@ -122,15 +124,15 @@ class MockCluster(DataMethods):
         )  # fmt: skip
         self.cluster = self._simulated_cluster(options, served)
         for reason, names in (
-            ("that the mock does not know", self.cluster.unknown_configs()),
-            ("that no rule of the mock reads", self.cluster.unread_configs()),
+            ("that the mock does not know", self.cluster.configs.unknown()),
+            ("that no rule of the mock reads", self.cluster.configs.unread()),
         ):
             listed = ", ".join(name for name in names if name != _SESSION_TIMEOUT)
             if listed:
                 _log.warning("broker configs %s have no effect: %s", reason, listed)
-        if isinstance(self.operations, SuspendedOperations):
-            self.cluster.turn = self.operations.turn
-        self.cluster.on_death = lambda broker_id: self._schedule(self._sockets.close(broker_id))
+        self.cluster.turns.on_succession.append(
+            lambda broker_id: self._schedule(self._sockets.close(broker_id))
+        )
         self._clock = ClusterClock(
             self.cluster,
             self.operations,
@@ -181,26 +183,22 @@ class MockCluster(DataMethods):
                 options.broker_levels, racks_of(options.racks, options.own_broker_configs),
             ),
             topics=options.topics,
-            now_ms=wall_ms() if options.clock == "wall" else 0,
-            auto_progress_ms=options.auto_progress_ms,
-            reassignment=self.profile.reassignment,
-            elections=self.profile.elections,
-            busy_elections_fail=options.busy_elections_fail,
-            config_release=self.profile.software,
-            features=options.features,
+            settings=ClusterSettings(
+                release=self.profile.software,
+                reassignment=self.profile.reassignment,
+                elections=self.profile.elections,
+                newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
+                now_ms=wall_ms() if options.clock == "wall" else 0,
+            ),
+            options=replace(
+                options,
+                broker_configs={
+                    "auto.create.topics.enable": str(options.auto_create_topics).lower(),
+                    **options.broker_configs,
+                },
+            ),
             znodes=self._znodes,
-            zxid=options.zxid,
-            newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},
-            log_bytes=options.log_bytes,
-            data_actions=options.data_actions,
-            auto_retention_ms=options.auto_retention_ms,
-            virtual_waits=options.data_waits == "virtual",
-            cut_last_batch=options.cut_last_batch,
-            broker_configs={
-                "auto.create.topics.enable": str(options.auto_create_topics).lower(),
-                **options.broker_configs,
-            },
-            own_broker_configs=options.own_broker_configs,
+            take_turn=self.operations.turn,
         )  # fmt: skip
 
     def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:
@@ -281,7 +279,7 @@ class MockCluster(DataMethods):
 
     def connections(self, broker_id: int) -> int:
         """The number of open client connections to a broker; 0 for a broker of another process."""
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         listener = self._sockets.listeners.get(broker_id)
         return 0 if listener is None else len(listener.connections)
 
@@ -337,12 +335,12 @@ class MockCluster(DataMethods):
     def delete_topic(self, topic: str) -> None:
         """Delete a topic."""
         self._clock.follow()
-        self.cluster.remove_topic(topic)
+        self.cluster.topics.remove(topic)
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Add partitions to a topic, which has ``count`` then."""
         self._clock.follow()
-        self.cluster.add_partitions(topic, count)
+        self.cluster.topics.extend(topic, count)
 
     def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
         """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
@@ -384,7 +382,7 @@ class MockCluster(DataMethods):
     async def start_broker(self, broker_id: int) -> None:
         """Restart a stopped broker on the same port."""
         self._clock.follow()
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         await self._sockets.reopen(broker_id)
         await self.operations.run(partial(self.cluster.start_broker, broker_id))
 
@@ -393,7 +391,7 @@ class MockCluster(DataMethods):
         and their leaders move. Before Kafka 1.0 the broker stops."""
         self._clock.follow()
         await self.operations.run(partial(self.cluster.fail_log_dir, broker_id, directory))
-        if not self.cluster.broker(broker_id).live:
+        if not self.cluster.controller.broker(broker_id).live:
             await self._sockets.close(broker_id)
 
     async def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
@@ -405,12 +403,12 @@ class MockCluster(DataMethods):
 
     async def close_listener(self, broker_id: int) -> None:
         """Close a broker's listener and connections; the cluster takes it for live."""
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         await self._sockets.close(broker_id)
 
     async def open_listener(self, broker_id: int) -> None:
         """Reopen a broker's listener on the same port."""
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         await self._sockets.reopen(broker_id)
 
     async def set_level(self, broker_id: int, level: Level) -> None:
@@ -490,8 +488,8 @@ class MockCluster(DataMethods):
     def broker_knows(self, broker_id: int) -> BrokerMemory:
         """What a broker of this process has learnt from LeaderAndIsr, StopReplica and
         UpdateMetadata since it started. Await ``settled`` first."""
-        self.cluster.broker(broker_id)
-        return self.cluster.memory(broker_id)
+        self.cluster.controller.broker(broker_id)
+        return self.cluster.memories[broker_id]
 
     # ---- faults ------------------------------------------------------------------------------
 

@@ -28,12 +28,14 @@ async def no_revert(story: Story) -> None:
         story.step("The client cancels.")
         await admin.alter_partition_reassignments({FOO: None}).all()
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 has one replica more than before: 1, 2, 3, 4", replicas == (1, 2, 3, 4))
         story.step("To get back to three replicas, the client asks for them.")
         await admin.alter_partition_reassignments({FOO: [1, 2, 3]}).all()
         story.show_actions(mock)
-        story.check("foo-0 is on 1, 2, 3", mock.cluster.partition(*FOO).replicas == (1, 2, 3))
+        story.check(
+            "foo-0 is on 1, 2, 3", mock.cluster.topics.partition(*FOO).replicas == (1, 2, 3)
+        )
 
 
 @scenario(
@@ -47,7 +49,7 @@ async def revert(story: Story) -> None:
         story.step("The client cancels.")
         await admin.alter_partition_reassignments({FOO: None}).all()
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 is on 1, 2, 3 again", set(replicas) == {1, 2, 3})
 
 
@@ -68,7 +70,7 @@ async def rollback(story: Story) -> None:
         story.step("A tool creates the cancellation znode.")
         await story.run(mock, "write-znode /admin/cancel_reassignment_in_progress")
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 is on 1, 2, 3", replicas == (1, 2, 3))
 
 
@@ -104,7 +106,7 @@ async def guard(story: Story) -> None:
         for broker in (1, 2, 3):
             await story.run(mock, f"join-isr foo-0 {broker}")
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 has six replicas permanently", len(replicas) == 6)
 
 

@@ -53,5 +53,5 @@ async def failed_log_dir(story: Story) -> None:
             story.check("the record is appended", answer.error_code == ErrorCode.NONE)
         story.step("The disk is replaced. Broker 1 restarts, which it has to for that.")
         await story.run(mock, "mend-log-dir 1 /disk-1", "join-isr foo-0 1")
-        in_sync = mock.cluster.partition("foo", 0).isr == (2, 1)
+        in_sync = mock.cluster.topics.partition("foo", 0).isr == (2, 1)
         story.check("its replica has caught up and is in the ISR", in_sync)

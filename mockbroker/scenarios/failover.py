@@ -44,7 +44,7 @@ async def older_draft(story: Story) -> None:
         await story.run(mock, "join-isr foo-0 5")
         await story.run(mock, "join-isr foo-0 6")
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 stays on all six brokers", set(replicas) == {1, 2, 3, 4, 5, 6})
 
 
@@ -97,7 +97,7 @@ async def cancelled_without_a_controller(story: Story) -> None:
         with story.check_refused("the tool gets no answer"):
             await story.run(mock, "write-znode /admin/cancel_reassignment_in_progress")
         story.show_actions(mock)
-        replicas = mock.cluster.partition(*FOO).replicas
+        replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check(
             "the next controller has rolled back: foo-0 is on 1, 2, 3", replicas == (1, 2, 3)
         )
@@ -127,7 +127,7 @@ async def requested_without_a_controller(story: Story) -> None:
         story.show_actions(mock)
         requests = mock.cluster.znode_children(REQUESTS)
         story.check("the next controller has taken it up", not requests)
-        target = mock.cluster.partition(*FOO).target
+        target = mock.cluster.topics.partition(*FOO).target
         story.check("foo-0 is moving to 1, 2, 5", target == (1, 2, 5))
 
 
@@ -145,7 +145,7 @@ async def _finish(story: Story, mock: MockCluster) -> None:
     await story.run(mock, "join-isr foo-0 5")
     await story.run(mock, "join-isr foo-0 6")
     story.show_actions(mock)
-    story.check("foo-0 is on 4, 5, 6", mock.cluster.partition(*FOO).replicas == (4, 5, 6))
+    story.check("foo-0 is on 4, 5, 6", mock.cluster.topics.partition(*FOO).replicas == (4, 5, 6))
 
 
 def _plan(replicas: list[int]) -> str:

@@ -35,7 +35,9 @@ async def describe_first(story: Story) -> None:
         ongoing = await admin.list_partition_reassignments()
         story.check("no reassignment is listed", not ongoing)
         story.check("to the client, foo-0 has five replicas", sorted(replicas) == [1, 2, 3, 4, 5])
-        story.check("foo-0 has three replicas", mock.cluster.partition(*FOO).replicas == (3, 4, 5))
+        story.check(
+            "foo-0 has three replicas", mock.cluster.topics.partition(*FOO).replicas == (3, 4, 5)
+        )
 
 
 @scenario(

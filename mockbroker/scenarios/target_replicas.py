@@ -56,7 +56,9 @@ async def stuck_reassignment(story: Story) -> None:
         story.step("Now broker 5 fetches too, and the reassignment ends.")
         await story.run(mock, "join-isr foo-0 5")
         story.show_actions(mock)
-        story.check("foo-0 is on 3, 4, 5", mock.cluster.partition(*FOO).replicas == (3, 4, 5))
+        story.check(
+            "foo-0 is on 3, 4, 5", mock.cluster.topics.partition(*FOO).replicas == (3, 4, 5)
+        )
         story.check("no reassignment is listed", not await admin.list_partition_reassignments())
 
 
@@ -110,7 +112,7 @@ async def controller_downgrade(story: Story) -> None:
         for broker in (4, 5):
             await story.run(mock, f"join-isr foo-0 {broker}")
         story.show_actions(mock)
-        story.check("foo-0 is on 4, 5", mock.cluster.partition(*FOO).replicas == (4, 5))
+        story.check("foo-0 is on 4, 5", mock.cluster.topics.partition(*FOO).replicas == (4, 5))
 
 
 def _cluster() -> MockCluster:

@@ -85,7 +85,7 @@ class BrokerSockets:
     def advertise(self, broker_id: int, address: str) -> None:
         """Send clients of a broker to this ``host:port``, also after a restart. Raises ClusterError
         for an unknown broker and for text that is not an address with a port."""
-        self._cluster.broker(broker_id)
+        self._cluster.controller.broker(broker_id)
         host, port = parse_endpoint(address)
         if not port:
             raise ClusterError(f"{address!r} has no port; use HOST:PORT")

@@ -54,14 +54,14 @@ class ClusterClock:
             return
         if not self._timers.pass_until(wall_ms() + self._skipped_ms):
             # A timer is due, and its effects are a step.
-            self._operations.spawn(partial(self._cluster.follow, self._now))
+            self._operations.spawn(partial(self._cluster.turns.follow, self._now))
 
     def advance(self, milliseconds: int) -> None:
         """Add to the simulated time. Raises ClusterError for a negative amount."""
         self.follow()
         if milliseconds < 0:
             raise ClusterError(f"time cannot go back by {-milliseconds} ms")
-        self._cluster.advance(milliseconds)
+        self._cluster.turns.advance(milliseconds)
         self._skipped_ms += milliseconds
         if self._follows_wall:
             self._set_alarm()
@@ -70,10 +70,10 @@ class ClusterClock:
         return wall_ms() + self._skipped_ms
 
     def _set_alarm(self) -> None:
-        due_ms = self._cluster.next_due_ms
+        due_ms = self._cluster.timers.next_due_ms
         if due_ms is not None or self._alarm_set:
             self._alarm_set = due_ms is not None
-            self._alarm.set(None if due_ms is None else due_ms - self._cluster.now_ms)
+            self._alarm.set(None if due_ms is None else due_ms - self._cluster.timers.now_ms)
 
     def _due(self) -> None:
         if self._operations.busy:

@@ -171,7 +171,7 @@ class Dispatcher:
 
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:
         """``served``, as changed by what this broker's own software has otherwise."""
-        return served_by(self.cluster.broker(broker_id), self.served)
+        return served_by(self.cluster.controller.broker(broker_id), self.served)
 
     def accepted_by(self, broker_id: int) -> Mapping[int, Versions] | None:
         """The versions that a connection decodes. None stands for all: a recording may answer what

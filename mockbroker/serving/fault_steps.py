@@ -64,7 +64,7 @@ class FaultSteps:
 
     def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
         self.cluster.fail_log_dir(broker_id, directory)
-        if not self.cluster.broker(broker_id).live:
+        if not self.cluster.controller.broker(broker_id).live:
             self._schedule(self._close_later(broker_id))
 
     def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
@@ -72,11 +72,11 @@ class FaultSteps:
         self._schedule(self._hang_up_later(broker_id))
 
     def close_listener(self, broker_id: int) -> None:
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         self._schedule(self._close_later(broker_id))
 
     def open_listener(self, broker_id: int) -> None:
-        self.cluster.broker(broker_id)
+        self.cluster.controller.broker(broker_id)
         self._schedule(self._sockets.reopen(broker_id))
 
     async def _hang_up_later(self, broker_id: int) -> None:

@@ -85,7 +85,7 @@ class HandlerStage:
             self._authorizer is None
             and exchange.repeatable
             and exchange.api_key not in self._scripted
-            and not self._cluster.propagation_ms  # brokers learn of changes without an action
+            and not self._cluster.state.propagation_ms  # brokers learn of changes without an action
         ):
             return len(self._cluster.log)
         return None

@@ -71,7 +71,7 @@ class InterBrokerNetwork:
             journalled=external,
             next_connection_id=self._dispatcher.next_connection_id,
         )
-        cluster.on_step = self._controller.collect
+        cluster.turns.on_step.append(self._controller.collect)
 
     async def start(self) -> None:
         """Open the listeners of live brokers, and send what is on record by now."""

@@ -63,7 +63,7 @@ class SaslGate:
             if again:
                 return CLOSE
         # SaslHandshake begins another session (KIP-368).
-        if api_key != _SASL_HANDSHAKE and sasl.expired(self._cluster.now_ms):
+        if api_key != _SASL_HANDSHAKE and sasl.expired(self._cluster.timers.now_ms):
             note = "the client did not authenticate again in time"
             self._delivery.note_event(session, "session-expired", note)
             return CLOSE
@@ -76,7 +76,7 @@ class SaslGate:
         self._delivery.note_token(session, "request", event.token)
         try:
             self._follow_clock()
-            answer = session.authenticate(event.token, self._cluster.now_ms)
+            answer = session.authenticate(event.token, self._cluster.timers.now_ms)
             check_lifetime(self._cluster, session, self._release)
             data = connection.send_sasl_token(answer)
         except (SaslRefusedError, UnreadableError) as refused:
@@ -106,5 +106,5 @@ class SaslGate:
         connection.complete_sasl()
         self._follow_clock()
         lifetime = session_lifetime(self._cluster, session, self._release)
-        sasl.ends_ms = self._cluster.now_ms + lifetime.sent_ms if lifetime.ends else None
+        sasl.ends_ms = self._cluster.timers.now_ms + lifetime.sent_ms if lifetime.ends else None
         self._delivery.note_event(session, "authenticated", session.principal)

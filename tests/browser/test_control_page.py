@@ -399,7 +399,7 @@ async def test_a_large_cluster_and_a_long_journal_stay_bounded(browser: Any) -> 
             # A partition beyond the limit moves: it is shown.
             await page.locator("[data-topic]").fill("")
             await counts(page.locator("tbody tr"), 200)
-            mock.cluster.alter_partition_reassignments([(f"{hostile}-999", [(1, [4, 5])])])
+            mock.cluster.reassignments.alter([(f"{hostile}-999", [(1, [4, 5])])])
             await reads(
                 page.locator("tbody tr").first.locator(".move"), "to 4, 5: 1 of 2 in the ISR"
             )
@@ -438,31 +438,31 @@ async def test_every_act(browser: Any) -> None:
 
         await replica(watched, "foo-0", 3).click()
         await outcome(watched, "✓ leave-isr foo-0 3: 1 change")
-        assert cluster.partition("foo", 0).isr == (1, 2)
+        assert cluster.topics.partition("foo", 0).isr == (1, 2)
         # By keyboard; the focus stays.
         await replica(watched, "foo-0", 3).press("Enter")
         await outcome(watched, "✓ join-isr foo-0 3: 1 change")
-        assert cluster.partition("foo", 0).isr == (1, 2, 3)
+        assert cluster.topics.partition("foo", 0).isr == (1, 2, 3)
         await reads(replica(watched, "foo-0", 3), "3 ✓")
         assert await replica(watched, "foo-0", 3).evaluate("it => it === document.activeElement")
 
         await press("button", name="Stop broker 3").click()
         await outcome(watched, re.compile("^✓ stop-broker 3: [2-9]"))
         assert not cluster.brokers[3].live
-        assert cluster.partition("foo", 0).isr == (1, 2)
+        assert cluster.topics.partition("foo", 0).isr == (1, 2)
         await press("button", name="Start broker 3").click()
         await outcome(watched, re.compile("^✓ start-broker 3"))
         assert cluster.brokers[3].live
         await press("button", name="Make broker 2 the controller").click()
         await outcome(watched, "✓ failover 2: 1 change")
-        assert cluster.controller_id == 2
+        assert cluster.state.controller_id == 2
         assert await press("button", name="Make broker 2 the controller").is_disabled()
 
-        assert cluster.now_ms == 0
+        assert cluster.timers.now_ms == 0
         await page.get_by_label("advance by").fill("2500ms")
         await press("button", name="Advance").click()
         await reads(page.locator("[data-clock]"), "2.5 s (manual)")
-        assert cluster.now_ms == 2500
+        assert cluster.timers.now_ms == 2500
 
         # Whatever else can be done to a broker, and any command.
         card = page.locator("[data-broker='4']")
@@ -474,7 +474,7 @@ async def test_every_act(browser: Any) -> None:
             if [a.name for a in each.arguments] == ["broker"]
         }
         assert {*offered, "stop-broker", "start-broker", "failover"} == on_brokers
-        held = cluster.metadata_view(4).offset
+        held = cluster.controller.metadata_view(4).offset
         await card.get_by_role("button", name="hold-metadata").click()
         await outcome(watched, re.compile("^✓ hold-metadata 4"))
         await press("combobox", name="command").select_option("create-topic")
@@ -483,7 +483,7 @@ async def test_every_act(browser: Any) -> None:
         await form.locator("input").press("Enter")
         await outcome(watched, "✓ create-topic bar=4,5/5,6: 1 change")
         assert cluster.topics["bar"].partitions[1].replicas == (5, 6)
-        assert cluster.metadata_view(4).offset == held
+        assert cluster.controller.metadata_view(4).offset == held
         await replica(watched, "bar-1", 5).wait_for()
 
         # Rules of faults.
@@ -532,7 +532,7 @@ async def test_every_act(browser: Any) -> None:
         text = page.locator("#outcome [role=status]")
         await reads(text, re.compile("^✗ leave-isr foo-0 1: broker 1 is the leader of foo-0"))
         assert is_red(await style(text, "color"))
-        assert cluster.partition("foo", 0).leader == 1
+        assert cluster.topics.partition("foo", 0).leader == 1
         await press("button", name="Dismiss").click()
         assert not await text.is_visible()
         await looks_right(watched)
@@ -556,7 +556,7 @@ async def test_a_page_of_another_site_can_do_nothing(browser: Any) -> None:
     try:
         async with served() as (mock, url):
             rule = mock.fault(name="kept", api=3, error=41)
-            before = (mock.cluster.state(), len(mock.cluster.log), list(mock.faults))
+            before = (mock.cluster.describe(), len(mock.cluster.log), list(mock.faults))
             # Both names lead here, and are other origins.
             for host in ("127.0.0.1", "localhost"):
                 page = await browser.new_page()
@@ -591,7 +591,7 @@ async def test_a_page_of_another_site_can_do_nothing(browser: Any) -> None:
                 assert statuses[-2:] == ["refused", "refused"]
                 assert "error" in json.loads(await page.locator("body").inner_text())
                 await page.close()
-            assert (mock.cluster.state(), len(mock.cluster.log), list(mock.faults)) == before
+            assert (mock.cluster.describe(), len(mock.cluster.log), list(mock.faults)) == before
             assert rule.hits == 0
     finally:
         await runner.cleanup()
@@ -658,5 +658,5 @@ async def test_a_token_is_requested_and_kept_out_of_sight(browser: Any) -> None:
             assert "secret" not in watched.page.url
             await replica(watched, "foo-0", 3).click()
             await outcome(watched, "✓ leave-isr foo-0 3: 1 change")
-            assert mock.cluster.partition("foo", 0).isr == (1, 2)
+            assert mock.cluster.topics.partition("foo", 0).isr == (1, 2)
             keeps_to_itself(watched, url)

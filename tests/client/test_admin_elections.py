@@ -49,7 +49,7 @@ async def moved_away(mock: MockCluster) -> None:
     await mock.stop_broker(1)
     await mock.start_broker(1)
     mock.join_isr("foo-0", 1)
-    assert mock.cluster.partition(*FOO0).leader != 1
+    assert mock.cluster.topics.partition(*FOO0).leader != 1
 
 
 @pytest.mark.parametrize("profile", RELEASES)
@@ -66,7 +66,7 @@ async def test_preferred_leaders(profile: str) -> None:
         nope = ("nope", 1)
         result = admin.elect_preferred_leaders([FOO0, FOO1, nope, FOO0, ("foo", 0)])
         await result.partition_result(("foo", 0))
-        assert mock.cluster.partition(*FOO0).leader == 1
+        assert mock.cluster.topics.partition(*FOO0).leader == 1
         with pytest.raises(ElectionNotNeededError):
             await result.partition_result(FOO1)
         with pytest.raises(UnknownTopicOrPartitionError):

@@ -185,7 +185,7 @@ async def test_the_cluster(profile: str) -> None:
         found = await admin.describe_cluster()
         assert {node.id: f"{node.host}:{node.port}" for node in found.nodes} == mock.addresses
         assert found.controller_id in mock.addresses
-        assert found.cluster_id == mock.cluster.cluster_id
+        assert found.cluster_id == mock.cluster.state.cluster_id
         await mock.stop_broker(3)
         assert [node.id for node in (await admin.describe_cluster()).nodes] == [1, 2]
         if mock.served.get(60) is None:

@@ -292,8 +292,8 @@ class MockTarget(_Wires):
 
     def _settle_partition(self, name: str, index: int) -> None:
         live = {i for i, broker in self._mock.cluster.brokers.items() if broker.live}
-        for broker_id in self._mock.cluster.partition(name, index).replicas:
-            partition = self._mock.cluster.partition(name, index)
+        for broker_id in self._mock.cluster.topics.partition(name, index).replicas:
+            partition = self._mock.cluster.topics.partition(name, index)
             if broker_id in live and broker_id in partition.replicas and partition.leader != -1:
                 self._mock.join_isr((name, index), broker_id)
 

@@ -163,7 +163,7 @@ async def _side(*steps: ProgramStep, brokers: Brokers) -> MockSide:
 
 async def _replicas(side: Any) -> View:
     mock = side.target._mock
-    found = mock.cluster.partition("a", 0)
+    found = mock.cluster.topics.partition("a", 0)
     return {"replicas": list(found.replicas), "isr": sorted(found.isr)}
 
 
@@ -201,7 +201,7 @@ async def test_some_replicas_may_have_caught_up_when_the_second_request_comes() 
 
     async def epoch(answers: Any) -> View:
         mock = answers.target._mock
-        found = mock.cluster.partition("a", 0)
+        found = mock.cluster.topics.partition("a", 0)
         return {"replicas": found.replicas, "epochs": (found.leader_epoch, found.partition_epoch)}
 
     common = await side.outcomes(steps, brokers, epoch)

@@ -8,7 +8,6 @@ from typing import get_args
 
 import pytest
 
-from mockbroker import Cluster
 from mockbroker.control.schemas import COMPONENTS
 from mockbroker.faults import Fault
 from mockbroker.faults.descriptions import MEMBERS
@@ -16,6 +15,7 @@ from mockbroker.profiles import all_profiles
 from mockbroker.simulation.operations import COMMANDS
 from mockbroker.simulation.state import actions
 from scripts.reference_pages import DOCS, PARTS, filled, main
+from tests.mockbroker.simulated import simulated_cluster
 
 PAGES = {path: path.read_text("utf-8") for path in DOCS.rglob("*.md")}
 
@@ -73,8 +73,8 @@ def test_every_kind_of_action_has_a_sentence_and_its_members() -> None:
 
 @pytest.mark.parametrize("profile", ["zookeeper", "kraft"])
 def test_entries_as_json_have_the_members_of_the_page(profile: str) -> None:
-    cluster = Cluster(4, topics=["foo=1,2,3"], reassignment=profile)
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
+    cluster = simulated_cluster(4, topics=["foo=1,2,3"], reassignment=profile)
+    cluster.reassignments.alter([("foo", [(0, [2, 3, 4])])])
     cluster.join_isr(("foo", 0), 4)
     text = PARTS["action-kinds"]() + "\n### "
     for action in cluster.log:

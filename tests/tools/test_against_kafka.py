@@ -312,7 +312,7 @@ def _compare(step: Step, kafka: Outcome, ours: Outcome, path: Path) -> None:
 
 
 def _state(mock: MockCluster) -> dict[str, Any]:
-    return mock.cluster.state()
+    return mock.cluster.describe()
 
 
 def _configs_set(mock: MockCluster) -> list[str]:

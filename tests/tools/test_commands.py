@@ -80,7 +80,7 @@ async def reassign(mock: MockCluster, *arguments: str) -> Outcome:
 async def test_executing_adds_to_what_is_in_progress_and_the_rollback_restores(
     mock, plan, tmp_path
 ):
-    before = mock.cluster.state()["topics"]
+    before = mock.cluster.describe()["topics"]
     code, out, err = await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]))
     assert (code, err) == (0, "")
     rollback = tmp_path / "rollback.json"
@@ -100,7 +100,7 @@ async def test_executing_adds_to_what_is_in_progress_and_the_rollback_restores(
     assert (await reassign(mock, "--execute", f"--reassignment-json-file={rollback}")).code == 0
     for broker in (1, 2, 3):
         mock.join_isr("foo-0", broker)
-    after = mock.cluster.state()["topics"]
+    after = mock.cluster.describe()["topics"]
     assert after["foo"]["0"]["replicas"] == before["foo"]["0"]["replicas"]
 
 
@@ -143,7 +143,7 @@ async def test_cancelling_also_stops_what_only_adds_replicas(mock, plan):
         "Successfully cancelled partition reassignment for: foo-0\n"
         "None of the specified partition moves are active.",
     )
-    assert mock.cluster.state()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]
+    assert mock.cluster.describe()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]
 
 
 async def test_cancelling_nothing_cancels_nothing(mock, plan):

@@ -160,8 +160,8 @@ async def test_the_rollback_plan_restores_the_replicas(
     rollback = out.split("\n")[2]
     assert (await reassign(mock, "--execute", plan(rollback))).code == 0
     assert targets(mock) == {}
-    assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3)
-    assert mock.cluster.partition("foo", 1).replicas == (2, 3, 1)
+    assert mock.cluster.topics.partition("foo", 0).replicas == (1, 2, 3)
+    assert mock.cluster.topics.partition("foo", 1).replicas == (2, 3, 1)
 
 
 @NEWER
@@ -189,10 +189,10 @@ async def test_cancel_all_of_a_released_broker_lists_and_cancels_each(released: 
 
         assert (await cancel_all()).out == "No partition reassignments found.\n"
         moves = [("foo", [(0, [4, 5, 6]), (1, [5])]), ("bar", [(0, [3, 4])])]
-        mock.cluster.alter_partition_reassignments(moves)
+        mock.cluster.reassignments.alter(moves)
         outcome = await cancel_all()
         assert outcome == (0, "Successfully cancelled 3 partition reassignments\n", "")
-        assert not mock.cluster.list_partition_reassignments(None).topics
+        assert not mock.cluster.reassignments.list_ongoing(None).topics
         # One draft's request, which is malformed here, each time; no retries.
         assert len(mock.journal.select(event="malformed")) == 2
         (cancelled,) = [
@@ -257,7 +257,7 @@ async def test_throttles_are_configs_changed_by_the_brokers(
         mock.join_isr("foo-0", broker)
     outcome = await reassign(mock, "--verify", plan(foo_0=[4, 5, 6]))
     assert "Reassignment of partition foo-0 is completed." in outcome.out
-    assert mock.cluster.broker_config(4, "leader.replication.throttled.rate").is_default
+    assert mock.cluster.configs.broker(4, "leader.replication.throttled.rate").is_default
 
 
 @BOTH
@@ -298,4 +298,4 @@ async def test_brokers_of_another_dialect_are_refused_at_once(
             assert err.count("\n") == 1
             assert "Error" in out
             assert len(mock.journal.select(event="malformed")) == number
-        assert mock.cluster.state()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]
+        assert mock.cluster.describe()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]

@@ -105,7 +105,7 @@ async def test_a_topic_is_created_once(mock: MockCluster) -> None:
     assert out.splitlines()[0].startswith("WARNING: Due to limitations in metric names")
     assert out.splitlines()[1:] == ["Created topic a.b."]
     assert len(mock.cluster.topics["a.b"].partitions) == 2
-    assert mock.cluster.topic_config("a.b", "retention.ms").value == "5"
+    assert mock.cluster.configs.topic("a.b", "retention.ms").value == "5"
     code, _, err = await at(mock, *create)
     assert code == 1
     assert "already exists" in err

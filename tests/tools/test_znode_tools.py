@@ -24,6 +24,7 @@ from kproto.znodes.plan_znodes import (
 )
 from kproto.znodes.request_znodes import REASSIGN_CANCEL, REASSIGN_PARTITIONS_EXTRA
 from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
@@ -37,7 +38,7 @@ class Place:
         self.tree = ZnodeTree()
         session = EmbeddedStore(self.tree, lambda: 0, wakeup=self._woken)
         self.cluster: Cluster | None = None
-        self.cluster = Cluster(
+        self.cluster = simulated_cluster(
             6, topics=["foo=1,2,3/2,3,1", "bar=1,2,3"], reassignment=reassignment, znodes=session
         )
         self.store: ZnodeStore = EmbeddedStore(self.tree, lambda: 0)
@@ -68,7 +69,7 @@ class Place:
 
     def topic_config(self, name: str) -> str | None:
         assert self.cluster is not None
-        return self.cluster.topic_config("foo", name).value
+        return self.cluster.configs.topic("foo", name).value
 
     def join(self, *brokers: int) -> None:
         assert self.cluster is not None
@@ -77,7 +78,7 @@ class Place:
 
     def replicas(self, topic: str = "foo") -> tuple[int, ...]:
         assert self.cluster is not None
-        return self.cluster.partition(topic, 0).replicas
+        return self.cluster.topics.partition(topic, 0).replicas
 
 
 def plan(**moves: list[int]) -> Plan:
@@ -139,15 +140,15 @@ def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> N
     assert here.replicas() == (1, 2, 3)
     assert here.topic_config(LEADER_REPLICAS) == ""
     # What was done already keeps its throttle until --verify.
-    assert cluster.topic_config("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
+    assert cluster.configs.topic("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
     out = here.run(znode_reassign.verify, plan(bar_0=[3, 2, 5]))
     assert out == (
         "Status of partition reassignment: \n"
         "Reassignment of partition bar-0 completed successfully\n"
         "Throttle was removed.\n"
     )
-    assert cluster.topic_config("bar", LEADER_REPLICAS).value == ""
-    assert cluster.broker_config(1, LEADER_RATE).is_default
+    assert cluster.configs.topic("bar", LEADER_REPLICAS).value == ""
+    assert cluster.configs.broker(1, LEADER_RATE).is_default
 
 
 @pytest.mark.requirement("K236-33")
@@ -163,15 +164,15 @@ def test_verify_of_a_plan_that_was_cancelled_half_done_removes_the_throttle_of_t
     assert "foo-0 is still in progress" in during
     assert "Throttle" not in during
     assert here.run(znode_reassign.cancel_newer).endswith("throttle removed.\n")
-    assert cluster.topic_config("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
+    assert cluster.configs.topic("bar", LEADER_REPLICAS).value == "0:1,0:2,0:3"
     assert here.run(znode_reassign.verify, moves, cancellable=True) == (
         "Status of partition reassignment: \n"
         "Reassignment of partition bar-0 completed successfully\n"
         "Reassignment of partition foo-0 was cancelled or failed\n"
         "Throttle was removed.\n"
     )
-    assert cluster.topic_config("bar", LEADER_REPLICAS).value == ""
-    assert all(cluster.broker_config(each, LEADER_RATE).is_default for each in range(1, 7))
+    assert cluster.configs.topic("bar", LEADER_REPLICAS).value == ""
+    assert all(cluster.configs.broker(each, LEADER_RATE).is_default for each in range(1, 7))
 
 
 @pytest.mark.requirement("K236-33")
@@ -259,8 +260,8 @@ def test_an_extra_plan_is_taken_up() -> None:
     here.run(znode_reassign.execute, plan(bar_0=[4]), path=REASSIGN_PARTITIONS_EXTRA)
     cluster = here.cluster
     assert cluster is not None
-    assert cluster.partition("bar", 0).reassigning
-    assert cluster.partition("foo", 0).reassigning
+    assert cluster.topics.partition("bar", 0).reassigning
+    assert cluster.topics.partition("foo", 0).reassigning
     assert not here.store.exists(REASSIGN_PARTITIONS_EXTRA)
 
 
@@ -334,22 +335,24 @@ def test_a_throttle_is_of_what_moves_and_its_rate_of_every_broker_concerned() ->
     # foo-0 gets no replica: nobody's copying is to be slowed down.
     assert here.topic_config(LEADER_REPLICAS) == "1:2,1:3,1:1"
     assert here.topic_config(FOLLOWER_REPLICAS) == "1:4"
-    assert [cluster.broker_config(each, LEADER_RATE).value for each in (1, 2, 3, 4)] == ["1000"] * 4
-    assert cluster.broker_config(5, LEADER_RATE).is_default
+    assert [cluster.configs.broker(each, LEADER_RATE).value for each in (1, 2, 3, 4)] == [
+        "1000"
+    ] * 4
+    assert cluster.configs.broker(5, LEADER_RATE).is_default
     # A second call changes rates, and nothing else.
     assert here.run(znode_reassign.execute, plan(bar_0=[5]), throttle=7) == (
         "There is an existing assignment running.\n"
     )
     assert here.topic_config(LEADER_REPLICAS) == "1:2,1:3,1:1"
-    assert cluster.broker_config(5, LEADER_RATE).value == "7"
-    assert cluster.broker_config(4, LEADER_RATE).value == "1000"
+    assert cluster.configs.broker(5, LEADER_RATE).value == "7"
+    assert cluster.configs.broker(4, LEADER_RATE).value == "1000"
     cluster.join_isr(("foo", 1), 4)
     # Only once all of a plan are done is the throttle removed, then of all brokers.
     failed = here.run(znode_reassign.verify, plan(foo_0=[3, 2], foo_1=[2]))
     assert "foo-1 failed" in failed
     assert "Throttle" not in failed
     assert here.run(znode_reassign.verify, moving).endswith("Throttle was removed.\n")
-    assert all(cluster.broker_config(each, LEADER_RATE).is_default for each in range(1, 7))
+    assert all(cluster.configs.broker(each, LEADER_RATE).is_default for each in range(1, 7))
 
 
 @pytest.mark.requirement("K183-20")

@@ -74,7 +74,9 @@ async def test_reassign_cancel_and_queue(place: tuple[str, MockCluster], tmp_pat
         "Please run --verify to have the previous reassignments (not just the cancelled "
         "reassignments in progress) throttle removed.",
     ]
-    await until(lambda: mock.cluster.partition("foo", 0).replicas == (1, 2, 3), "rolled back")
+    await until(
+        lambda: mock.cluster.topics.partition("foo", 0).replicas == (1, 2, 3), "rolled back"
+    )
     outcome = await through(where, "--verify", plan_file(tmp_path, "foo", [1, 2, 4]))
     assert "foo-0 was cancelled or failed" in outcome.out
     outcome = await through(where, "--execute-queue", plan_file(tmp_path, "bar", [4, 5]))
@@ -140,14 +142,14 @@ async def test_an_election_by_the_brokers(tmp_path: Path) -> None:
         await mock.stop_broker(1)
         await mock.start_broker(1)
         mock.join_isr("foo-0", 1)
-        assert mock.cluster.partition("foo", 0).leader != 1
+        assert mock.cluster.topics.partition("foo", 0).leader != 1
         outcome = await at(mock, "preferred-replica-election")
         assert outcome == (
             0,
             "Successfully completed preferred leader election for partitions foo-0\n",
             "",
         )
-        assert mock.cluster.partition("foo", 0).leader == 1
+        assert mock.cluster.topics.partition("foo", 0).leader == 1
         (request,) = mock.journal.select(api=43, direction="request")
         assert request.decode().body.topic_partitions is None
         some = tmp_path / "some.json"

@@ -244,9 +244,13 @@ class MockSide(Side):
                         self._catch_up((name, each.index), broker_id)
 
     def _catch_up(self, tp: tuple[str, int], broker_id: int) -> None:
-        partition = self.mock.cluster.partition(*tp)
+        partition = self.mock.cluster.topics.partition(*tp)
         lags = self._frozen and broker_id == LAGGARD
-        live = self.mock.cluster.broker(broker_id).live if broker_id in BROKER_IDS else False
+        live = (
+            self.mock.cluster.controller.broker(broker_id).live
+            if broker_id in BROKER_IDS
+            else False
+        )
         # With the drafts of KIP-455 replicas come one by one.
         wanted = broker_id in (*partition.replicas, *(partition.target or ()))
         if live and not lags and partition.leader != -1 and wanted:

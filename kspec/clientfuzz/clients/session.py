@@ -290,7 +290,7 @@ async def _cluster(api_key: int | None = None) -> MockCluster:
         mock.script(72, PushTelemetryResponse())
     await mock.start()
     topic, partition, replicas = REASSIGNED
-    mock.cluster.alter_partition_reassignments([(topic, [(partition, list(replicas))])])
+    mock.cluster.reassignments.alter([(topic, [(partition, list(replicas))])])
     return mock
 
 

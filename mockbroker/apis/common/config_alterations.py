@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
-from mockbroker.simulation.cluster import ConfigOperation
+from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.configs.effective import integer
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_state import BROKER

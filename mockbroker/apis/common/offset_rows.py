@@ -49,7 +49,7 @@ class OffsetTopic(msgspec.Struct):
 def checked_topics(call: Call, topics: Iterable[Any], *, by_id: bool) -> list[OffsetTopic]:
     """The topics with their partitions, and what is wrong with them as far as this broker knows."""
     topics = list(topics)
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     names = [_name(view, topic, by_id=by_id) for topic in topics]
     allowed = authorized_names(
         call, (name for name in names if name is not None), AclOperation.READ

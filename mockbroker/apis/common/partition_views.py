@@ -15,5 +15,5 @@ def known_partition(call: Call, tp: TopicPartition) -> Partition | None:
     now = call.cluster.topics.get(name)
     if now is None or now.partition(index) is None:
         return None
-    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
     return None if topic is None else topic.partition(index)

@@ -185,7 +185,7 @@ def transaction_access(field: str = "transactional_id") -> Requirement:
 
 def _controller_error(call: Call) -> int:
     """KRaft brokers forward requests for the controller (KIP-590)."""
-    if call.profile.forwarding or call.cluster.is_controller(call.broker_id):
+    if call.profile.forwarding or call.cluster.state.controller_id == call.broker_id:
         return 0
     return ErrorCode.NOT_CONTROLLER
 
@@ -204,8 +204,8 @@ group_coordinator: Final = Requirement(_coordinator_error)
 def _current_controller_error(call: Call) -> int:
     """Requests of a controller that was replaced, or for an earlier registration of the broker, are
     refused."""
-    request, memory = call.body, call.cluster.memory(call.broker_id)
-    own_epoch = call.cluster.broker_epoch(call.broker_id)
+    request, memory = call.body, call.cluster.memories[call.broker_id]
+    own_epoch = call.cluster.memories.epoch(call.broker_id)
     return memory.refusal(request.controller_epoch, request.broker_epoch, own_epoch) or 0
 
 

@@ -98,7 +98,7 @@ def _acknowledged(
         return _error(ErrorCode.INVALID_REQUEST)
     if name not in readable:
         return _error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
     if topic is None or topic.partition(key[1]) is None:
         return _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not batches:
@@ -143,7 +143,7 @@ def add_leader(
     """Tell a client that has come to the wrong broker who leads, and where."""
     if row.error_code not in _LEADER_ERRORS:
         return
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     topic = view.topics.get(topic_name(call, topic_id) or "")
     partition = None if topic is None else topic.partition(row.partition_index)
     if partition is None:

@@ -134,7 +134,7 @@ def _begin(
 
 def _errors(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """The errors of partitions that the caller may not write to, or that do not exist."""
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     names = {name for name, _ in partitions}
     allowed: Iterable[str] = names
     if call.version < _BROKERS_SINCE_VERSION:

@@ -31,6 +31,6 @@ def alter_configs(call: Call) -> AlterConfigsResponse:
     ]
     return AlterConfigsResponse(
         responses=alter_each(
-            call, resources, call.cluster.replace_configs, AlterConfigsResourceResponse
+            call, resources, call.cluster.config_changes.replace, AlterConfigsResourceResponse
         )
     )

@@ -43,7 +43,7 @@ _REQUIRES: Final = (
 @register(45, "0-1", requires=_REQUIRES, dialects=("kip-860",))
 def alter_partition_reassignments(call: Call) -> AlterPartitionReassignmentsResponse:
     request: AlterPartitionReassignmentsRequest = call.body
-    result = call.cluster.alter_partition_reassignments(
+    result = call.cluster.reassignments.alter(
         [
             (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])
             for topic in request.topics

@@ -50,7 +50,7 @@ class _EntryForEach(Requirement, frozen=True):
 )
 def alter_partition_reassignments_drafts(call: Call) -> Message:
     requested = _expanded(call)
-    result = call.cluster.alter_partition_reassignments(requested)
+    result = call.cluster.reassignments.alter(requested)
     rows = (row for topic in result.topics for row in topic.partitions)
     return _response(call, [(row.error_code, row.error_message) for row in rows])
 

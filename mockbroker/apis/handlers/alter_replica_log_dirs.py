@@ -31,7 +31,7 @@ def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
     ]
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for path, name, index in requested:
-        code = call.cluster.move_replica(call.broker_id, (name, index), path)
+        code = call.cluster.log_dirs.move(call.broker_id, (name, index), path)
         results[name].append(
             AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
         )

@@ -54,7 +54,7 @@ def _topic(
     call: Call, requested: AlterShareGroupOffsetsRequestTopic, readable: frozenset[str]
 ) -> AlterShareGroupOffsetsResponseTopic:
     groups, name = call.cluster.groups.share, requested.topic_name
-    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
     answer = AlterShareGroupOffsetsResponseTopic(topic_name=name)
     if topic is not None:
         answer.topic_id = topic.topic_id

@@ -63,7 +63,7 @@ def _misrouted(call: Call) -> bool:
     if expected is None:
         return False
     node_id: int = call.body.node_id
-    return expected != call.cluster.cluster_id or node_id != call.broker_id
+    return expected != call.cluster.state.cluster_id or node_id != call.broker_id
 
 
 def _add_features(response: ApiVersionsResponse, call: Call) -> None:
@@ -82,7 +82,8 @@ def _add_features(response: ApiVersionsResponse, call: Call) -> None:
         if f.finalized
     ]
     if features:
-        response.finalized_features_epoch = call.cluster.metadata_view(call.broker_id).offset
+        view = call.cluster.controller.metadata_view(call.broker_id)
+        response.finalized_features_epoch = view.offset
     elif call.profile.has_empty_finalized_features:
         # The version of the znode ``/feature``, which is never changed.
         response.finalized_features_epoch = 0

@@ -58,7 +58,7 @@ def alter_client_quotas(call: Call) -> AlterClientQuotasResponse:
         )
         for entry in request.entries
     ]
-    results = call.cluster.alter_client_quotas(alterations, validate_only=request.validate_only)
+    results = call.cluster.quotas.alter(alterations, validate_only=request.validate_only)
     return AlterClientQuotasResponse(
         entries=[
             AlteredEntry(

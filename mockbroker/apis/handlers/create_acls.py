@@ -27,7 +27,7 @@ __all__ = ["create_acls"]
 )
 def create_acls(call: Call) -> CreateAclsResponse:
     request: CreateAclsRequest = call.body
-    results = call.cluster.create_acls(
+    results = call.cluster.acls.create(
         [
             AclBinding(
                 resource_type=each.resource_type,

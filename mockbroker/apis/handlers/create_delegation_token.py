@@ -27,7 +27,7 @@ def create_delegation_token(call: Call) -> CreateDelegationTokenResponse:
         tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
         request.max_lifetime_ms,
     )
-    outcome, token = call.cluster.create_token(
+    outcome, token = call.cluster.tokens.create(
         offer,
         allowed=call.session.may_use_tokens,
         authorized=owner == requester

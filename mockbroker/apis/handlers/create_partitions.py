@@ -30,7 +30,7 @@ def create_partitions(call: Call) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
     allowed = authorized_names(call, times, AclOperation.ALTER)
     quota = mutation_quota(call, validate_only=request.validate_only)
-    results = call.cluster.create_partitions(
+    results = call.cluster.topics.add_partitions(
         [
             (
                 topic.name,

@@ -44,7 +44,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
     # Duplicate names are refused before everything else.
     refused = [name for name in times if name not in allowed and times[name] == 1]
     quota = mutation_quota(call, validate_only=request.validate_only)
-    results = call.cluster.create_topics(
+    results = call.cluster.topics.create(
         [_new_topic(topic) for topic in request.topics if topic.name not in refused],
         validate_only=request.validate_only,
         wait_ms=request.timeout_ms,

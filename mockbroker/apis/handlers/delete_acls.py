@@ -31,7 +31,7 @@ __all__ = ["delete_acls"]
 )
 def delete_acls(call: Call) -> DeleteAclsResponse:
     request: DeleteAclsRequest = call.body
-    results = call.cluster.delete_acls(
+    results = call.cluster.acls.delete(
         [
             AclFilter(
                 resource_type=each.resource_type_filter,

@@ -44,7 +44,7 @@ def delete_records(call: Call) -> Answer:
     deletions = [
         (
             topic,
-            [call.cluster.delete_records(each) for each in _queries(call, topic, rows, allowed)],
+            [call.cluster.deletions.delete(each) for each in _queries(call, topic, rows, allowed)],
         )
         for topic, rows in _distinct(request)
     ]

@@ -54,7 +54,7 @@ def delete_share_group_offsets(call: Call) -> Message:
 
 
 def _deleted(call: Call, group: ShareGroup, name: str) -> DeleteShareGroupOffsetsResponseTopic:
-    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
     answer = DeleteShareGroupOffsetsResponseTopic(topic_name=name)
     if topic is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -35,7 +35,7 @@ def delete_topics(call: Call) -> DeleteTopicsResponse:
         requested = [(name, ZERO_UUID) for name in request.topic_names]
     requested, refused = _sift(call, requested)
     quota = mutation_quota(call)
-    results = call.cluster.delete_topics(
+    results = call.cluster.topics.delete(
         requested, wait_ms=request.timeout_ms, take_quota=quota.take
     )
     return DeleteTopicsResponse(

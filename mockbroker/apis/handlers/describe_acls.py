@@ -32,7 +32,7 @@ __all__ = ["describe_acls"]
 )
 def describe_acls(call: Call) -> DescribeAclsResponse:
     request: DescribeAclsRequest = call.body
-    found = call.cluster.describe_acls(
+    found = call.cluster.acls.describe(
         AclFilter(
             resource_type=request.resource_type_filter,
             resource_name=request.resource_name_filter,

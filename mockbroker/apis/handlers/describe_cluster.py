@@ -28,7 +28,7 @@ def describe_cluster(call: Call) -> DescribeClusterResponse:
     request: DescribeClusterRequest = call.body
     if request.endpoint_type != _BROKERS:
         return _wrong_endpoint(call.version, request.endpoint_type)
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     fenced_too = call.version >= 2 and request.include_fenced_brokers
     response = DescribeClusterResponse(
         cluster_id=view.cluster_id,

@@ -62,15 +62,17 @@ def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
     """Whether the release has resources of this type; one that it lacks fails the whole request."""
     kind = resource.resource_type
     if kind == _CLIENT_METRICS:
-        return call.cluster.has_client_metrics
-    return kind in _RESOURCE_TYPES or (kind == _GROUP and call.cluster.has_group_configs)
+        return bool(call.cluster.configs.definitions.client_metrics)
+    return kind in _RESOURCE_TYPES or (
+        kind == _GROUP and bool(call.cluster.configs.definitions.group)
+    )
 
 
 def _describe(
     call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
-    result = call.cluster.describe_configs(
+    result = call.cluster.configs.describe(
         kind, name, resource.configuration_keys, receiver=call.broker_id
     )
     return DescribeConfigsResult(

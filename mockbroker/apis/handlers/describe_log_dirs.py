@@ -25,7 +25,7 @@ __all__ = ["describe_log_dirs"]
 def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     request: DescribeLogDirsRequest = call.body
     requested = request.topics
-    directories = call.cluster.describe_log_dirs(
+    directories = call.cluster.log_dirs.describe(
         call.broker_id,
         None if requested is None else [(topic.topic, topic.partitions) for topic in requested],
     )

@@ -45,7 +45,7 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
     error = _error(call, name, index)
     if error:
-        is_topic_known = name in call.cluster.metadata_view(call.broker_id).topics
+        is_topic_known = name in call.cluster.controller.metadata_view(call.broker_id).topics
         return PartitionResponse(
             partition_index=index,
             error_code=error,
@@ -59,14 +59,14 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
 
 
 def _error(call: Call, name: str, index: int) -> ErrorCode:
-    topic = call.cluster.metadata_view(call.broker_id).topics.get(name)
+    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
     if topic is None or topic.partition(index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     now = call.cluster.topics.get(name)
     partition = None if now is None else now.partition(index)
     if partition is None or call.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if call.cluster.is_failed(call.broker_id, (name, index)):
+    if call.cluster.state.replica_dirs.is_failed(call.broker_id, (name, index)):
         return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NONE
 

@@ -47,10 +47,10 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
         )
     cluster = call.cluster
     leader, *observers = sorted(
-        cluster.metadata_view(call.broker_id).live_brokers(),
-        key=lambda each: each.broker_id != cluster.controller_id,
+        cluster.controller.metadata_view(call.broker_id).live_brokers(),
+        key=lambda each: each.broker_id != cluster.state.controller_id,
     )
-    end, now = len(cluster.log), cluster.now_ms
+    end, now = len(cluster.log), cluster.timers.now_ms
 
     def replica(broker_id: int, directory: uuid.UUID = _NO_DIRECTORY) -> ReplicaState:
         state = ReplicaState(
@@ -68,7 +68,7 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     partition = PartitionData(
         error_message=None,
         leader_id=leader.broker_id,
-        leader_epoch=cluster.controller_epoch,
+        leader_epoch=cluster.state.controller_epoch,
         high_watermark=end,
         current_voters=[replica(each.voter_id, each.directory_id) for each in voters],
         observers=[replica(b.broker_id) for b in observers if b.broker_id not in voting],

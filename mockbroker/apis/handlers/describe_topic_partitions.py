@@ -38,7 +38,7 @@ def describe_topic_partitions(call: Call) -> Message:
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
         return refusal(call, ErrorCode.INVALID_REQUEST)
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     names = [topic.name for topic in request.topics] or list(view.topics)
     from_name = "" if cursor is None else cursor.topic_name
     response = DescribeTopicPartitionsResponse()

@@ -46,13 +46,15 @@ def elect_leaders(call: Call) -> Answer:
     requested = _wanted(call.body)
     # Version 0 has preferred elections only.
     election_type = call.body.election_type if call.version >= 1 else _PREFERRED
-    unknown = call.cluster.unknown_election_type(election_type, requested)
+    rules = call.cluster.elections.rules
+    unknown = rules.unknown_type(election_type, requested)
     if unknown is not None:
         return _response(call, unknown)
     code = controller.check(call)
     if code:
-        return _response(call, call.cluster.refused_elections(requested, call.broker_id, code))
-    started = call.cluster.start_election(
+        known = rules.every_partition(call.broker_id) if requested is None else requested
+        return _response(call, rules.refused(known, code))
+    started = call.cluster.elections.start(
         election_type, requested, broker_id=call.broker_id, timeout_ms=call.body.timeout_ms
     )
     if started.result is not None:
@@ -73,7 +75,7 @@ async def _later(call: Call, started: StartedElection) -> Message:
     try:
         await wait_for_call(started.when_done)
     finally:
-        call.cluster.withdraw_election(started)
+        call.cluster.elections.withdraw(started)
     assert started.result is not None, "that is what it was waited for"
     return _response(call, started.result)
 

@@ -15,7 +15,7 @@ __all__ = ["expire_delegation_token"]
 @register(40, "0-2")
 def expire_delegation_token(call: Call) -> ExpireDelegationTokenResponse:
     request: ExpireDelegationTokenRequest = call.body
-    outcome = call.cluster.expire_token(
+    outcome = call.cluster.tokens.expire(
         request.hmac,
         call.session.principal,
         request.expiry_time_period_ms,

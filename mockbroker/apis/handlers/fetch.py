@@ -230,7 +230,7 @@ def _add_leaders(call: Call, response: FetchResponse, answers: Iterable[Partitio
     for answer, row in zip(answers, rows, strict=True):
         if row.error_code not in _LEADER_ERRORS:
             continue
-        view = call.cluster.metadata_view(call.broker_id)
+        view = call.cluster.controller.metadata_view(call.broker_id)
         topic = view.topics.get(answer.position.topic or "")
         partition = None if topic is None else topic.partition(answer.position.partition)
         if partition is None:

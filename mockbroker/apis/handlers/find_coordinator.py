@@ -54,7 +54,8 @@ _NEEDS: Final = {
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
     keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
     refused = _refusal(call)
-    view = call.cluster.metadata_view(call.broker_id)  # what a key creates, the next does not see
+    # What a key creates, the next one does not see.
+    view = call.cluster.controller.metadata_view(call.broker_id)
     rows = [_row(call, view, key) if refused is None else _row_of(key, *refused) for key in keys]
     if call.version >= 4:
         return FindCoordinatorResponse(coordinators=rows)
@@ -110,7 +111,7 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     requested = share_key(key) if kind is CoordinatorKind.SHARE else key
     if requested is None:
         return _row_of(key, ErrorCode.INVALID_REQUEST)
-    broker = call.cluster.find_coordinator(kind, requested, call.broker_id, view=view)
+    broker = call.cluster.coordinators.find(kind, requested, call.broker_id, view=view)
     if broker is None:
         return _row_of(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _row_of(key, ErrorCode.NONE, broker=broker)

@@ -29,6 +29,9 @@ def incremental_alter_configs(call: Call) -> IncrementalAlterConfigsResponse:
     ]
     return IncrementalAlterConfigsResponse(
         responses=alter_each(
-            call, resources, call.cluster.incremental_alter_configs, AlterConfigsResourceResponse
+            call,
+            resources,
+            call.cluster.config_changes.alter_incrementally,
+            AlterConfigsResourceResponse,
         )
     )

@@ -22,7 +22,7 @@ __all__ = ["describe_reassignments"]
 @register(32241, "0", requires=REQUIRES, dialects=("kip-240",))
 def describe_reassignments(call: Call) -> Message:
     make: Any = call.api.response
-    ongoing = call.cluster.reassignment_identities()
+    ongoing = call.cluster.reassignments.identities()
     found: Message = make(
         error_message=None,
         descriptions=[_description(call, tp, ongoing[tp]) for tp in _wanted(call, ongoing)],
@@ -50,8 +50,8 @@ def _wanted(
 
 def _description(call: Call, tp: TopicPartition, identity: ReassignmentIdentity) -> Any:
     structs: dict[str, Any] = dict(call.api.response.STRUCTS)
-    leader = call.cluster.partition(*tp).leader
-    throttle = call.cluster.replication_throttle
+    leader = call.cluster.topics.partition(*tp).leader
+    throttle = call.cluster.configs.replication_throttle
     return structs["Description"](
         reassignment_id=identity.czxid,
         start_time=identity.ctime_ms,

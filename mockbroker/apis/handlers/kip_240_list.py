@@ -29,7 +29,7 @@ def list_reassignments(call: Call) -> Message:
     refused = _unknown(call, requested)
     if refused is not None:
         return _response(call, error_code=refused[0], error_message=refused[1])
-    ongoing = call.cluster.reassignment_identities()
+    ongoing = call.cluster.reassignments.identities()
     expected = (
         ongoing if requested is None else [tp for tp in dict.fromkeys(requested) if tp in ongoing]
     )

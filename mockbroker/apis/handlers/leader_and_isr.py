@@ -127,11 +127,11 @@ def _replica_of_drafts(state: Any, target: tuple[int, ...] | None) -> HostedRepl
 
 def _apply(call: Call, rows: list[tuple[TopicPartition, HostedReplica]]) -> list[int]:
     """Return the error of each partition."""
-    request, memory = call.body, call.cluster.memory(call.broker_id)
+    request, memory = call.body, call.cluster.memories[call.broker_id]
     memory.accept(request.controller_id, request.controller_epoch)
     return [
         ErrorCode.KAFKA_STORAGE_ERROR
-        if call.cluster.is_failed(call.broker_id, row[0])
+        if call.cluster.state.replica_dirs.is_failed(call.broker_id, row[0])
         else memory.host(call.broker_id, *row)
         for row in rows
     ]

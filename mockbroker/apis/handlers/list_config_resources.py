@@ -36,7 +36,7 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
     requested = set(body.resource_types) or known
     if not requested <= known:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     brokers = [str(each.broker_id) for each in view.live_brokers()]
     metrics = call.cluster.telemetry.subscription_names()
     names = (

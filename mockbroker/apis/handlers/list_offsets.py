@@ -149,7 +149,7 @@ def _segments_of(
         known_partition(call, tp),
         call.broker_id,
         leader_only=leader_only,
-        is_failed=call.cluster.is_failed(call.broker_id, tp),
+        is_failed=call.cluster.state.replica_dirs.is_failed(call.broker_id, tp),
     )
     if code:
         return _error(requested.partition_index, code)
@@ -158,7 +158,7 @@ def _segments_of(
             call.cluster.logs.log(tp),
             requested.timestamp,
             requested.max_num_offsets,
-            call.cluster.now_ms,
+            call.cluster.timers.now_ms,
             for_consumer=request.replica_id == CONSUMER,
         )
     except ValueError:

@@ -27,7 +27,7 @@ __all__ = ["list_partition_reassignments"]
 def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse:
     request: ListPartitionReassignmentsRequest = call.body
     requested = request.topics
-    result = call.cluster.list_partition_reassignments(
+    result = call.cluster.reassignments.list_ongoing(
         None
         if requested is None
         else [(topic.name, topic.partition_indexes) for topic in requested]

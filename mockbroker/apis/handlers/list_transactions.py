@@ -31,7 +31,7 @@ def list_transactions(call: Call) -> ListTransactionsResponse:
     found = [
         each
         for each in transactions.coordinated_by(call.broker_id)
-        if _is_wanted(each, request, call.cluster.now_ms)
+        if _is_wanted(each, request, call.cluster.timers.now_ms)
         and call.authorizes(
             AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id
         )

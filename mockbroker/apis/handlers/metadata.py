@@ -42,7 +42,7 @@ def metadata(call: Call) -> Message:
     request: MetadataRequest = call.body
     if call.version in (10, 11) and _asks_by_id(request):
         return refusal(call, ErrorCode.INVALID_REQUEST)
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack)
@@ -112,15 +112,15 @@ def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopi
     elif may_create and not _may_create(call, name):
         code = _UNAUTHORIZED
     elif may_create:
-        code = call.cluster.auto_create_topic(name)
+        code = call.cluster.topics.auto_create(name)
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 def _may_create(call: Call, name: str) -> bool:
     """Return whether the caller may create the topic; True if brokers create none, because then the
     topic is just unknown."""
-    broker_id, create = call.cluster.controller_id, AclOperation.CREATE
-    enabled = call.cluster.broker_config(broker_id, "auto.create.topics.enable").value == "true"
+    broker_id, create = call.cluster.state.controller_id, AclOperation.CREATE
+    enabled = call.cluster.configs.broker(broker_id, "auto.create.topics.enable").value == "true"
     return (
         not enabled or call.authorizes(create) or call.authorizes(create, ResourceType.TOPIC, name)
     )

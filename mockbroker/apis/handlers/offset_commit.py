@@ -46,11 +46,11 @@ def offset_commit(call: Call) -> Answer:
     valid = valid_rows(topics)
     if not valid:
         return _response(request, topics)
-    if call.version == 0 and not call.cluster.keeps_znodes:
+    if call.version == 0 and not call.cluster.controller.keeps_znodes:
         return refusal(call, ErrorCode.UNSUPPORTED_VERSION)
     if call.version == 0:
         for row in valid:
-            row.error = call.cluster.commit_to_zookeeper(
+            row.error = call.cluster.znode_offsets.commit(
                 request.group_id, row.tp, _offset(row.partition)
             )
         return _response(request, topics)

@@ -43,7 +43,7 @@ def _group_error(call: Call) -> int:
 )
 def offset_delete(call: Call) -> OffsetDeleteResponse:
     request: OffsetDeleteRequest = call.body
-    known = call.cluster.metadata_view(call.broker_id).topics
+    known = call.cluster.controller.metadata_view(call.broker_id).topics
     allowed = authorized_names(call, (topic.name for topic in request.topics), AclOperation.READ)
     topics, gone = [], []
     for topic in request.topics:

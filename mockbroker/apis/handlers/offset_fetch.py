@@ -106,7 +106,7 @@ def offset_fetch(call: Call) -> OffsetFetchResponse:
 
 def _groups(call: Call) -> list[_Group]:
     request: OffsetFetchRequest = call.body
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     if call.version < _GROUPS_SINCE_VERSION:
         return [_Group(request.group_id, _topics(call, view, request.topics))]
     return [
@@ -134,7 +134,7 @@ def _error(call: Call, group: _Group) -> ErrorCode:
     if not call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if call.version == 0:
-        in_zookeeper = call.cluster.keeps_znodes
+        in_zookeeper = call.cluster.controller.keeps_znodes
         return ErrorCode.NONE if in_zookeeper else ErrorCode.UNSUPPORTED_VERSION
     return call.cluster.coordinators.group_error(
         group.group_id, call.broker_id
@@ -158,7 +158,7 @@ def _fill(call: Call, group: _Group) -> None:
             topic.rows = _failed(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif call.version == 0:
             topic.rows = [
-                call.cluster.offset_in_zookeeper(call.broker_id, group.group_id, (topic.name, i))
+                call.cluster.znode_offsets.fetch(call.broker_id, group.group_id, (topic.name, i))
                 for i in topic.indexes
             ]
         else:
@@ -173,7 +173,7 @@ def _all_topics(call: Call, group_id: str) -> list[_Topic]:
     """The topics that have offsets; with ids only those whose id this broker knows."""
     rows = call.cluster.offsets.fetch(group_id, None, require_stable=call.body.require_stable)
     allowed = authorized_names(call, (row.tp[0] for row in rows), AclOperation.DESCRIBE)
-    known = call.cluster.metadata_view(call.broker_id).topics
+    known = call.cluster.controller.metadata_view(call.broker_id).topics
     topics: dict[str, _Topic] = {}
     for row in rows:
         name = row.tp[0]

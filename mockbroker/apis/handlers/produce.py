@@ -145,7 +145,7 @@ def _in_transaction(
     call: Call, request: ProduceRequest, facts: RequestFacts
 ) -> list[TopicPartition]:
     """The partitions that have to be part of the transaction."""
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     found = []
     for topic in request.topic_data:
         name, may_write, known = _access(call, topic, view)
@@ -226,7 +226,7 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
 
 
 def _names_unknown_codec(call: Call, request: ProduceRequest) -> bool:
-    topics = call.cluster.metadata_view(call.broker_id).topics
+    topics = call.cluster.controller.metadata_view(call.broker_id).topics
     return any(
         has_unknown_codec(partition.records)
         and topic.name in topics
@@ -261,7 +261,7 @@ def _first_header(data: bytes | None) -> BatchHeader | None:
 
 def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcomes:
     broker_id = call.session.broker_id
-    view = call.cluster.metadata_view(broker_id)
+    view = call.cluster.controller.metadata_view(broker_id)
     append = call.cluster.appender.append
     layouts = iter(facts.layouts)
     outcomes = []
@@ -354,7 +354,7 @@ def _partition(outcome: AppendOutcome) -> PartitionProduceResponse:
 
 def _add_leaders(call: Call, response: ProduceResponse, outcomes: _Outcomes) -> None:
     """Tell clients that came to the wrong broker which one leads (KIP-951)."""
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     leaders: dict[int, None] = {}
     for topic, (_, row) in zip(response.responses, outcomes, strict=True):
         for partition, outcome in zip(topic.partition_responses, row, strict=True):

@@ -20,7 +20,7 @@ __all__ = ["add_raft_voter", "remove_raft_voter"]
 @register(80, "0-1", requires=(cluster_operation(AclOperation.ALTER),))
 def add_raft_voter(call: Call) -> AddRaftVoterResponse:
     request: AddRaftVoterRequest = call.body
-    code, text = call.cluster.add_voter(
+    code, text = call.cluster.quorum.add_voter(
         request.cluster_id,
         request.voter_id,
         request.voter_directory_id,
@@ -32,7 +32,7 @@ def add_raft_voter(call: Call) -> AddRaftVoterResponse:
 @register(81, "0", requires=(cluster_operation(AclOperation.ALTER),))
 def remove_raft_voter(call: Call) -> RemoveRaftVoterResponse:
     request: RemoveRaftVoterRequest = call.body
-    code, text = call.cluster.remove_voter(
+    code, text = call.cluster.quorum.remove_voter(
         request.cluster_id, request.voter_id, request.voter_directory_id
     )
     return RemoveRaftVoterResponse(error_code=code, error_message=text)

@@ -15,7 +15,7 @@ __all__ = ["renew_delegation_token"]
 @register(39, "0-2")
 def renew_delegation_token(call: Call) -> RenewDelegationTokenResponse:
     request: RenewDelegationTokenRequest = call.body
-    outcome = call.cluster.renew_token(
+    outcome = call.cluster.tokens.renew(
         request.hmac,
         call.session.principal,
         request.renew_period_ms,

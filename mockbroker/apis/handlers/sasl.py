@@ -34,7 +34,7 @@ _KERBEROS: Final = "GSSAPI"
 @register(17, "0-1")
 def sasl_handshake(call: Call) -> SaslHandshakeResponse:
     sasl = call.session.sasl
-    if sasl is None or (sasl.user is not None and not sasl.begin_again(call.cluster.now_ms)):
+    if sasl is None or (sasl.user is not None and not sasl.begin_again(call.cluster.timers.now_ms)):
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     response = SaslHandshakeResponse(mechanisms=list(sasl.mechanisms))
     if not sasl.begin(call.body.mechanism):
@@ -57,7 +57,7 @@ def sasl_authenticate(call: Call) -> SaslAuthenticateResponse:
             error_message="SaslAuthenticate request received after successful authentication",
         )
     try:
-        token = call.session.authenticate(call.body.auth_bytes, call.cluster.now_ms)
+        token = call.session.authenticate(call.body.auth_bytes, call.cluster.timers.now_ms)
     except SaslRefusedError as refused:
         return SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused)
@@ -85,7 +85,7 @@ def session_lifetime(cluster: Cluster, session: Session, release: Release) -> Se
     client's credential leave."""
     expires_ms = None if session.sasl is None else session.sasl.credential_expires_ms
     lifetime = SessionLifetime(
-        None if expires_ms is None else expires_ms - cluster.now_ms,
+        None if expires_ms is None else expires_ms - cluster.timers.now_ms,
         _most_ms(cluster, session.broker_id),
     )
     apply_first(rows_of_release(LIFETIME_ROWS, release), lifetime, lifetime)
@@ -94,6 +94,6 @@ def session_lifetime(cluster: Cluster, session: Session, release: Release) -> Se
 
 def _most_ms(cluster: Cluster, broker_id: int) -> int:
     try:
-        return int(cluster.broker_config(broker_id, _MAX_REAUTH).value or 0)
+        return int(cluster.configs.broker(broker_id, _MAX_REAUTH).value or 0)
     except ClusterError:  # a release that has no such config
         return 0

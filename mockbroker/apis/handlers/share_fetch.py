@@ -177,7 +177,7 @@ def _query(call: Call, session: ShareSession) -> tuple[list[ShareAnswer], ShareQ
     readable = authorized_names(call, session.names.values(), AclOperation.READ)
     failed: list[ShareAnswer] = []
     partitions: list[tuple[str, TopicIdPartition]] = []
-    view = call.cluster.metadata_view(call.broker_id)
+    view = call.cluster.controller.metadata_view(call.broker_id)
     for key in session.partitions:
         name = topic_name(call, key[0]) or session.names.get(key[0])
         topic = view.topics.get(name or "")

@@ -29,7 +29,7 @@ _NO_EPOCH = -1
 )
 def stop_replica(call: Call) -> StopReplicaResponse:
     request: StopReplicaRequest = call.body
-    memory = call.cluster.memory(call.broker_id)
+    memory = call.cluster.memories[call.broker_id]
     memory.accept(request.controller_id, request.controller_epoch)
     return StopReplicaResponse(
         error_code=ErrorCode.NONE,
@@ -43,9 +43,9 @@ def stop_replica(call: Call) -> StopReplicaResponse:
 
 
 def _stop(call: Call, tp: TopicPartition, leader_epoch: int) -> int:
-    if call.cluster.is_failed(call.broker_id, tp):
+    if call.cluster.state.replica_dirs.is_failed(call.broker_id, tp):
         return ErrorCode.KAFKA_STORAGE_ERROR
-    return call.cluster.memory(call.broker_id).stop(tp, leader_epoch)
+    return call.cluster.memories[call.broker_id].stop(tp, leader_epoch)
 
 
 def _rows(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int]]:

@@ -208,7 +208,7 @@ def _create(call: Call, group_id: str, result: StreamsResult) -> StreamsResult:
 
 
 def _errors(call: Call, topics: Sequence[NewTopic]) -> dict[str, str]:
-    results = call.cluster.create_topics(topics)
+    results = call.cluster.topics.create(topics)
     return {
         each.name: each.error_message or ErrorCode(each.error_code).name
         for each in results

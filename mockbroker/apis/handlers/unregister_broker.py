@@ -42,5 +42,5 @@ _ALTER: Final = cluster_operation(AclOperation.ALTER)
     requires=(replace(_ALTER, text=lambda call, code: _shown(call, _ALTER.text(call, code))),),
 )
 def unregister_broker(call: Call) -> UnregisterBrokerResponse:
-    code, text = call.cluster.unregister_broker(call.body.broker_id)
+    code, text = call.cluster.brokers.unregister(call.body.broker_id)
     return UnregisterBrokerResponse(error_code=code, error_message=_shown(call, text))

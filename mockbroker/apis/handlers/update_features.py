@@ -28,7 +28,7 @@ _RESULTS_UNTIL = 1
 @register(57, "0-2", requires=(cluster_operation(AclOperation.ALTER), controller))
 def update_features(call: Call) -> UpdateFeaturesResponse:
     request: UpdateFeaturesRequest = call.body
-    results = call.cluster.update_features(
+    results = call.cluster.features.update(
         [
             FeatureUpdate(each.feature, each.max_version_level, _upgrade_type(call, each))
             for each in request.feature_updates

@@ -30,7 +30,7 @@ _GROUPED_SINCE = 5
 @register(6, "0-8", requires=(cluster_access(AclOperation.CLUSTER_ACTION), current_controller))
 def update_metadata(call: Call) -> UpdateMetadataResponse:
     request: UpdateMetadataRequest = call.body
-    memory = call.cluster.memory(call.broker_id)
+    memory = call.cluster.memories[call.broker_id]
     memory.accept(request.controller_id, request.controller_epoch)
     memory.live_brokers = {
         broker.id: _endpoint(broker, call.version) for broker in request.live_brokers

@@ -53,7 +53,7 @@ def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsR
 @register(51, "0", requires=(merged(cluster_operation(AclOperation.ALTER)), merged(controller)))
 def alter_user_scram_credentials(call: Call) -> AlterUserScramCredentialsResponse:
     request: AlterUserScramCredentialsRequest = call.body
-    results = call.cluster.alter_scram_credentials(
+    results = call.cluster.scram.alter(
         [CredentialChange(each.name, each.mechanism) for each in request.deletions],
         [
             CredentialChange(

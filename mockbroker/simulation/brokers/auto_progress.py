@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockbroker.simulation.brokers.steps import Steps
+from mockbroker.simulation.brokers.brokers import Brokers
 from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     NO_LEADER,
@@ -21,9 +21,9 @@ class AutoProgress:
     replicas that left an ISR. Ticks are counted from the moment this was switched on.
     """
 
-    def __init__(self, controller: Controller, steps: Steps) -> None:
+    def __init__(self, controller: Controller, brokers: Brokers) -> None:
         self._controller = controller
-        self._steps = steps
+        self._brokers = brokers
         self._timer = controller.timers.timer(self._tick, "auto-progress")
 
     @property
@@ -49,7 +49,7 @@ class AutoProgress:
         chosen = self._next_to_join()
         if chosen is None or self._controller.state.controller_id == NO_CONTROLLER:
             return False
-        self._steps.join_isr(*chosen, cause="auto_progress")
+        self._brokers.join_isr(*chosen, cause="auto_progress")
         return True
 
     def _next_to_join(self) -> tuple[TopicPartition, int] | None:

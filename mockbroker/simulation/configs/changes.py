@@ -29,8 +29,9 @@ from mockbroker.simulation.state.cluster_state import BROKER, CLIENT_METRICS, GR
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import AlterConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name
+from mockbroker.simulation.state.turns import step
 
-__all__ = ["SET", "ConfigChanges", "check_no_nulls"]
+__all__ = ["SET", "ConfigChanges", "ConfigOperation", "check_no_nulls"]
 
 SET: Final = 0
 DELETE: Final = 1
@@ -45,8 +46,9 @@ _NULL_POINTER: Final = (
 )
 """The text of Java 15 and later; earlier NullPointerExceptions have none."""
 
-_Operations: TypeAlias = Sequence[tuple[str, int, str | None]]
-"""[(config, operation, value)]"""
+ConfigOperation: TypeAlias = tuple[str, int, str | None]
+"""(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
+ConfigOperations: TypeAlias = Sequence[ConfigOperation]
 
 
 class ConfigChanges:
@@ -60,17 +62,19 @@ class ConfigChanges:
         release: Release = NEWEST,
     ) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._configs = configs
         self._answers = answers
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
         self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
         self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
 
+    @step()
     def alter_incrementally(
         self,
-        resources: Sequence[tuple[int, str, _Operations]],
+        resources: Sequence[tuple[int, str, ConfigOperations]],
         *,
-        validate_only: bool,
+        validate_only: bool = False,
         cause: str = "incremental_alter_configs",
     ) -> tuple[AlterConfigsResult, ...]:
         """Change each resource entirely or not at all. A resource named twice is refused once."""
@@ -95,11 +99,12 @@ class ConfigChanges:
                 self._store(cause, key, before, after)
         return tuple(results.values())
 
+    @step()
     def replace(
         self,
-        resources: Sequence[tuple[int, str, _Operations]],
+        resources: Sequence[tuple[int, str, ConfigOperations]],
         *,
-        validate_only: bool,
+        validate_only: bool = False,
     ) -> tuple[AlterConfigsResult, ...]:
         """As ``alter_incrementally``; configs without an operation are deleted."""
         replacing = [
@@ -111,7 +116,7 @@ class ConfigChanges:
         )
 
     def _deletions(
-        self, resource_type: int, name: str, operations: _Operations
+        self, resource_type: int, name: str, operations: ConfigOperations
     ) -> list[tuple[str, int, None]]:
         kept = {config for config, _, _ in operations}
         present = self._controller.state.configs.get((resource_type, name), {})
@@ -129,7 +134,9 @@ class ConfigChanges:
 
     # ---- one resource ------------------------------------------------------------------------
 
-    def _altered(self, resource_type: int, name: str, operations: _Operations) -> dict[str, str]:
+    def _altered(
+        self, resource_type: int, name: str, operations: ConfigOperations
+    ) -> dict[str, str]:
         """Return all values of the resource after the operations."""
         answers = self._answers
         times = Counter(config for config, _, _ in operations)
@@ -154,7 +161,7 @@ class ConfigChanges:
             raise _invalid(f"Unknown resource type {resource_type}")
         return self._altered_topic(name, operations)
 
-    def _altered_topic(self, name: str, operations: _Operations) -> dict[str, str]:
+    def _altered_topic(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Operations are applied before the topic is looked up."""
         answers = self._answers
         after = self._edited(TOPIC, name, operations, answers.not_a_list)
@@ -173,7 +180,7 @@ class ConfigChanges:
         self._check_exists(name)
         return after
 
-    def _altered_broker(self, name: str, operations: _Operations) -> dict[str, str]:
+    def _altered_broker(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Brokers check broker configs themselves, so the controller does not matter here."""
         after = self._edited(BROKER, name, operations, _NOT_A_LIST)
         static = [
@@ -190,7 +197,7 @@ class ConfigChanges:
             raise Refusal(ErrorCode.INVALID_REQUEST, bad.message) from None
         return after
 
-    def _altered_group(self, name: str, operations: _Operations) -> dict[str, str]:
+    def _altered_group(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """A group has configs whether or not it exists."""
         answers = self._answers
         after = self._edited(GROUP, name, operations, answers.not_a_list)
@@ -207,7 +214,7 @@ class ConfigChanges:
         self._check_group(name, after, self._group_rows)
         return after
 
-    def _altered_subscription(self, name: str, operations: _Operations) -> dict[str, str]:
+    def _altered_subscription(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Kafka's controllers do not know which configs of a subscription are lists, and refuse to
         append to any."""
         after = self._edited(CLIENT_METRICS, name, operations, self._answers.not_a_list)
@@ -252,7 +259,7 @@ class ConfigChanges:
         self,
         resource_type: int,
         name: str,
-        operations: _Operations,
+        operations: ConfigOperations,
         not_a_list: str,
     ) -> dict[str, str]:
         """Return all values after the operations, unchecked."""
@@ -331,7 +338,7 @@ def check_no_nulls(configs: Sequence[tuple[str, str | None]]) -> None:
         )
 
 
-def _touched(after: Mapping[str, str], operations: _Operations) -> dict[str, str]:
+def _touched(after: Mapping[str, str], operations: ConfigOperations) -> dict[str, str]:
     return {name: after[name] for name, how, _ in operations if how != DELETE}
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from msgspec.structs import replace as replace_definition
 
 from kproto.error_codes import ErrorCode
-from mockbroker.errors import Refusal
+from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.simulation.configs.values import config_type_number, shown_value
 from mockbroker.simulation.state.cluster_parts import TopicPartition
@@ -60,10 +60,13 @@ class EffectiveConfigs:
     def topic(self, topic: str, name: str) -> ConfigEntry:
         """Return one topic config as the controller sees it.
 
-        Raises KeyError for a config that the release does not define.
+        Raises ClusterError for a config that the release does not define.
         """
+        definition = self.definitions.topic.get(name)
+        if definition is None:
+            raise ClusterError(f"there is no topic config {name!r}")
         overrides = self._state.configs.get((TOPIC, topic), {})
-        return self._topic_entry(self.definitions.topic[name], overrides, self._state.controller_id)
+        return self._topic_entry(definition, overrides, self._state.controller_id)
 
     def topic_value(self, topic: str, name: str) -> str | None:
         """Return the value of ``topic``, without looking further for synonyms."""
@@ -90,9 +93,26 @@ class EffectiveConfigs:
         return replace(_entry(definition, synonyms), read_only=False)
 
     def broker(self, broker_id: int, name: str) -> ConfigEntry:
-        """Return one broker config. Raises KeyError for a config that this mock does not define."""
-        definition = self.definitions.broker[name]
+        """Return one broker config. Raises ClusterError for a config that this mock does not
+        define."""
+        definition = self.definitions.broker.get(name)
+        if definition is None:
+            raise ClusterError(f"there is no broker config {name!r}")
         return _entry(definition, self._broker_sources(definition, broker_id))
+
+    def unknown(self) -> list[str]:
+        """Return the static configs of brokers that the mock does not define, sorted."""
+        return sorted(self._static_names() - self.definitions.broker.keys())
+
+    def unread(self) -> list[str]:
+        """Return the static configs of brokers that the release has and no rule reads, sorted."""
+        known = self.definitions.broker
+        return sorted(
+            name for name in self._static_names() if name in known and not known[name].is_read
+        )
+
+    def _static_names(self) -> set[str]:
+        return set(self._state.static_configs).union(*self._state.own_configs.values())
 
     def controller_value(self, name: str) -> str:
         """Return the controller's own value of a broker config that has a default."""
@@ -176,9 +196,9 @@ class EffectiveConfigs:
         self,
         resource_type: int,
         resource_name: str,
-        names: Sequence[str] | None,
+        names: Sequence[str] | None = None,
         *,
-        receiver: int | None,
+        receiver: int | None = None,
     ) -> DescribeConfigsResult:
         """Describe one resource; ``names`` None or empty means all configs.
 

@@ -101,8 +101,8 @@ StoreOffsets: TypeAlias = Callable[[str, OffsetUpdates, InternalProducer | None]
 class OffsetStore:
     """The committed offsets of one cluster, which runs ``release``.
 
-    ``groups`` answers what the offsets depend on. ``store``
-    writes updates to ``__consumer_offsets`` before they count.
+    ``groups`` answers what the offsets depend on. ``store`` writes updates to
+    ``__consumer_offsets`` before they count.
     """
 
     def __init__(
@@ -112,9 +112,10 @@ class OffsetStore:
         coordinators: Coordinators,
         release: Release,
         groups: GroupFacts,
+        store: StoreOffsets,
     ) -> None:
         self.groups = groups
-        self.store: StoreOffsets = lambda group_id, updates, producer: Stored()
+        self.store = store
         self.on_changed: list[Callable[[str], None]] = []
         """Called with the id of a group whose committed offsets have changed."""
         self._controller = controller

@@ -22,10 +22,16 @@ from mockbroker.simulation.coordinators.coordinator_kinds import (
 )
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import Change, PartitionChanged, TopicDeleted
-from mockbroker.simulation.state.cluster_parts import NO_LEADER, Broker, TopicPartition
-from mockbroker.simulation.state.controller import ChangePartition, Controller
+from mockbroker.simulation.state.cluster_parts import (
+    NO_CONTROLLER,
+    NO_LEADER,
+    Broker,
+    TopicPartition,
+)
+from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.results import NewTopic
+from mockbroker.simulation.topics.administration import Topics
 
 __all__ = ["Coordinators"]
 
@@ -39,22 +45,19 @@ class _Listener(msgspec.Struct, frozen=True):
 
 
 class Coordinators:
-    """The coordinators of one cluster, which runs ``release``.
-
-    ``change_partition`` changes a partition as the controller of the cluster does.
-    """
+    """The coordinators of one cluster, which runs ``release``."""
 
     def __init__(
         self,
         controller: Controller,
         configs: EffectiveConfigs,
         release: Release,
-        change_partition: ChangePartition,
+        topics: Topics,
     ) -> None:
         self._controller = controller
         self._configs = configs
         self._release = release
-        self._change_partition = change_partition
+        self._topics = topics
         self._listeners: dict[CoordinatorKind, list[_Listener]] = {
             kind: [] for kind in CoordinatorKind
         }
@@ -77,9 +80,32 @@ class Coordinators:
         count = self._configured(internal.partitions) if topic is None else len(topic.partitions)
         return internal.name, partition_for(key, count)
 
-    def find(self, view: MetadataView, kind: CoordinatorKind, key: str) -> Broker | None:
-        """Return the coordinator as a broker with this view of the cluster knows it; None while
-        there is none that is live."""
+    def find(
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        broker_id: int,
+        *,
+        view: MetadataView | None = None,
+    ) -> Broker | None:
+        """Return the coordinator of a key as this broker knows it; None while there is none that is
+        live.
+
+        The first call for a kind creates its internal topic and returns None, as Kafka does.
+        ``view`` is the broker's metadata at the beginning of the request, by default the present.
+        """
+        if not self.exists(kind):
+            return None
+        if view is None:
+            view = self._controller.metadata_view(broker_id)
+        new = self.new_topic(kind)
+        if new.name in view.topics:
+            return self._known(view, kind, key)
+        if new.name not in self._topics and self._controller.state.controller_id != NO_CONTROLLER:
+            self._topics.create([new])
+        return None
+
+    def _known(self, view: MetadataView, kind: CoordinatorKind, key: str) -> Broker | None:
         name, index = self.partition_of(kind, key)
         topic = view.topics.get(name)
         partition = None if topic is None else topic.partition(index)
@@ -176,7 +202,7 @@ class Coordinators:
                 leader_epoch=partition.leader_epoch + 1,
                 partition_epoch=partition.partition_epoch + 1,
             )
-            self._change_partition("move_coordinator", tp[0], moved)
+            self._controller.change_partition("move_coordinator", tp[0], moved)
 
     def load(self, kind: CoordinatorKind, key: str) -> None:
         """Put the coordinator of ``key`` into the loading state until ``finish_loading``: its

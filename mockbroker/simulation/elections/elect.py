@@ -7,7 +7,7 @@ replica order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import msgspec
@@ -27,7 +27,7 @@ from mockbroker.simulation.state.cluster_parts import (
     Topic,
     TopicPartition,
 )
-from mockbroker.simulation.state.controller import ChangePartition, Controller
+from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
 
 __all__ = ["PREFERRED", "UNCLEAN", "ElectionOutcome", "LeaderElections"]
@@ -48,8 +48,8 @@ class LeaderElections:
     """Elects leaders in one cluster, as controllers of one design and release do.
 
     ``completion`` has the rows by which a change of a partition may complete its reassignment.
-    ``change_partition`` changes elected partitions; after all of a request, ``after_election``
-    continues their reassignments, which an unclean election may complete.
+    After all partitions of a request, their reassignments continue, which an unclean election may
+    complete.
     """
 
     def __init__(
@@ -57,14 +57,10 @@ class LeaderElections:
         controller: Controller,
         answers: ElectionAnswers,
         completion: CompletionRows,
-        change_partition: ChangePartition,
-        after_election: Callable[[str, TopicPartition], None],
     ) -> None:
         self._controller = controller
         self.answers = answers
         self._completion = completion
-        self._change_partition = change_partition
-        self._after_election = after_election
 
     def every_partition(self, broker_id: int) -> PartitionsByTopic:
         """Return every partition that a request without partitions means.
@@ -105,7 +101,7 @@ class LeaderElections:
                 rows.append(TopicResult(name, tuple(found)))
         outcome.result = ElectLeadersResult(0, tuple(rows))
         for tp in outcome.leaders:
-            self._after_election(cause, tp)
+            self._controller.reactions.after_election(cause, tp)
         return outcome
 
     def unknown_type(
@@ -198,7 +194,7 @@ class LeaderElections:
             text = self.answers.not_elected or message(failure)
             raise Refusal(failure, text.format(name=name, index=index, strategy=strategy))
         current = self._controller.partition(tp)
-        self._change_partition(cause, name, with_difference(current, partition, after))
+        self._controller.change_partition(cause, name, with_difference(current, partition, after))
         return after.leader
 
 

@@ -7,7 +7,7 @@ an election that was enqueued is still held later. The znode ``/admin/preferred_
 is queued in the same way, without a request. Kafka's own brokers wait for the controller's queue
 without a bound.
 
-Time is the controller's clock. ``settle`` does what is due, and sets a timer for what is not.
+Time is the controller's clock. What is due happens after each step; a timer is set for the rest.
 ``elect`` decides who is elected.
 """
 
@@ -121,28 +121,55 @@ class ElectionQueue:
     """Elections that wait for their turn, and requests that wait for their answer.
 
     ``busy_is_error``: a request that finds KIP-183's flag set is answered with error 7 at once,
-    instead of waiting for it. The owner sets ``on_due``, which is called when a time-out has passed
-    or a change has reached the brokers, and calls ``settle``.
+    instead of waiting for it. ``rules`` decide who is elected.
     """
 
-    on_due: Callable[[], None] = staticmethod(lambda: None)
-
     def __init__(
-        self, controller: Controller, elections: LeaderElections, *, busy_is_error: bool = False
+        self, controller: Controller, rules: LeaderElections, *, busy_is_error: bool = False
     ) -> None:
         self._controller = controller
-        self._elections = elections
-        self.answers = elections.answers
+        self.rules = rules
+        self.answers = rules.answers
         self._busy_is_error = busy_is_error
         self._ids = itertools.count(1)
         self._for_flag: list[_Election] = []
         self._enqueued: dict[int, _Election] = {}
         self._for_metadata: list[StartedElection] = []
-        self._timer = controller.timers.timer(lambda: self.on_due(), "time-out of an election")
+        self._timer = controller.timers.timer(controller.turns.settle, "time-out of an election")
+        self.turns = controller.turns
+        if self.answers.queued:
+            self.turns.reactions.append(self._settle)
 
     # ---- in ----------------------------------------------------------------------------------
 
+    def elect(self, election_type: int, topics: PartitionsByTopic | None) -> ElectLeadersResult:
+        """Elect leaders without waiting. Elections that are still pending have error 7."""
+        started = self.start(election_type, topics, timeout_ms=0)
+        assert started.result is not None, "the time-out has passed"
+        return started.result
+
     def start(
+        self,
+        election_type: int,
+        topics: PartitionsByTopic | None,
+        *,
+        broker_id: int | None = None,
+        timeout_ms: int = 60_000,
+    ) -> StartedElection:
+        """Elect leaders, as one step. ``election_type`` 0 is preferred, 1 unclean; ``topics`` None
+        means every partition. The result may be set later: when the broker that received the
+        request (None is the controller) knows the new leaders, or after ``timeout_ms`` of the
+        virtual clock.
+        """
+        refusal = self.rules.unknown_type(election_type, topics)
+        if refusal is not None:
+            return StartedElection.refused(refusal)
+        receiver = self._controller.state.controller_id if broker_id is None else broker_id
+        requested = self.rules.every_partition(receiver) if topics is None else topics
+        with self.turns.step(by_controller=True):
+            return self._start(election_type, requested, topics is None, receiver, timeout_ms)
+
+    def _start(
         self,
         election_type: int,
         topics: PartitionsByTopic,
@@ -150,16 +177,15 @@ class ElectionQueue:
         broker_id: int,
         timeout_ms: int,
     ) -> StartedElection:
-        """Request an election. Its result may be set only by a later ``settle``."""
         controller = self._controller
         deadline = controller.now_ms + timeout_ms
         epoch = controller.state.controller_epoch
         started = StartedElection(election_type, topics, everything, broker_id, deadline, epoch)
         if not self.answers.queued:
-            outcome = self._elections.elect(election_type, topics, everything=everything)
+            outcome = self.rules.elect(election_type, topics, everything=everything)
             started.finish(outcome.result)
         elif self._flag_is_set and self._busy_is_error:
-            started.finish(started.current_result(self._elections))
+            started.finish(started.current_result(self.rules))
         else:
             self._submit(started)
             self._set_timer()
@@ -173,7 +199,7 @@ class ElectionQueue:
 
     def withdraw(self, started: StartedElection) -> None:
         """Stop waiting for the answer. An election that is already enqueued is still held."""
-        started.finish(started.current_result(self._elections))
+        started.finish(started.current_result(self.rules))
         if started in self._for_flag:
             self._for_flag.remove(started)
         if started in self._for_metadata:
@@ -204,7 +230,7 @@ class ElectionQueue:
 
     # ---- on ----------------------------------------------------------------------------------
 
-    def settle(self) -> bool:
+    def _settle(self) -> bool:
         """Process and answer all elections that are due. Return whether any was processed."""
         self._preempt()
         processed = False
@@ -246,7 +272,7 @@ class ElectionQueue:
 
     def _refuse(self, election: _Election) -> None:
         if isinstance(election, StartedElection):
-            election.finish(self._elections.refused(election.topics, ErrorCode.NOT_CONTROLLER))
+            election.finish(self.rules.refused(election.topics, ErrorCode.NOT_CONTROLLER))
 
     def _pass_flag(self) -> bool:
         """Enqueue the request that has waited for the flag the longest."""
@@ -261,7 +287,7 @@ class ElectionQueue:
             return False
         number, election = next(iter(self._enqueued.items()))
         if isinstance(election, StartedElection):
-            outcome = self._elections.elect(
+            outcome = self.rules.elect(
                 election.election_type,
                 election.topics,
                 everything=election.everything,
@@ -286,7 +312,7 @@ class ElectionQueue:
             controller.record(_ZNODE, Warned(f"{error}; nothing elected"))
             requested = []
         topics = [(name, (index,)) for name, index in requested]
-        for topic in self._elections.elect(PREFERRED, topics, cause=_ZNODE).result.topics:
+        for topic in self.rules.elect(PREFERRED, topics, cause=_ZNODE).result.topics:
             for row in topic.partitions:
                 if row.error_code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                     where = f"{topic.name}-{row.partition_index}"
@@ -299,7 +325,7 @@ class ElectionQueue:
         for started in list(self._callers()):
             seen = started.is_known(partial(self._leader, started.broker_id))
             if seen or started.deadline_ms <= self._controller.now_ms:
-                started.finish(started.current_result(self._elections))
+                started.finish(started.current_result(self.rules))
         self._for_metadata = [each for each in self._for_metadata if each.result is None]
         self._for_flag = [
             each for each in self._for_flag if isinstance(each, _FromZnode) or each.result is None

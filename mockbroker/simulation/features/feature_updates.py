@@ -14,6 +14,7 @@ from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import FeatureChanged
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
+from mockbroker.simulation.state.turns import step
 
 __all__ = ["FeatureResult", "FeatureUpdate", "Features"]
 
@@ -40,6 +41,7 @@ class Features:
 
     def __init__(self, controller: Controller, known: Sequence[Feature], release: Release) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._known = {each.name: each for each in known}
         table = ZOOKEEPER_ROWS if controller.keeps_znodes else KRAFT_ROWS
         self._rows = rows_of_release(table, release)
@@ -62,8 +64,9 @@ class Features:
             return changed
         return self._known[name].finalized if name in self._known else 0
 
+    @step(by_controller=True)
     def update(
-        self, updates: Sequence[FeatureUpdate], *, validate_only: bool
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> tuple[FeatureResult, ...]:
         """Change levels; return a result for each feature, or only the first error if it refuses
         all. A feature that is named twice has its last level."""

@@ -33,6 +33,7 @@ from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.settings import SimulationOptions
 
 __all__ = ["Fetches", "StartedFetch"]
 
@@ -106,8 +107,7 @@ class StartedFetch:
 
 
 class Fetches:
-    """All fetches of a cluster. ``release`` is the one whose rules apply; ``cuts_last_batch`` is
-    as in ``PartitionReader``."""
+    """All fetches of a cluster. ``release`` is the one whose rules apply."""
 
     def __init__(
         self,
@@ -115,8 +115,7 @@ class Fetches:
         configs: EffectiveConfigs,
         logs: Logs,
         release: Release,
-        *,
-        cuts_last_batch: bool = False,
+        options: SimulationOptions,
     ) -> None:
         self._controller = controller
         self._configs = configs
@@ -135,7 +134,7 @@ class Fetches:
             logs,
             release,
             SELECTORS.get(self._static("replica.selector.class")),
-            cuts_last_batch=cuts_last_batch,
+            cuts_last_batch=options.cut_last_batch,
         )
         controller.add_hooks(
             (BrokerChanged,), before=lambda _cause, _change: None, after=self._broker_changed

@@ -13,7 +13,9 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.coordinators.group_facts import STABLE, GroupStanding
+from mockbroker.simulation.coordinators.group_log import GroupLog
 from mockbroker.simulation.groups.classic.classic_group import (
     DescribedGroup,
     Group,
@@ -27,14 +29,28 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncResult,
 )
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
+from mockbroker.simulation.groups.classic.classic_settings import group_settings
+from mockbroker.simulation.groups.classic.stored_groups import StoredGroups
 from mockbroker.simulation.groups.consumer.consumer_group import CONSUMER_TYPE, ConsumerGroup
 from mockbroker.simulation.groups.consumer.consumer_groups import ConsumerGroups
-from mockbroker.simulation.groups.group_views import GroupView, view_classic_group, view_group
+from mockbroker.simulation.groups.consumer.consumer_settings import consumer_settings
+from mockbroker.simulation.groups.group_views import (
+    GroupView,
+    view_classic_group,
+    view_group,
+)
+from mockbroker.simulation.groups.modern.group_times import group_times
+from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_group import ShareGroup
 from mockbroker.simulation.groups.share.share_groups import ShareGroups
+from mockbroker.simulation.groups.share.share_settings import share_settings
 from mockbroker.simulation.groups.streams.streams_group import StreamsGroup
 from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
+from mockbroker.simulation.groups.streams.streams_settings import streams_settings
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["Groups", "ListedGroup"]
 
@@ -52,23 +68,60 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 
 class Groups:
-    """All groups of a cluster. ``on_changed`` are called with the id of a group whose state,
-    members or epoch changed, ``on_deleted`` with the id of a group that is gone."""
+    """All groups of a cluster. ``log`` stores them; ``share_fetches`` keeps the state of share
+    partitions. ``on_changed`` are called with the id of a group whose state, members or epoch
+    changed, ``on_deleted`` with the id of a group that is gone."""
 
     def __init__(
         self,
-        classic: ClassicGroups,
-        consumer: ConsumerGroups,
-        streams: StreamsGroups,
-        share: ShareGroups,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        release: Release,
+        log: GroupLog,
+        topics: GroupTopics,
+        share_fetches: ShareFetches,
     ) -> None:
-        self.classic = classic
-        self.consumer = consumer
-        self.streams = streams
-        self.share = share
-        self._kinds = (classic, consumer, streams, share)
-        self.on_changed: list[Callable[[str], None]] = classic.on_changed
-        self.on_deleted: list[Callable[[str], None]] = classic.on_deleted
+        timers = controller.timers
+
+        def broker_id() -> int:
+            return next(iter(controller.state.brokers))
+
+        self.classic = ClassicGroups(timers, release, lambda: group_settings(configs, broker_id()))
+        self.on_changed: list[Callable[[str], None]] = self.classic.on_changed
+        self.on_deleted: list[Callable[[str], None]] = self.classic.on_deleted
+        StoredGroups(self.classic, log, release)
+        self.consumer = ConsumerGroups(
+            timers,
+            release,
+            topics,
+            self.classic,
+            lambda group_id: self.group(group_id) is not None,
+            lambda: consumer_settings(configs, broker_id()),
+            lambda group_id: group_times(configs, "consumer", group_id, broker_id()),
+            log.store_records,
+        )
+        self.share = ShareGroups(
+            timers,
+            release,
+            topics,
+            lambda group_id: self.group(group_id) is not None,
+            lambda: share_settings(configs, broker_id()),
+            lambda group_id: group_times(configs, "share", group_id, broker_id()),
+            log.store_records,
+            share_fetches,
+            self.on_changed,
+            self.on_deleted,
+        )
+        self.streams = StreamsGroups(
+            timers,
+            release,
+            topics,
+            self.classic,
+            lambda group_id: self.group(group_id) is not None,
+            lambda group_id: streams_settings(configs, group_id, broker_id()),
+            log.store_records,
+        )
+        self._kinds = (self.classic, self.consumer, self.streams, self.share)
 
     # ---- facts -------------------------------------------------------------------------------
 
@@ -283,9 +336,11 @@ class Groups:
         for kind in self._kinds:
             kind.unload(group_ids)
 
-    def load(self, group_ids: Sequence[str]) -> None:
-        """Another coordinator reads these groups from the log."""
-        for kind in self._kinds:
+    def load(self, group_ids: Sequence[str], has_offsets: Callable[[str], bool]) -> None:
+        """Another coordinator reads these groups from the log. ``has_offsets`` says whether offsets
+        are committed for a group."""
+        self.classic.load(group_ids, has_offsets)
+        for kind in (self.consumer, self.streams, self.share):
             kind.load(group_ids)
 
     # ---- operations ----------------------------------------------------------------------------

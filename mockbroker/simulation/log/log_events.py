@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,6 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
-    "MOST_EVENTS",
     "Appended",
     "BatchCorrupted",
     "CodecMissing",
@@ -26,8 +25,6 @@ __all__ = [
     "DataEvents",
     "event_json",
 ]
-
-MOST_EVENTS: Final = 10_000
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +73,7 @@ DataEvent: TypeAlias = Appended | BatchCorrupted | CodecMissing | Compacted
 class DataEvents:
     """The newest ``most`` events. ``on_full`` is called when the first of them is dropped."""
 
-    def __init__(self, most: int = MOST_EVENTS, on_full: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, most: int, on_full: Callable[[], None] = lambda: None) -> None:
         if most < 1:
             raise ClusterError(f"data_actions is {most}; it must be at least 1")
         self._events: deque[DataEvent] = deque(maxlen=most)

@@ -19,7 +19,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.log.batches.batch_header import BatchHeader, Buffer, read_header
 from mockbroker.simulation.log.batches.repeated_batch import RepeatedBatch
-from mockbroker.simulation.log.log_events import MOST_EVENTS, Appended, DataEvents
+from mockbroker.simulation.log.log_events import Appended, DataEvents
 from mockbroker.simulation.log.log_settings import LogSettings, log_settings
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.simulation.log.producing.producer_states import START_ROWS, Guard
@@ -39,10 +39,10 @@ from mockbroker.simulation.state.actions import (
 )
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.settings import SimulationOptions
 
-__all__ = ["DEFAULT_LOG_BYTES", "InternalProducer", "Logs", "PartitionData"]
+__all__ = ["InternalProducer", "Logs", "PartitionData"]
 
-DEFAULT_LOG_BYTES: Final = 1 << 30
 """Bytes that all logs of a cluster hold together, unless it is told otherwise."""
 
 _PRODUCER_EXPIRATION: Final = "producer.id.expiration.ms"
@@ -78,9 +78,8 @@ def _common_size(sizes: Iterable[int], excess: int) -> int:
 
 
 class Logs:
-    """``release`` is the release whose rules apply. ``most_bytes`` bounds the batches of all logs;
-    past it the oldest batches of the largest logs go, with an action that tells it. ``most_events``
-    bounds ``events``.
+    """``release`` is the release whose rules apply. Past ``log_bytes`` of the options the oldest
+    batches of the largest logs go, which is recorded.
     """
 
     def __init__(
@@ -88,19 +87,18 @@ class Logs:
         controller: Controller,
         configs: EffectiveConfigs,
         release: Release,
-        most_bytes: int = DEFAULT_LOG_BYTES,
-        most_events: int = MOST_EVENTS,
+        options: SimulationOptions,
     ) -> None:
-        if most_bytes < 1:
-            raise ClusterError(f"log_bytes is {most_bytes}; it must be at least 1")
+        if options.log_bytes < 1:
+            raise ClusterError(f"log_bytes is {options.log_bytes}; it must be at least 1")
         self._controller = controller
         self._configs = configs
         self.release = release
         self._needs_min_isr = release.has(facts.WATERMARK_NEEDS_MIN_ISR)
-        self.most_bytes = most_bytes
+        self.most_bytes = options.log_bytes
         self.events = DataEvents(
-            most_events,
-            lambda: controller.note("data_actions", DataActionsDropped(most_events)),
+            options.data_actions,
+            lambda: controller.note("data_actions", DataActionsDropped(options.data_actions)),
         )
         self._expiry = controller.timers.timer(self._expire_producers, "expiry of producers")
         self._start_rows = rows_of_release(START_ROWS, release)

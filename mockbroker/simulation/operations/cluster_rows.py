@@ -50,13 +50,13 @@ CLUSTER_ROWS: Final = (
     Command(
         "delete-topic",
         "Delete a topic.",
-        lambda on, given: on.cluster.remove_topic(given["topic"]),
+        lambda on, given: on.cluster.topics.remove(given["topic"]),
         (_TOPIC_NAME,),
     ),
     Command(
         "add-partitions",
         "Add partitions to a topic.",
-        lambda on, given: on.cluster.add_partitions(given["topic"], given["count"]),
+        lambda on, given: on.cluster.topics.extend(given["topic"], given["count"]),
         (_TOPIC_NAME, Argument("count", COUNT, "The new total number of partitions.")),
     ),
     Command(

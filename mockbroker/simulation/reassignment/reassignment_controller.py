@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
 
-from kproto.znodes import WatchedEvent
+from mockbroker.simulation.brokers.brokers import Brokers
+from mockbroker.simulation.brokers.log_dir_failures import LogDirFailures
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.elections.partition_change import CompletionRows
 from mockbroker.simulation.elections.queue import ElectionQueue
@@ -17,18 +18,16 @@ from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import (
     BrokerChanged,
     BrokerRegistered,
-    Change,
     ConfigChanged,
     ControllerChanged,
-    PartitionChanged,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
 )
-from mockbroker.simulation.state.cluster_parts import Partition, PartitionsByTopic, TopicPartition
-from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.cluster_parts import PartitionsByTopic, TopicPartition
+from mockbroker.simulation.state.controller import Controller, PartitionReactions
 from mockbroker.simulation.state.results import AlterReassignmentsResult, ListReassignmentsResult
-from mockbroker.simulation.topics.administration import TopicAdministration
+from mockbroker.simulation.topics.administration import Topics
 
 __all__ = ["HOOKED_CHANGES", "Dependencies", "ReassignmentController"]
 
@@ -48,22 +47,20 @@ class Dependencies(msgspec.Struct, frozen=True):
     """The parts of a cluster that a reassignment controller uses.
 
     ``release`` selects the rows of KRaft's tables, and ``completion`` says when KRaft completes
-    reassignments. ``move_controller`` makes a broker the controller; it is called with the broker
-    id and a cause. ``report_log_dirs`` lets the controller learn which log directories of a broker
-    have failed; it is called with a cause and the broker id.
+    reassignments.
     """
 
     controller: Controller
     configs: EffectiveConfigs
-    topics: TopicAdministration
+    topics: Topics
     elections: ElectionQueue
+    brokers: Brokers
+    log_dir_failures: LogDirFailures
     completion: CompletionRows
     release: Release
-    move_controller: Callable[[int, str], None]
-    report_log_dirs: Callable[[str, int], None]
 
 
-class ReassignmentController(Protocol):
+class ReassignmentController(PartitionReactions, Protocol):
     """How a controller reassigns partitions.
 
     It has no state of its own. The cluster calls each hook where partitions may have to react; the
@@ -90,10 +87,10 @@ class ReassignmentController(Protocol):
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
-        """Start, change or cancel reassignments. Returns one row a requested partition, in
-        order."""
+        """Start, change or (None) cancel reassignments, as one step. Returns one row a requested
+        partition, in order."""
         ...
 
     def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
@@ -102,37 +99,4 @@ class ReassignmentController(Protocol):
 
     def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
-        ...
-
-    def store(self, cause: str, change: Change) -> None:
-        """Called before a hooked change is logged: write the znodes that must precede it."""
-        ...
-
-    def announce(self, cause: str, change: Change) -> None:
-        """Called after a hooked change: send brokers what they have to learn of it."""
-        ...
-
-    def react(self, event: WatchedEvent) -> None:
-        """A watched znode has changed; the controller itself may have written it."""
-        ...
-
-    def change_partition(self, cause: str, change: PartitionChanged) -> None:
-        """Record a change that no reassignment made, such as a new ISR or leader."""
-        ...
-
-    def settle(self, cause: str, tp: TopicPartition) -> Partition:
-        """A partition's ISR or leader may have changed: take its reassignment as far as it goes
-        now. Returns the partition as it is then."""
-        ...
-
-    def after_election(self, cause: str, tp: TopicPartition) -> None:
-        """A request or a config elected a leader of the partition."""
-        ...
-
-    def broker_started(self, cause: str, broker_id: int) -> None:
-        """A broker is live again, and partitions without a leader have elected one if they can."""
-        ...
-
-    def take_over(self, cause: str) -> None:
-        """Another broker has become the controller."""
         ...

@@ -167,7 +167,7 @@ def _controller(loader: TopicLoader, event: WatchedEvent | None) -> None:
     live = controller.live_ids()
     others = [broker for broker in live if broker != before]
     if live:
-        loader.dependencies.move_controller((others or live)[0], SEEN)
+        loader.dependencies.brokers.move_controller((others or live)[0], SEEN)
 
 
 def _preferred_replicas(loader: TopicLoader, _: WatchedEvent | None) -> None:
@@ -193,7 +193,7 @@ def _log_dir_events(loader: TopicLoader, event: WatchedEvent | None) -> None:
         if controller.is_live(broker_id):
             if event is not None:
                 announce.send_replicas(controller, "zookeeper", broker_id)
-            loader.dependencies.report_log_dirs("zookeeper", broker_id)
+            loader.dependencies.log_dir_failures.report("zookeeper", broker_id)
 
 
 COMMON_WATCHES: Final = (

@@ -46,7 +46,7 @@ from kproto.znodes.plan_znodes import delete_topic_path
 from mockbroker.simulation.configs.effective import UNCLEAN_ELECTION
 from mockbroker.simulation.reassignment import broker_notifications as announce
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity, identities_in_log
-from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
+from mockbroker.simulation.reassignment.reassignment_controller import HOOKED_CHANGES, Dependencies
 from mockbroker.simulation.reassignment.transitions import (
     Table,
     leader_and_isr,
@@ -105,6 +105,10 @@ class ZooKeeperController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.controller = dependencies.controller
+        self.controller.attach(self)
+        self.controller.add_hooks(HOOKED_CHANGES, before=self.store, after=self.announce)
+        self.turns = self.controller.turns
+        self.turns.reactions.append(self._process_watch_events)
         self.dependencies = dependencies
         self.run_first = partial(run_first, self.controller, writer=self)
         """``transitions.run_first`` for rows that may write this controller's znodes."""
@@ -459,7 +463,20 @@ class ZooKeeperController:
 
     # ---- watches -----------------------------------------------------------------------------
 
-    def react(self, event: WatchedEvent) -> None:
+    def _process_watch_events(self) -> bool:
+        """React to znodes that changed; return whether there were any. Without a controller nobody
+        reacts; the next controller reads all of them when it takes over."""
+        events = self.controller.znodes.take_events()
+        if events is None:
+            # Whatever else happened, the next controller reads all znodes.
+            self.dependencies.brokers.session_expired()
+            return True
+        for event in events:
+            if self.controller.state.controller_id != NO_CONTROLLER:
+                self._react(event)
+        return bool(events)
+
+    def _react(self, event: WatchedEvent) -> None:
         """Call the reaction of each row of ``watches`` that concerns the event's path."""
         for row in self.watches:
             if row.concerns(event.path):

@@ -6,7 +6,7 @@ texts those of Kafka's ``AclControlManager``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from kproto.error_codes import ErrorCode
@@ -20,7 +20,6 @@ from mockbroker.simulation.security.authorizer import (
     ResourceType,
 )
 from mockbroker.simulation.state.actions import AclAdded, AclRemoved
-from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import (
     AclBinding,
@@ -29,8 +28,9 @@ from mockbroker.simulation.state.results import (
     DeleteAclsResult,
     DescribeAclsResult,
 )
+from mockbroker.simulation.state.turns import step
 
-__all__ = ["create", "delete", "describe"]
+__all__ = ["Acls"]
 
 ANY: Final = 1
 MATCH: Final = 2
@@ -43,19 +43,55 @@ _OPERATIONS = tuple(each.name for each in AclOperation)
 _PERMISSION_TYPES = tuple(each.name for each in PermissionType)
 
 
-def create(controller: Controller, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-    """Add rules; return one result per rule, in order. A rule that already exists is no error."""
-    return tuple(_create_one(controller, binding) for binding in bindings)
+class Acls(Collection[AclBinding]):
+    """All access rules of one cluster, oldest first."""
 
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.turns = controller.turns
 
-def _create_one(controller: Controller, binding: AclBinding) -> CreateAclResult:
-    try:
-        _check(binding)
-    except Refusal as refusal:
-        return CreateAclResult(refusal.code, refusal.message)
-    if binding not in controller.state.acls:
-        controller.record("create_acls", AclAdded(binding))
-    return CreateAclResult()
+    def __contains__(self, binding: object) -> bool:
+        return binding in self._controller.state.acls
+
+    def __iter__(self) -> Iterator[AclBinding]:
+        return iter(self._controller.state.acls)
+
+    def __len__(self) -> int:
+        return len(self._controller.state.acls)
+
+    @step()
+    def create(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
+        """Add rules; return one result per rule, in order. A rule that already exists is no
+        error."""
+        return tuple(self._create_one(binding) for binding in bindings)
+
+    def _create_one(self, binding: AclBinding) -> CreateAclResult:
+        try:
+            _check(binding)
+        except Refusal as refusal:
+            return CreateAclResult(refusal.code, refusal.message)
+        if binding not in self:
+            self._controller.record("create_acls", AclAdded(binding))
+        return CreateAclResult()
+
+    def describe(self, acl_filter: AclFilter) -> DescribeAclsResult:
+        """Return the rules that the filter matches, sorted."""
+        try:
+            _check_filter(acl_filter)
+        except Refusal as refusal:
+            return DescribeAclsResult(refusal.code, refusal.message)
+        return DescribeAclsResult(
+            bindings=tuple(sorted(binding for binding in self if _matches(acl_filter, binding)))
+        )
+
+    @step()
+    def delete(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
+        """Remove rules; return one result per filter. All filters match the rules before the
+        call."""
+        found = [self.describe(acl_filter) for acl_filter in filters]
+        for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
+            self._controller.record("delete_acls", AclRemoved(binding))
+        return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
 
 
 def _check(binding: AclBinding) -> None:
@@ -80,24 +116,6 @@ def _check_known(what: str, names: Sequence[str], value: int, *, first_allowed: 
     if not first_allowed <= value < len(names):
         name = names[value] if 0 <= value < len(names) else "UNKNOWN"
         raise _invalid(f"Invalid {what} {name}")
-
-
-def describe(state: ClusterState, acl_filter: AclFilter) -> DescribeAclsResult:
-    """Return the rules that the filter matches, sorted."""
-    try:
-        _check_filter(acl_filter)
-    except Refusal as refusal:
-        return DescribeAclsResult(refusal.code, refusal.message)
-    found = sorted(binding for binding in state.acls if _matches(acl_filter, binding))
-    return DescribeAclsResult(bindings=tuple(found))
-
-
-def delete(controller: Controller, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
-    """Remove rules; return one result per filter. All filters match the rules before the call."""
-    found = [describe(controller.state, acl_filter) for acl_filter in filters]
-    for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
-        controller.record("delete_acls", AclRemoved(binding))
-    return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
 
 
 def _check_filter(acl_filter: AclFilter) -> None:

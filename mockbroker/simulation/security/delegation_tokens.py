@@ -31,6 +31,7 @@ from mockbroker.simulation.security.delegation_token_rules import (
 from mockbroker.simulation.state.actions import DelegationTokenChanged
 from mockbroker.simulation.state.cluster_parts import DelegationToken
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.administration import fresh_id
 
 __all__ = ["DelegationTokens", "TokenLogin", "TokenOffer"]
@@ -70,6 +71,7 @@ class DelegationTokens:
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._configs = configs
         self._level = level
         self._new_id = new_id
@@ -112,6 +114,7 @@ class DelegationTokens:
 
     # ---- requests ----------------------------------------------------------------------------
 
+    @step()
     def create(
         self, offer: TokenOffer, *, allowed: bool, authorized: bool
     ) -> tuple[TokenRequest, DelegationToken | None]:
@@ -138,12 +141,14 @@ class DelegationTokens:
         self._record("create_delegation_token", token.token_id, token)
         return request, token
 
+    @step()
     def renew(self, password: bytes, caller: str, period_ms: int, *, allowed: bool) -> TokenRequest:
         """Let a token expire later: ``period_ms`` from now, or the usual time."""
         return self._change(
             "renew_delegation_token", self._renew, password, caller, period_ms, allowed
         )
 
+    @step()
     def expire(
         self, password: bytes, caller: str, period_ms: int, *, allowed: bool
     ) -> TokenRequest:

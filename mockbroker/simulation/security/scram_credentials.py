@@ -20,6 +20,7 @@ from mockbroker.simulation.state.actions import ScramCredentialChanged
 from mockbroker.simulation.state.cluster_parts import ScramCredential
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
+from mockbroker.simulation.state.turns import step
 
 __all__ = [
     "MECHANISM_NUMBERS",
@@ -67,6 +68,7 @@ class ScramCredentials:
 
     def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._rows = rows_of_release(SCRAM_ROWS, release)
 
     def keys(self, mechanism: str, user: str) -> ScramKeys | None:
@@ -84,6 +86,7 @@ class ScramCredentials:
         salt, stored_key, server_key = (b64encode(each).decode() for each in keys[:3])
         self._record(cause, user, mechanism, ScramCredential(salt, keys[3], stored_key, server_key))
 
+    @step()
     def alter(
         self, deletions: Sequence[CredentialChange], upsertions: Sequence[CredentialChange]
     ) -> list[CredentialResult]:

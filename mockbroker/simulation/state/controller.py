@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
@@ -29,40 +29,79 @@ from mockbroker.simulation.state.cluster_parts import (
 )
 from mockbroker.simulation.state.cluster_state import ActionLog, ClusterState
 from mockbroker.simulation.state.controller_znodes import ControllerZnodes
+from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.timers import Timers
+from mockbroker.simulation.state.turns import TakeTurn, Turns, no_wait
 
-__all__ = ["ChangeHook", "ChangePartition", "Controller"]
+__all__ = ["ChangeHook", "Controller", "PartitionReactions"]
 
 ChangeHook: TypeAlias = Callable[[str, Change], None]
 """Called with the cause of a change and the change."""
 
-ChangePartition: TypeAlias = Callable[[str, str, Partition], None]
-"""Changes one partition; called with the cause, the topic and the new partition."""
+CompleteRequest: TypeAlias = Callable[[ClusterState, SentRequest], Change]
+"""Fills in what the layers above know of a request to brokers before it is logged."""
+
+
+class PartitionReactions(Protocol):
+    """How the reassignment controller changes partitions, and what it does when they change. It
+    states no rules; ``reassignment`` has them."""
+
+    def change_partition(self, cause: str, change: PartitionChanged) -> None:
+        """Record a change that no reassignment made, such as a new ISR or leader."""
+        ...
+
+    def settle(self, cause: str, tp: TopicPartition) -> Partition:
+        """A partition's ISR or leader may have changed: take its reassignment as far as it goes
+        now. Returns the partition as it is then."""
+        ...
+
+    def after_election(self, cause: str, tp: TopicPartition) -> None:
+        """A request or a config elected a leader of the partition."""
+        ...
+
+    def broker_started(self, cause: str, broker_id: int) -> None:
+        """A broker is live again, and partitions without a leader have elected one if they can."""
+        ...
+
+    def take_over(self, cause: str) -> None:
+        """Another broker has become the controller."""
+        ...
+
+    def store(self, cause: str, change: Change) -> None:
+        """Called before a hooked change is logged: write the znodes that must precede it."""
+        ...
 
 
 class Controller:
     """The state of a cluster, its action log and its virtual clock.
 
-    ``store`` is the ZooKeeper session of the controller; None in KRaft mode.
+    ``store`` is the ZooKeeper session of the controller; None in KRaft mode. ``take_turn`` encloses
+    each step.
 
     Hooks (``add_hooks``) run around changes of the kinds they are for, and may record further
-    changes. ``complete_request`` fills in what the layers above
-    know of a request to brokers before it is logged.
+    changes. The reassignment controller attaches itself when it is made (``attach``); only the
+    parts below it change partitions through ``reactions``, and only from then on.
     """
+
+    reactions: PartitionReactions
+    """The reassignment controller, as the parts below it see it."""
 
     def __init__(
         self,
         cluster_id: str,
         static_configs: Mapping[str, str],
-        now_ms: int,
+        timers: Timers,
         *,
         own_configs: Mapping[int, Mapping[str, str]] = MappingProxyType({}),
         store: ZnodeStore | None = None,
+        complete_request: CompleteRequest = lambda state, change: change,
+        take_turn: TakeTurn = no_wait,
     ) -> None:
         self.state = ClusterState(cluster_id, dict(static_configs), dict(own_configs))
         self.log = ActionLog()
-        self.timers = Timers(now_ms)
-        self.complete_request: Callable[[SentRequest], Change] = lambda change: change
+        self.timers = timers
+        self.turns = Turns(self.state, timers, take_turn)
+        self._complete_request = complete_request
         self._before: list[tuple[tuple[type, ...], ChangeHook]] = []
         self._after: list[tuple[tuple[type, ...], ChangeHook]] = []
         self.keeps_znodes = store is not None
@@ -84,7 +123,7 @@ class Controller:
         if not isinstance(change, ZnodeWritten):  # ControllerZnodes counts it before it writes
             self.count_change()
         if isinstance(change, SentRequest):
-            change = self.complete_request(change)
+            change = self._complete_request(self.state, change)
         for kinds, before in self._before:
             if isinstance(change, kinds):
                 before(cause, change)
@@ -114,11 +153,15 @@ class Controller:
         if after is not None:
             self._after.append((kinds, after))
 
+    def attach(self, reactions: PartitionReactions) -> None:
+        """Let the reassignment controller change partitions, and react to their changes."""
+        self.reactions = reactions
+
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
-        """Record the new value of a partition, unless it equals the current one."""
+        """Change a partition as the reassignment controller does, unless nothing changes."""
         before = self.partition((topic, after.index))
         if after != before:
-            self.record(cause, PartitionChanged(topic, before, after))
+            self.reactions.change_partition(cause, PartitionChanged(topic, before, after))
 
     def die_after(self, changes: int) -> None:
         """Kill the controller once it has made this many more changes."""
@@ -158,6 +201,14 @@ class Controller:
                 "numbered from 0"
             )
         return partition
+
+    def metadata_view(self, broker_id: int) -> MetadataView:
+        """Return the view that this broker answers Metadata (3), DescribeTopicPartitions (75) and
+        DescribeCluster (60) from: current, held, or delayed by ``propagation_ms``.
+
+        ``view.offset`` changes whenever the content may have changed, so it serves as a cache key.
+        """
+        return self.state.view(broker_id, self.timers.now_ms)
 
     def is_live(self, broker_id: int) -> bool:
         """Return whether a broker is registered and live."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from mockbroker.simulation.state.results import (
     DeleteTopicResult,
     NewTopic,
 )
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.answers import AdministrationAnswers
 from mockbroker.simulation.topics.assignments import (
     check_assignment,
@@ -46,7 +47,7 @@ from mockbroker.simulation.topics.checks import (
 )
 from mockbroker.simulation.topics.timeline_order import first_iterated
 
-__all__ = ["TakeQuota", "TopicAdministration", "fresh_cluster_id", "fresh_id", "no_quota"]
+__all__ = ["TakeQuota", "Topics", "fresh_cluster_id", "fresh_id", "no_quota"]
 
 _RESERVED: Final = "__cluster_metadata"
 """The metadata log of a KRaft cluster, which clients cannot create."""
@@ -74,9 +75,9 @@ def no_quota(_: int) -> None:
     """No quota applies."""
 
 
-class TopicAdministration:
-    """Creates, extends and deletes the topics of one cluster, as controllers of one kind and
-    release do.
+class Topics(Mapping[str, Topic]):
+    """All topics of one cluster by name, as the controller knows them; it creates, extends and
+    deletes them as controllers of one kind and release do.
 
     ``new_topic_id`` makes topic ids.
     """
@@ -94,21 +95,37 @@ class TopicAdministration:
         self._configs = configs
         self._config_changes = config_changes
         self._new_topic_id = new_topic_id
+        self.turns = controller.turns
+
+    def __getitem__(self, name: str) -> Topic:
+        return self._controller.state.topics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._controller.state.topics)
+
+    def __len__(self) -> int:
+        return len(self._controller.state.topics)
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """Return a partition. Raises UnknownPartitionError."""
+        return self._controller.partition((topic, index))
 
     def _draft(self, topic: NewTopic) -> TopicDraft:
         return TopicDraft(
             self._controller, self._answers, self._configs, self._config_changes, topic
         )
 
+    @step(by_controller=True)
     def create(
         self,
         topics: Sequence[NewTopic],
         *,
-        validate_only: bool,
+        validate_only: bool = False,
         wait_ms: int = _PATIENCE_MS,
         take_quota: TakeQuota = no_quota,
     ) -> tuple[CreateTopicResult, ...]:
         """Create topics, each on its own: one result for each distinct name, in request order.
+        Replicas start at broker p mod N, not at a random one.
 
         In releases that repeat results there is one for each requested topic. ``wait_ms`` is the
         time-out of the request; ``validate_only`` creates nothing.
@@ -198,11 +215,37 @@ class TopicAdministration:
             self._config_changes.store_new(topic.name, configs)
         return result
 
+    def auto_create(self, name: str) -> int:
+        """Create an unknown topic that Metadata requests; return the error code to answer.
+
+        The code is 3 after creating the topic, as from a KRaft broker that does not know it yet, 17
+        for an invalid name, and 3 without creating it unless ``auto.create.topics.enable`` is set.
+        """
+        if self._configs.controller_value("auto.create.topics.enable") == "true":
+            (result,) = self.create([NewTopic(name)])
+            if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+                return result.error_code
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def remove(self, name: str) -> None:
+        """Delete a topic as DeleteTopics does. Raises ClusterError if that is refused."""
+        (result,) = self.delete([(name, ZERO_UUID)])
+        if result.error_code:
+            raise ClusterError(f"{name!r} was not deleted: {result.error_message}")
+
+    def extend(self, name: str, count: int) -> None:
+        """Raise a topic's partitions to ``count``, as CreatePartitions does. Raises ClusterError if
+        that is refused."""
+        (result,) = self.add_partitions([(name, count, None)])
+        if result.error_code:
+            raise ClusterError(f"{name!r} has no {count} partitions: {result.error_message}")
+
+    @step(by_controller=True)
     def add_partitions(
         self,
         topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]],
         *,
-        validate_only: bool,
+        validate_only: bool = False,
         wait_ms: int = _PATIENCE_MS,
         take_quota: TakeQuota = no_quota,
     ) -> tuple[CreatePartitionsResult, ...]:
@@ -287,6 +330,7 @@ class TopicAdministration:
             take_quota(additional)
         return partitions_of(self._controller, present, assignments)
 
+    @step(by_controller=True)
     def delete(
         self,
         topics: Sequence[tuple[str | None, uuid.UUID]],

@@ -11,6 +11,7 @@ watermark that this replica knows, which is never behind its own end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.state.actions import (
@@ -21,22 +22,28 @@ from mockbroker.simulation.state.actions import (
     TopicCreated,
 )
 from mockbroker.simulation.state.cluster_parts import Broker, Partition, Topic, TopicPartition
-from mockbroker.simulation.state.cluster_state import ClusterState
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 from mockbroker.simulation.state.results import LogDir, LogDirReplica
+from mockbroker.simulation.state.turns import step
 
-__all__ = ["PLACED_BY", "ReplicaPlacement", "describe", "move"]
+__all__ = ["PLACED_BY", "LogDirs"]
 
 PLACED_BY = (TopicCreated, PartitionsAdded, PartitionChanged)
 """The kinds of changes that may bring new replicas."""
 
 
-class ReplicaPlacement:
-    """Places the new replicas of brokers that have several directories."""
+class LogDirs:
+    """The log directories of the brokers of one cluster. New replicas of brokers that have several
+    directories are placed as soon as they are recorded. ``size_of`` returns the bytes of a broker's
+    replica."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(
+        self, controller: Controller, size_of: Callable[[int, TopicPartition], int]
+    ) -> None:
         self._controller = controller
+        self._size_of = size_of
+        self.turns = controller.turns
         controller.add_hooks(PLACED_BY, after=self._place_new)
 
     def _place_new(self, cause: str, change: Change) -> None:
@@ -67,61 +74,63 @@ class ReplicaPlacement:
         working = [each for each in broker.log_dirs if each not in failed]
         return min(working or broker.log_dirs, key=counts.__getitem__)
 
-
-def describe(
-    state: ClusterState,
-    broker_id: int,
-    topics: Sequence[tuple[str, Sequence[int]]] | None,
-    size_of: Callable[[TopicPartition], int],
-) -> tuple[LogDir, ...]:
-    """Return the log directories of a broker with its requested replicas; None requests all.
-    ``size_of`` returns the bytes of the broker's replica."""
-    requested: list[tuple[Topic, Sequence[int]]]
-    if topics is None:
-        requested = [(t, range(len(t.partitions))) for _, t in sorted(state.topics.items())]
-    else:
-        requested = [(state.topics[n], indexes) for n, indexes in topics if n in state.topics]
-    dirs = state.replica_dirs
-    failed = dirs.failed.get(broker_id, frozenset())
-    found = []
-    for directory in state.brokers[broker_id].log_dirs:
-        if directory in failed:
-            found.append(LogDir(directory, (), ErrorCode.KAFKA_STORAGE_ERROR))
-            continue
-        rows = (
-            (
-                each.name,
-                _replicas(each.name, _placed(dirs, each, indexes, broker_id, directory), size_of),
+    def describe(
+        self,
+        broker_id: int,
+        topics: Sequence[tuple[str, Sequence[int]]] | None,
+    ) -> tuple[LogDir, ...]:
+        """Return the log directories of a broker with its requested replicas; None requests
+        all."""
+        state = self._controller.state
+        size_of = partial(self._size_of, broker_id)
+        requested: list[tuple[Topic, Sequence[int]]]
+        if topics is None:
+            requested = [(t, range(len(t.partitions))) for _, t in sorted(state.topics.items())]
+        else:
+            requested = [(state.topics[n], indexes) for n, indexes in topics if n in state.topics]
+        dirs = state.replica_dirs
+        failed = dirs.failed.get(broker_id, frozenset())
+        found = []
+        for directory in state.brokers[broker_id].log_dirs:
+            if directory in failed:
+                found.append(LogDir(directory, (), ErrorCode.KAFKA_STORAGE_ERROR))
+                continue
+            rows = (
+                (
+                    each.name,
+                    _replicas(
+                        each.name, _placed(dirs, each, indexes, broker_id, directory), size_of
+                    ),
+                )
+                for each, indexes in requested
             )
-            for each, indexes in requested
-        )
-        found.append(LogDir(directory, tuple(row for row in rows if row[1])))
-    return tuple(found)
+            found.append(LogDir(directory, tuple(row for row in rows if row[1])))
+        return tuple(found)
 
-
-def move(controller: Controller, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
-    """Move a replica of this broker into a directory, at once, and return the error; 0 if it is
-    there."""
-    state = controller.state
-    broker, dirs = state.brokers[broker_id], state.replica_dirs
-    failed = dirs.failed.get(broker_id, frozenset())
-    if directory not in broker.log_dirs:
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    if directory in failed:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    topic = state.topics.get(tp[0])
-    partition = None if topic is None else topic.partition(tp[1])
-    if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if broker_id not in partition.replicas:
-        return ErrorCode.REPLICA_NOT_AVAILABLE
-    if dirs.directory(broker_id, tp) == directory:
+    @step()
+    def move(self, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:
+        """Move a replica of this broker into a directory, at once, and return the error; 0 if it is
+        there."""
+        state = self._controller.state
+        broker, dirs = state.brokers[broker_id], state.replica_dirs
+        failed = dirs.failed.get(broker_id, frozenset())
+        if directory not in broker.log_dirs:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if directory in failed:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        topic = state.topics.get(tp[0])
+        partition = None if topic is None else topic.partition(tp[1])
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if broker_id not in partition.replicas:
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        if dirs.directory(broker_id, tp) == directory:
+            return ErrorCode.NONE
+        if failed:
+            # A broker creates no second log of a partition while it cannot see all directories.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._controller.note("alter_replica_log_dirs", ReplicaPlaced(*tp, broker_id, directory))
         return ErrorCode.NONE
-    if failed:
-        # A broker creates no second log of a partition while it cannot see all of its directories.
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    controller.note("alter_replica_log_dirs", ReplicaPlaced(*tp, broker_id, directory))
-    return ErrorCode.NONE
 
 
 def _placed(

@@ -38,6 +38,7 @@ from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 TOPIC, BROKER = 2, 4
 
@@ -80,7 +81,7 @@ def alter(
 def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, code: int) -> None:
     profile = "kafka-4.4" if reassignment == "kraft" else "kafka-3.9-zk"
     broker = DirectBroker(
-        Cluster(topics=["foo=1"], reassignment=reassignment), profile_name=profile
+        simulated_cluster(topics=["foo=1"], reassignment=reassignment), profile_name=profile
     )
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "soon"))[0] == code
     assert alter(broker, TOPIC, "nope", ("retention.ms", 0, "1"))[0] == 3
@@ -91,7 +92,9 @@ def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, c
 def test_the_message_beside_described_configs_was_null_until_2_6(
     release: str, message: str | None
 ) -> None:
-    broker = DirectBroker(Cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release)
+    broker = DirectBroker(
+        simulated_cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release
+    )
     found = describe(broker, TOPIC, "foo", "retention.ms", version=2)
     assert (found.error_code, found.error_message) == (0, message)
 
@@ -241,7 +244,7 @@ def test_more_partitions(broker: DirectBroker, version: int) -> None:
     )
     rows = broker.ask(body, version).results
     assert {row.name: row.error_code for row in rows} == {"foo": 0, "nope": 3}
-    assert broker.cluster.partition("foo", 1).replicas == (3, 2, 1)
+    assert broker.cluster.topics.partition("foo", 1).replicas == (3, 2, 1)
 
 
 # ---- log directories, producers, SASL -----------------------------------------------------------

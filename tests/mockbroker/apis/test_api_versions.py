@@ -10,6 +10,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.features.release_features import features_of
 from mockbroker.simulation.releases.release import NEWEST, Release
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 
 def hello(name: str = "test", version: str = "1", **fields: object) -> ApiVersionsRequest:
@@ -57,7 +58,7 @@ def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
     ],
 )
 def test_a_connection_that_went_astray(cluster_id: str | None, node_id: int, expected: int) -> None:
-    asked = DirectBroker(Cluster(cluster_id="mine"))
+    asked = DirectBroker(simulated_cluster(cluster_id="mine"))
     body = hello(cluster_id=cluster_id, node_id=node_id)
     answer = asked.ask(body, 5)
     assert answer.error_code == expected
@@ -73,7 +74,7 @@ def test_rows_are_the_profile_in_order() -> None:
 
 
 def test_features_of_a_kraft_cluster() -> None:
-    asked = DirectBroker(Cluster(config_release=(4, 1)), profile_name="kafka-4.1")
+    asked = DirectBroker(simulated_cluster(release=(4, 1)), profile_name="kafka-4.1")
     answer = asked.ask(hello(), 4)
     supported = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}
     finalized = {
@@ -96,11 +97,11 @@ def test_version_3_hides_what_its_clients_take_for_malformed() -> None:
 
 @pytest.mark.requirement("REL-11")
 def test_a_zookeeper_cluster_has_no_features() -> None:
-    cluster = Cluster(reassignment="zookeeper", config_release=(3, 9))
+    cluster = simulated_cluster(reassignment="zookeeper", release=(3, 9))
     answer = DirectBroker(cluster, profile_name="kafka-3.9-zk").ask(hello(), 4)
     assert answer.supported_features == answer.finalized_features == []
     assert answer.finalized_features_epoch == 0
-    before = Cluster(reassignment="zookeeper-2.5", config_release=(2, 6))
+    before = simulated_cluster(reassignment="zookeeper-2.5", release=(2, 6))
     before_features = DirectBroker(before, profile_name="kafka-2.6").ask(hello(), 3)
     assert before_features.finalized_features_epoch == -1
 

@@ -70,7 +70,7 @@ def test_reassignments_without_time(profile: str, timeout_ms: int) -> None:
         (0, 7),
         (7, 7),
     ]
-    assert not broker.cluster.partition("foo", 0).reassigning
+    assert not broker.cluster.topics.partition("foo", 0).reassigning
     answer = broker.ask(AlterPartitionReassignmentsRequest.from_json({**body, "topics": []}, 0), 0)
     assert (answer.error_code, answer.responses) == (0, [])
 

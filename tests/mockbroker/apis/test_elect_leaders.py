@@ -70,7 +70,7 @@ def cluster(**options: Any) -> MockCluster:
 
 
 def leaders(mock: MockCluster) -> dict[str, int]:
-    return {name: mock.cluster.partition(name, 0).leader for name in ("foo", "bar")}
+    return {name: mock.cluster.topics.partition(name, 0).leader for name in ("foo", "bar")}
 
 
 async def until(happens: Any) -> None:
@@ -150,11 +150,11 @@ async def test_a_controller_that_hosts_no_replica_elects() -> None:
         await mock.stop_broker(2)
         await mock.start_broker(2)
         mock.join_isr("foo-0", 2)
-        assert mock.cluster.controller_id == 1
+        assert mock.cluster.state.controller_id == 1
         async with connect(mock) as wire:
             wire.send(request(1, [("foo", [0])]))
             assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])
-        assert mock.cluster.partition("foo", 0).leader == 2
+        assert mock.cluster.topics.partition("foo", 0).leader == 2
 
 
 @pytest.mark.requirement("K183-06")
@@ -203,7 +203,7 @@ async def test_it_waits_for_the_broker_that_was_asked(profile: str) -> None:
         async with connect(mock) as wire:
             wire.send(request(1, [("foo", [0])]))
             await until(asked(mock, 1))
-            assert mock.cluster.metadata_view(2).topics["foo"].partitions[0].leader == 1
+            assert mock.cluster.controller.metadata_view(2).topics["foo"].partitions[0].leader == 1
             mock.advance(999)
             assert answered(mock) == 0
             mock.release_metadata(1)
@@ -296,7 +296,7 @@ async def test_real_time_brings_the_news() -> None:
         async with connect(mock) as wire:
             wire.send(request(1, [("foo", [0])], 60_000))
             assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])
-            known = mock.cluster.metadata_view(1).topics["foo"].partitions[0]
+            known = mock.cluster.controller.metadata_view(1).topics["foo"].partitions[0]
             assert known.leader == 1
 
 
@@ -309,9 +309,9 @@ async def test_a_client_that_goes_away_leaves_nothing_behind() -> None:
             await until(asked(mock, 1))
             two.send(request(2, [("bar", [0])], 60_000))
             await until(asked(mock, 2))
-            assert mock.cluster.next_due_ms is not None
+            assert mock.cluster.timers.next_due_ms is not None
         await until(lambda: mock.connections(1) == 0)
-        await until(lambda: mock.cluster.next_due_ms is None)
+        await until(lambda: mock.cluster.timers.next_due_ms is None)
         mock.release_elections()
         assert leaders(mock) == {"foo": 1, "bar": 2}, "who waited for the flag never got it"
         assert answered(mock) == 0
@@ -326,7 +326,7 @@ async def test_a_broker_that_stops_is_not_waited_for() -> None:
             await until(asked(mock, 1))
             await mock.stop_broker(1)
             assert await wire.closed() == b""
-        await until(lambda: mock.cluster.next_due_ms is None)
+        await until(lambda: mock.cluster.timers.next_due_ms is None)
         mock.release_elections()
 
 

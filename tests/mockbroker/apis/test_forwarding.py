@@ -103,7 +103,7 @@ def test_topic_configs_go_to_any_broker() -> None:
         ]
     )
     assert broker.ask(body, 1, broker_id=2).responses[0].error_code == 0
-    assert broker.cluster.topic_config("foo", "retention.ms").value == "1"
+    assert broker.cluster.configs.topic("foo", "retention.ms").value == "1"
 
 
 def test_after_a_failover_the_other_broker_answers() -> None:

@@ -7,6 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_state import GROUP
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.streams import Streams
 
 Release = tuple[int, int]
@@ -34,7 +35,7 @@ NEWEST_IN_LIMITS = {
 
 def cluster(release: Release = NEWEST, **broker_configs: str) -> Cluster:
     given = {name.replace("_", "."): value for name, value in broker_configs.items()}
-    return Cluster(1, config_release=release, broker_configs=given)
+    return simulated_cluster(1, release=release, broker_configs=given)
 
 
 def alter(at: Cluster, **values: str) -> tuple[ErrorCode, str | None]:
@@ -44,7 +45,7 @@ def alter(at: Cluster, **values: str) -> tuple[ErrorCode, str | None]:
 
 def set_configs(at: Cluster, values: dict[str, str]) -> tuple[ErrorCode, str | None]:
     operations = [(name, 0, value) for name, value in values.items()]
-    (result,) = at.incremental_alter_configs([(GROUP, "g", operations)])
+    (result,) = at.config_changes.alter_incrementally([(GROUP, "g", operations)])
     return ErrorCode(result.error_code), result.error_message
 
 
@@ -162,7 +163,7 @@ def test_internal_configs_are_shown_once_they_are_set() -> None:
     at = cluster()
 
     def shown() -> set[str]:
-        return {each.name for each in at.describe_configs(GROUP, "g").configs}
+        return {each.name for each in at.configs.describe(GROUP, "g").configs}
 
     names = {"streams.num.warmup.replicas", "streams.acceptable.recovery.lag"}
     assert not names & shown()
@@ -177,6 +178,6 @@ def test_members_follow_the_configs_of_task_offsets() -> None:
     assert (result.task_offset_interval_ms, result.acceptable_recovery_lag) == (60_000, 10_000)
     values = {"streams.task.offset.interval.ms": "16000", "streams.acceptable.recovery.lag": "0"}
     operations = [(name, 0, value) for name, value in values.items()]
-    at.cluster.incremental_alter_configs([(GROUP, "g", operations)])
+    at.cluster.config_changes.alter_incrementally([(GROUP, "g", operations)])
     result = at.beat("a", result.member_epoch)
     assert (result.task_offset_interval_ms, result.acceptable_recovery_lag) == (16_000, 0)

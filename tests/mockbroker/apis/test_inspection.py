@@ -17,11 +17,11 @@ from kproto.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_parts import LOG_DIR, Broker
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 CLOSED = Security(authorizer=Authorizer(frozenset()))
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -29,7 +29,7 @@ TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 def broker(security: Security = OPEN) -> DirectBroker:
     brokers = [Broker(each, f"host-{each}", 9000 + each) for each in (1, 2, 3)]
-    cluster = Cluster(brokers, topics=["foo=1,2", "bar=1"], now_ms=5000)
+    cluster = simulated_cluster(brokers, topics=["foo=1,2", "bar=1"], now_ms=5000)
     return DirectBroker(cluster, profile_name="kafka-4.4", security=security)
 
 
@@ -51,7 +51,7 @@ def test_the_controller_is_the_only_voter(version: int) -> None:
     assert answer.error_code == 0
     ((partition,),) = [topic.partitions for topic in answer.topics]
     assert (partition.leader_id, partition.error_code) == (2, 0)
-    assert partition.leader_epoch == at.cluster.controller_epoch
+    assert partition.leader_epoch == at.cluster.state.controller_epoch
     end = len(at.cluster.log)
     assert partition.high_watermark == end
     times = (-1, -1) if version == 0 else (5000, 5000)

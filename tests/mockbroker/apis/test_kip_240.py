@@ -141,10 +141,10 @@ async def test_the_first_of_the_new_brokers_is_the_preferred_leader() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [5, 2])
         mock.join_isr("foo-0", 5)
-        partition = mock.cluster.partition("foo", 0)
+        partition = mock.cluster.topics.partition("foo", 0)
         assert (partition.replicas, partition.preferred_leader) == ((5, 2), 5)
         await admin.elect_preferred_leaders([FOO0]).all()
-        assert mock.cluster.partition("foo", 0).leader == 5
+        assert mock.cluster.topics.partition("foo", 0).leader == 5
 
 
 @pytest.mark.requirement("K240-11")
@@ -162,7 +162,7 @@ async def test_throttles_are_those_of_topic_and_broker_configs() -> None:
 
         def configure(kind: int, name: str, *values: tuple[str, str]) -> None:
             operations = [(key, 0, value) for key, value in values]
-            (result,) = mock.cluster.incremental_alter_configs([(kind, name, operations)])
+            (result,) = mock.cluster.config_changes.alter_incrementally([(kind, name, operations)])
             assert result.error_code == 0
 
         unthrottled = {3: UNTHROTTLED, 4: UNTHROTTLED, 2: UNTHROTTLED}
@@ -291,10 +291,10 @@ async def test_controllers_without_such_znodes_have_identities_made_up(profile: 
         described = await admin.describe_reassignments([first]).get(first)
         assert described is not None
         assert (described.start_time, described.new_assigned_brokers) == (100, [4, 5, 6])
-        identity = mock.cluster.reassignment_identities()[FOO0]
+        identity = mock.cluster.reassignments.identities()[FOO0]
         assert identity.czxid == identity.mzxid
         await reassign(admin, [4, 5])
-        changed = mock.cluster.reassignment_identities()[FOO0]
+        changed = mock.cluster.reassignments.identities()[FOO0]
         assert changed.czxid == identity.czxid == first._id < changed.mzxid
         assert (changed.ctime_ms, changed.target) == (100, (4, 5))
         mock.join_isr("foo-0", 5)
@@ -304,7 +304,7 @@ async def test_controllers_without_such_znodes_have_identities_made_up(profile: 
         assert again is not None
         assert again != first
         assert again._id > changed.mzxid
-        mock.cluster.delete_topics([("foo", kproto.schema.model.ZERO_UUID)])
+        mock.cluster.topics.delete([("foo", kproto.schema.model.ZERO_UUID)])
         assert await admin.list_reassignments().all() == []
 
 

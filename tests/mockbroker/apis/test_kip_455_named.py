@@ -36,7 +36,7 @@ def answer_of(dialect: Dialect) -> Any:
 def reassigning() -> MockCluster:
     mock = MockCluster(4, topics=TOPICS, profile=NEW, dialect=NAMED, clock="manual")
     everything = [(name, [(0, [3, 4]), (1, [3, 4])]) for name in ("foo", "bar")]
-    mock.cluster.alter_partition_reassignments(everything)
+    mock.cluster.reassignments.alter(everything)
     return mock
 
 

@@ -82,7 +82,7 @@ async def test_an_old_client_hears_nothing_new(dialect: str | None) -> None:
             correlation_id=1,
         )
         assert await wire.receive() == expected
-        assert mock.cluster.partition("foo", 0).target == (4, 5)
+        assert mock.cluster.topics.partition("foo", 0).target == (4, 5)
 
 
 @pytest.mark.requirement("K860-06", "K860-07", "A-32")
@@ -97,8 +97,8 @@ async def test_who_keeps_the_number_goes_ahead(dialect: str | None) -> None:
         ]  # fmt: skip
         assert found[0][3] is not None
         assert "from 3 to 2" in found[0][3]
-        assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3)
-        assert mock.cluster.partition("bar", 0).target == (4, 5, 6)
+        assert mock.cluster.topics.partition("foo", 0).replicas == (1, 2, 3)
+        assert mock.cluster.topics.partition("bar", 0).target == (4, 5, 6)
 
 
 @pytest.mark.requirement("K860-08", "A-32")
@@ -106,11 +106,11 @@ async def test_what_is_under_way_is_compared_by_where_it_goes() -> None:
     async with six("foo=1,2,3") as mock, connect(mock) as wire:
         assert [code for _, _, code, _ in await rows(wire, ("foo", 0, [4, 5]), allow=True)] == [0]
         assert [code for _, _, code, _ in await rows(wire, ("foo", 0, [6, 4, 5]))] == [38]
-        assert mock.cluster.partition("foo", 0).target == (4, 5)
+        assert mock.cluster.topics.partition("foo", 0).target == (4, 5)
         assert [code for _, _, code, _ in await rows(wire, ("foo", 0, [6, 4]))] == [0]
-        assert mock.cluster.partition("foo", 0).target == (6, 4)
+        assert mock.cluster.topics.partition("foo", 0).target == (6, 4)
         assert await rows(wire, ("foo", 0, None)) == [("foo", 0, 0, None)]
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
 
 
 @pytest.mark.requirement("K860-17")
@@ -120,13 +120,13 @@ async def test_who_took_six_for_the_replication_factor(allow: bool) -> None:
     move: a tool that keeps as many as it saw asks for six. The guard refuses."""
     async with six("foo=1,2,3") as mock, connect(mock) as wire:
         assert await rows(wire, ("foo", 0, [4, 5, 6])) == [("foo", 0, 0, None)]
-        seen = mock.cluster.metadata_view(2).topics["foo"].partitions[0].replicas
+        seen = mock.cluster.controller.metadata_view(2).topics["foo"].partitions[0].replicas
         assert len(seen) == 6
         for broker_id in (4, 5, 6):
             mock.join_isr("foo-0", broker_id)
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
         ((_, _, code, why),) = await rows(wire, ("foo", 0, sorted(seen)), allow=allow)
-        partition = mock.cluster.partition("foo", 0)
+        partition = mock.cluster.topics.partition("foo", 0)
         if allow:
             assert (code, partition.target) == (0, (1, 2, 3, 4, 5, 6))
         else:
@@ -153,4 +153,4 @@ async def test_admin_with_brokers_that_have_it_and_those_that_have_not() -> None
             await guarded.all()
         assert mock.journal.select(api=45) == []
         await admin.alter_partition_reassignments({("foo", 0): [4, 5]}).all()
-        assert mock.cluster.partition("foo", 0).target == (4, 5)
+        assert mock.cluster.topics.partition("foo", 0).target == (4, 5)

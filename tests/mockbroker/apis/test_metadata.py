@@ -10,9 +10,9 @@ import pytest
 from kproto.messages import DescribeClusterRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 VERSIONS = range(14)
 
@@ -22,7 +22,7 @@ def named(*names: str | None, **fields: Any) -> MetadataRequest:
 
 
 def asked(*, auto_create: bool = False) -> DirectBroker:
-    cluster = Cluster(
+    cluster = simulated_cluster(
         [Broker(1, "one", 1001), Broker(2, "two", 1002, rack="b"), Broker(3, "three", 1003)],
         cluster_id="the-cluster",
         topics=["foo=1,2,3/3,2", "bar=2", "__consumer_offsets:1:1"],
@@ -155,7 +155,7 @@ def test_operations_that_are_not_asked_for_were_zero_until_2_4(
     profile: str, unasked: int, version: int
 ) -> None:
     broker = DirectBroker(
-        Cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile
+        simulated_cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile
     )
     silent = broker.ask(named("foo", "nope"), version)
     assert [topic.topic_authorized_operations for topic in silent.topics] == [unasked] * 2
@@ -177,7 +177,7 @@ def test_operations_that_are_not_asked_for_were_zero_until_2_4(
 def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
     profile: str, version: int, code: int, epoch: int
 ) -> None:
-    cluster = Cluster(3, topics=["foo=2"], reassignment="zookeeper")
+    cluster = simulated_cluster(3, topics=["foo=2"], reassignment="zookeeper")
     cluster.stop_broker(2)
     (topic,) = DirectBroker(cluster, profile_name=profile).ask(named("foo"), version).topics
     (partition,) = topic.partitions

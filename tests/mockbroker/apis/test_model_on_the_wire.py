@@ -20,9 +20,9 @@ from kproto.messages.alter_partition_reassignments_request import (
 )
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.cluster.set_model import SetModel
 
 BrokerIds = list[int]
@@ -52,7 +52,7 @@ class Both:
 
     def __init__(self, ids: BrokerIds, topics: Topics) -> None:
         self.asked = DirectBroker(
-            Cluster([Broker(i) for i in ids], topics=topics.items(), config_release=(4, 2))
+            simulated_cluster([Broker(i) for i in ids], topics=topics.items(), release=(4, 2))
         )
         self.model = SetModel(
             ids, {(name, i): r for name, lists in topics.items() for i, r in enumerate(lists)}

@@ -23,6 +23,7 @@ from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
 from tests.support.toolchain import require_module
 
@@ -59,7 +60,7 @@ def rows(answer: Any) -> list[tuple[int, int, int]]:
 @pytest.mark.requirement("DP-PRODUCE-34", "DP-VER-01")
 def test_every_version(version: int, acks: int) -> None:
     old = version < 3
-    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=(3, 9) if old else (4, 4))
+    cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=(3, 9) if old else (4, 4))
     broker = DirectBroker(cluster, apis=SERVED)
     data = batch(b"a", b"b", magic={0: 0, 1: 0, 2: 1}.get(version, 2))
     topic_id = cluster.topics["foo"].topic_id
@@ -113,7 +114,7 @@ def test_a_broker_that_does_not_lead_says_who_does(version: int) -> None:
         }
         assert leaders == ({(2, 0)} if version >= 10 else {(-1, -1)})
         nodes = [(each.node_id, each.host, each.port) for each in answer.node_endpoints]
-        leader = cluster.broker(2)
+        leader = cluster.controller.broker(2)
         assert nodes == ([(2, leader.host, leader.port)] if version >= 10 else [])
 
 
@@ -125,7 +126,7 @@ def test_a_broker_knows_what_its_metadata_has() -> None:
     assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 3, -1)]
     cluster.release_metadata(1)
     cluster.hold_metadata(1)
-    cluster.delete_topics([("foo", ZERO_UUID)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
     assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 6, -1)]
 
 
@@ -133,7 +134,7 @@ def test_a_broker_knows_what_its_metadata_has() -> None:
 @pytest.mark.requirement("DP-PRODUCE-38", "DP-PRODUCE-39")
 def test_failed_records_are_told_since_version_8(version: int) -> None:
     cluster = Cluster(1, topics=["foo=1"])
-    cluster.incremental_alter_configs([(2, "foo", [("cleanup.policy", 0, "compact")])])
+    cluster.config_changes.alter_incrementally([(2, "foo", [("cleanup.policy", 0, "compact")])])
     answer = DirectBroker(cluster).ask(request((0, batch(b"a"))), version)
     row = answer.responses[0].partition_responses[0]
     assert row.error_code == 87
@@ -161,7 +162,7 @@ def test_a_batch_that_cannot_be_one_fails_the_request(data: bytes, text: str) ->
     answer = DirectBroker(cluster).ask(request((0, batch(b"a")), (1, data)), 9)
     assert rows(answer) == [(0, 2, -1), (1, 2, -1)]
     assert {row.error_message for row in answer.responses[0].partition_responses} == {text}
-    former = DirectBroker(Cluster(1, topics=["foo=1/1"], config_release=(2, 7)))
+    former = DirectBroker(simulated_cluster(1, topics=["foo=1/1"], release=(2, 7)))
     answer = former.ask(request((0, batch(b"a")), (1, data)), 9)
     assert rows(answer) == [(0, 0, 0), (1, 2, -1)]
 
@@ -170,7 +171,7 @@ def test_a_batch_that_cannot_be_one_fails_the_request(data: bytes, text: str) ->
 
 
 def allow(cluster: Cluster, kind: int, name: str, operation: int) -> None:
-    cluster.create_acls([AclBinding(kind, name, 3, "User:me", "*", operation, 3)])
+    cluster.acls.create([AclBinding(kind, name, 3, "User:me", "*", operation, 3)])
 
 
 def secured(cluster: Cluster, release: str = "kafka-4.4") -> DirectBroker:
@@ -200,7 +201,7 @@ def test_an_idempotent_batch_is_authorized_until_2_7() -> None:
         ("kafka-2.7", (2, 7), [(0, 31, -1)]),
         ("kafka-4.4", (4, 4), [(0, 0, 0)]),
     ):
-        cluster = Cluster(1, topics=["foo=1"], config_release=line)
+        cluster = simulated_cluster(1, topics=["foo=1"], release=line)
         allow(cluster, TOPIC, "foo", WRITE)
         assert rows(secured(cluster, release).ask(request((0, data)), 8)) == expected
         allow(cluster, CLUSTER, "kafka-cluster", IDEMPOTENT_WRITE)
@@ -210,7 +211,7 @@ def test_an_idempotent_batch_is_authorized_until_2_7() -> None:
 @pytest.mark.requirement("DP-PRODUCE-02")
 def test_a_transactional_batch_needs_its_id() -> None:
     data = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
-    cluster = Cluster(1, topics=["foo=1/1"], config_release=(3, 5))
+    cluster = simulated_cluster(1, topics=["foo=1/1"], release=(3, 5))
     allow(cluster, TOPIC, "foo", WRITE)
     asked = request((0, data), (1, batch(b"b")))
     assert rows(secured(cluster).ask(asked, 9)) == [(0, 53, -1), (1, 53, -1)]

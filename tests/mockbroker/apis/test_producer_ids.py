@@ -15,6 +15,7 @@ from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, new_cluster, produce
 
 ANONYMOUS_ID = {"transactional_id": None}
@@ -63,7 +64,7 @@ def secured(cluster: Cluster, release: str) -> DirectBroker:
 
 
 def allow(cluster: Cluster, kind: int, name: str, operation: int, pattern: int = LITERAL) -> None:
-    cluster.create_acls([AclBinding(kind, name, pattern, "User:me", "*", operation, 3)])
+    cluster.acls.create([AclBinding(kind, name, pattern, "User:me", "*", operation, 3)])
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_replicas_list_their_producers() -> None:
 
 @pytest.mark.requirement("DP-IDEM-16")
 def test_a_follower_lists_the_producers_of_its_log() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], now_ms=NOW_MS)
+    cluster = simulated_cluster(3, topics=["foo=1,2"], now_ms=NOW_MS)
     for producer_id, sequence in ((7, 0), (7, 1), (8, 0)):
         data = build_batch(
             [Record(timestamp=NOW_MS, value=b"v")],

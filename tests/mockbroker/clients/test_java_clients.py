@@ -77,7 +77,7 @@ async def test_java_share_consumers() -> None:
     }
     topics = ["foo:1:1", "bar:2:1"]
     async with MockCluster(2, topics=topics, profile="kafka-4.4", broker_configs=configs) as mock:
-        mock.cluster.incremental_alter_configs(
+        mock.cluster.config_changes.alter_incrementally(
             [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
         )
         append(mock.cluster, *(b"%d" % each for each in range(10)), tp=("foo", 0))

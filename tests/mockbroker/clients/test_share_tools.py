@@ -41,7 +41,7 @@ async def sharing(kafka: tuple[str, KafkaTools]) -> AsyncIterator[tuple[MockClus
     async with MockCluster(
         2, topics=["foo:2:1"], profile="kafka-4.3", broker_configs=QUICK
     ) as mock:
-        mock.cluster.incremental_alter_configs(
+        mock.cluster.config_changes.alter_incrementally(
             [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
         )
         mock.set_offset("other", "foo-0", 0)

@@ -82,7 +82,7 @@ async def test_records_of_a_consumer_that_fails_come_back(failure: str) -> None:
     async with MockCluster(
         2, topics=["foo:1:1"], profile="kafka-4.4", broker_configs=configs
     ) as mock:
-        mock.cluster.incremental_alter_configs(
+        mock.cluster.config_changes.alter_incrementally(
             [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
         )
         for _ in range(RECORDS // 4):

@@ -326,7 +326,7 @@ def test_profiles_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (rows["kafka-3.9"]["mode"], rows["kafka-3.9-zk"]["mode"]) == ("kraft", "zk")
     assert rows["kafka-2.4"]["apis"]["45"] == [0, 0]
     assert rows["kafka-4.1"]["apis"]["45"] == [0, 1]
-    assert (rows["kafka-3.9"]["reassignment"], rows["kafka-3.9-zk"]["machine"]) == (
+    assert (rows["kafka-3.9"]["reassignment"], rows["kafka-3.9-zk"]["reassignment"]) == (
         "kraft",
         "zookeeper",
     )

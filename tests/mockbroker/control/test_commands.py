@@ -166,7 +166,7 @@ def begin_transactions(mock: MockCluster) -> None:
     """Let the transactional ids t and u have open transactions."""
     cluster = mock.cluster
     for kind in (CoordinatorKind.TRANSACTION, CoordinatorKind.GROUP):
-        cluster.find_coordinator(kind, "t", 1)
+        cluster.coordinators.find(kind, "t", 1)
     for name in "tu":
         producer = Producer(cluster, name, version=0)
         assert (producer.init().code, producer.add(("__consumer_offsets", 0))) == (0, 0)
@@ -263,7 +263,7 @@ async def test_fault_rules_carry_out_every_command() -> None:
         async with connect(mock, 1) as wire:
             await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
         assert (hit.hits, mock.journal.select(event="fault-step-failed")) == (1, [])
-        assert mock.cluster.now_ms == 2000
+        assert mock.cluster.timers.now_ms == 2000
     with pytest.raises(FaultError, match=f"not a command.*{', '.join(COMMANDS)}"):
         Fault(steps_after=("fly 3",))
 

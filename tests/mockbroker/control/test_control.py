@@ -54,7 +54,7 @@ async def controlled(
 
 async def test_state_is_the_documented_object() -> None:
     async with controlled() as (mock, client):
-        mock.cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
+        mock.cluster.reassignments.alter([("foo", [(0, [2, 3, 4])])])
         assert await client.get("/state") == (
             200,
             {
@@ -82,18 +82,18 @@ async def test_commands_take_effect() -> None:
     async with controlled(clock="manual") as (mock, client):
         cluster = mock.cluster
         await client.step("leave-isr", partition="foo-0", broker=3)
-        assert cluster.partition("foo", 0).isr == (1, 2)
+        assert cluster.topics.partition("foo", 0).isr == (1, 2)
         (action,) = await client.step("join-isr", partition="foo-0", broker=3)
-        assert cluster.partition("foo", 0).isr == (1, 2, 3)
+        assert cluster.topics.partition("foo", 0).isr == (1, 2, 3)
         assert (action["kind"], action["topic"]) == ("PartitionChanged", "foo")
         await client.step("failover", broker=2)
-        assert cluster.controller_id == 2
+        assert cluster.state.controller_id == 2
         await client.step("hold-metadata", broker=4)
         await client.step("stop-broker", broker=3)
-        assert not cluster.broker(3).live
-        assert 3 in {b.broker_id for b in cluster.metadata_view(4).live_brokers()}
+        assert not cluster.controller.broker(3).live
+        assert 3 in {b.broker_id for b in cluster.controller.metadata_view(4).live_brokers()}
         await client.step("release-metadata", broker=4)
-        assert 3 not in {b.broker_id for b in cluster.metadata_view(4).live_brokers()}
+        assert 3 not in {b.broker_id for b in cluster.controller.metadata_view(4).live_brokers()}
         with pytest.raises(OSError, match=r"refused|Connect call failed"):
             async with connect(mock, 3):
                 pass
@@ -102,7 +102,7 @@ async def test_commands_take_effect() -> None:
             assert len((await wire.ask(MetadataRequest(topics=[]), 9)).brokers) == 4
         await client.step("advance", duration="1m")
         await client.step("advance", duration=5)
-        assert cluster.now_ms == 60_005
+        assert cluster.timers.now_ms == 60_005
 
 
 async def test_the_log_can_be_read_from_any_offset() -> None:
@@ -185,7 +185,7 @@ async def test_an_unknown_charset_is_accepted() -> None:
     async with controlled() as (mock, client):
         headers = {"Content-Type": "application/json; charset=nope"}
         assert (await client.post("/failover", data=b'{"broker":2}', headers=headers))[0] == 200
-        assert mock.cluster.controller_id == 2
+        assert mock.cluster.state.controller_id == 2
 
 
 @pytest.mark.parametrize("query", ["log?since", "journal?after", "journal?limit", "journal?broker"])
@@ -207,7 +207,7 @@ async def test_other_content_types_are_refused() -> None:
                 "/failover", data=body.encode(), headers={"Content-Type": kind}
             )
             assert (status, "Content-Type" in answer["error"]) == (400, True)
-        assert mock.cluster.controller_id == 1
+        assert mock.cluster.state.controller_id == 1
 
 
 async def test_errors_of_unknown_paths_and_methods_are_json() -> None:
@@ -242,7 +242,7 @@ async def test_every_request_needs_the_token() -> None:
             assert (await client.get("/state", headers=headers))[0] == 401
             status, _ = await client.post("/failover", json={"broker": 2}, headers=headers)
             assert status == 401
-        assert mock.cluster.controller_id == 1
+        assert mock.cluster.state.controller_id == 1
         good = {"Authorization": "Bearer secret"}
         assert (await client.get("/state", headers=good))[0] == 200
         assert (await client.post("/failover", json={"broker": 2}, headers=good))[0] == 200

@@ -30,7 +30,7 @@ async def test_a_rebound_host_name_is_refused(host):
             status, answer = await client.get(path, headers={"Host": host})
             assert (status, list(answer)) == (403, ["error"])
         status, _ = await client.post("/failover", json={"broker": 2}, headers={"Host": host})
-        assert (status, mock.cluster.controller_id) == (403, 1)
+        assert (status, mock.cluster.state.controller_id) == (403, 1)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1", "127.9.9.9", "[::1]:5"])
@@ -46,7 +46,7 @@ async def test_a_page_of_another_site_is_refused():
             headers = {"Origin": origin}
             assert (await client.get("/journal/stream", headers=headers))[0] == 403
             status, _ = await client.post("/failover", json={"broker": 2}, headers=headers)
-            assert (status, mock.cluster.controller_id) == (403, 1)
+            assert (status, mock.cluster.state.controller_id) == (403, 1)
         async with client.session.options(own + "/failover", headers={"Origin": own}) as response:
             assert response.status == 405
             assert not [name for name in response.headers if name.startswith("Access-Control")]
@@ -65,7 +65,7 @@ async def test_no_other_site_can_send_a_request_that_acts():
     evil = {"Origin": "http://evil.example"}
     async with controlled() as (mock, client):
         mock.fault(name="kept", api=3, error=41)
-        before = (mock.cluster.state(), len(mock.cluster.log), len(mock.faults))
+        before = (mock.cluster.describe(), len(mock.cluster.log), len(mock.faults))
         for route in acting:
             for path in served_paths(route):
                 for braces in re.findall(r"\{\w+\}", path):
@@ -83,7 +83,7 @@ async def test_no_other_site_can_send_a_request_that_acts():
                     ) as response:
                         assert response.status == 400, (path, media)
                         assert "application/json" in (await response.json())["error"]
-        assert (mock.cluster.state(), len(mock.cluster.log), len(mock.faults)) == before
+        assert (mock.cluster.describe(), len(mock.cluster.log), len(mock.faults)) == before
 
 
 async def test_beyond_loopback_any_host_name_works_with_the_token():

@@ -133,7 +133,7 @@ async def test_a_stream_ends_with_its_cluster_and_with_the_server():
 async def test_no_hooks_are_set_without_listeners():
     entries: list[Entry] = []
     async with controlled(journal=Journal(sink=entries.append)) as (mock, client):
-        sink, on_step = mock.journal.sink, mock.cluster.on_step
+        sink, on_step = mock.journal.sink, [*mock.cluster.turns.on_step]
         async with following(client, "/journal/stream") as one:
             assert mock.journal.sink != sink
             async with connect(mock) as wire, following(client, "/log/stream") as other:
@@ -146,7 +146,7 @@ async def test_no_hooks_are_set_without_listeners():
                 mock.join_isr("foo-0", 3)
                 mock.journal.record(0, 1, 1, "event", event="ping")
                 await asyncio.sleep(0.01)
-        assert mock.cluster.on_step == on_step
+        assert mock.cluster.turns.on_step == on_step
         assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
 
 

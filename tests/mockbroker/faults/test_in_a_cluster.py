@@ -78,7 +78,7 @@ async def test_the_controller_moves_between_two_requests():
         mock.fault(api=3, times=1, steps_after=["failover 2"])
         async with asyncio.timeout(PATIENCE), Admin(mock.bootstrap) as admin:
             assert await admin.list_partition_reassignments() == {}
-        assert mock.cluster.controller_id == 2
+        assert mock.cluster.state.controller_id == 2
         refused = [
             each.decode().body.error_code
             for each in mock.journal.select(api=46, direction="response")
@@ -119,7 +119,7 @@ async def test_a_listener_vanishes_and_the_cluster_does_not_know():
             await wire.closed()
         with pytest.raises(OSError, match="onnect"):
             await opened(mock, 2)
-        assert mock.cluster.broker(2).live
+        assert mock.cluster.controller.broker(2).live
         mock.fault(api=46, steps_after=["open-listener 2"], times=1)
         async with connect(mock) as wire:
             await wire.ask(LIST, 0)
@@ -139,8 +139,8 @@ async def test_brokers_stop_and_start_and_replicas_come_and_go():
         mock.fault(api=46, times=1, steps_before=steps)
         async with connect(mock) as wire:
             await wire.ask(LIST, 0)
-        assert mock.cluster.partition("foo", 0).isr == (1,)
-        assert mock.cluster.broker(2).live
+        assert mock.cluster.topics.partition("foo", 0).isr == (1,)
+        assert mock.cluster.controller.broker(2).live
 
 
 async def test_a_step_that_cannot_be_done_is_told(caplog):

@@ -66,7 +66,7 @@ def test_applied_and_told_otherwise():
     asked = Faulty(Fault(api=45, topic="foo", error=7, apply=True))
     answer: Any = asked.answer(reassign(foo=[1], bar=[0]), 1)
     assert codes(answer, "responses") == {"foo-1": 7, "bar-0": 0}
-    assert list(asked.cluster.partition("foo", 1).replicas) == TO_3
+    assert list(asked.cluster.topics.partition("foo", 1).replicas) == TO_3
 
 
 def test_without_any_of_the_rest_nothing_is_carried_out():
@@ -110,8 +110,8 @@ def test_a_config_resource_is_the_topic_it_names():
     asked = Faulty(Fault(api=44, topic="bar", error="POLICY_VIOLATION"))
     answer: Any = asked.answer(body, 1)
     assert [(e.resource_name, e.error_code) for e in answer.responses] == [("foo", 0), ("bar", 44)]
-    assert asked.cluster.topic_config("foo", "retention.ms").value == "7"
-    assert asked.cluster.topic_config("bar", "retention.ms").value != "7"
+    assert asked.cluster.configs.topic("foo", "retention.ms").value == "7"
+    assert asked.cluster.configs.topic("bar", "retention.ms").value != "7"
 
 
 @pytest.mark.parametrize("topics", [None, ["bar", "foo"]])

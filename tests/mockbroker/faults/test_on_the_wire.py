@@ -85,7 +85,7 @@ async def test_disconnected_before_or_after_it_is_carried_out(when, applied):
     async with broken(api=46, disconnect=when, steps_after=["failover 2"]) as (mock, wire):
         wire.send(wire.frame(LIST, 0))
         assert await wire.closed() == b""
-        assert (mock.cluster.controller_id == 2) is applied
+        assert (mock.cluster.state.controller_id == 2) is applied
 
 
 async def test_disconnected_behind_the_answer():

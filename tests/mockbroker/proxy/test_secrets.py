@@ -92,7 +92,7 @@ async def test_no_journal_has_a_password(proxied: Proxied) -> None:
             assert b"[hidden]" in kept
             notes = " ".join(entry.note or "" for entry in journal)
             assert SALTED.decode() not in notes
-        changes = repr(list(mock.cluster.log)) + repr(mock.cluster.state())
+        changes = repr(list(mock.cluster.log)) + repr(mock.cluster.describe())
         assert PASSWORD.decode() not in changes
         assert hmac.hex() not in changes
         assert repr(hmac)[2:-1] not in changes

@@ -136,7 +136,7 @@ async def test_topics_come_and_go_with_the_upstreams(proxied: Proxied) -> None:
             assert sorted(mock.cluster.topics) == ["bar", "foo", "own"]
             replicas = [each.replicas for each in mock.cluster.topics["bar"].partitions]
             assert replicas == [(2, 1), (1,)]
-            old.cluster.delete_topics([("bar", ZERO_UUID)])
+            old.cluster.topics.delete([("bar", ZERO_UUID)])
             names = [MetadataRequestTopic(name=name) for name in ("bar", "own")]
             await wire.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 5)
             assert sorted(mock.cluster.topics) == ["foo", "own"]
@@ -151,14 +151,14 @@ async def test_the_controller_moves_with_the_upstreams(proxied: Proxied) -> None
         old.failover(to=2)
         proxy = await proxied(old, serve=[45, 46], serve_profile="kafka-2.4")
         mock = served(proxy)
-        assert mock.cluster.controller_id == 2
+        assert mock.cluster.state.controller_id == 2
         async with dial(proxy, 2) as wire:
             assert (await wire.ask(LIST, 0)).error_code == 0
         async with dial(proxy, 3) as wire:
             assert (await wire.ask(LIST, 0)).error_code == 41
             old.failover(to=3)
             await wire.ask(MetadataRequest(topics=[]), 5)
-            assert mock.cluster.controller_id == 3
+            assert mock.cluster.state.controller_id == 3
             assert (await wire.ask(LIST, 0)).error_code == 0
 
 

@@ -203,7 +203,7 @@ async def test_a_body_that_is_none_of_its_version_is_a_miss() -> None:
     mock.replay(transcript(exchange(3, 4, {"topics": []}, {"brokers": "none"})))
     async with mock:
         (found,) = await ask(mock, about())
-        assert found.cluster_id == mock.cluster.cluster_id
+        assert found.cluster_id == mock.cluster.state.cluster_id
         (missed,) = mock.journal.select(event="replay-miss")
         assert missed.note.startswith("the recorded answer does not fit: ")
 

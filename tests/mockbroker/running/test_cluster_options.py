@@ -17,9 +17,9 @@ KINDS = (MockCluster, ThreadedCluster, MockKafka)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arguments_are_the_options(kind: type) -> None:
-    assert list(inspect.signature(kind).parameters) == [
-        each.name for each in fields(ClusterOptions)
-    ]
+    options = inspect.signature(ClusterOptions).parameters
+    assert list(inspect.signature(kind).parameters) == list(options)
+    assert options.keys() == {each.name for each in fields(ClusterOptions)}
     with pytest.raises(TypeError, match="no_such_option"):
         kind(no_such_option=1)
 

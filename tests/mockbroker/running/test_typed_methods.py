@@ -110,7 +110,7 @@ def test_commands_and_methods_do_the_same() -> None:
         getattr(mock, method_of(call.command.name))(*arguments)
 
     def state(mock: MockCluster) -> str:
-        log = describe_log(mock.cluster.logs, "foo", mock.cluster.partition("foo", 0))
+        log = describe_log(mock.cluster.logs, "foo", mock.cluster.topics.partition("foo", 0))
         return f"{mock.groups()} {mock.committed('g')} {mock.transactions()} {log}"
 
     def run(step: Callable[[ThreadedCluster, CommandCall], None]) -> list[tuple[str, str]]:

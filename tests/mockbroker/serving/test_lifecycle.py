@@ -138,29 +138,29 @@ async def test_a_manual_clock_moves_by_advance_alone() -> None:
     async with MockCluster(
         brokers=4, topics=["foo=1,2,3"], clock="manual", auto_progress_ms=500
     ) as mock:
-        mock.cluster.alter_partition_reassignments([("foo", [(0, [1, 2, 4])])])
+        mock.cluster.reassignments.alter([("foo", [(0, [1, 2, 4])])])
         await asyncio.sleep(0.05)
-        assert mock.cluster.now_ms == 0
+        assert mock.cluster.timers.now_ms == 0
         mock.advance(499)
-        assert mock.cluster.partition("foo", 0).reassigning
+        assert mock.cluster.topics.partition("foo", 0).reassigning
         mock.advance(1)
-        assert not mock.cluster.partition("foo", 0).reassigning
-        assert mock.cluster.now_ms == 500
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
+        assert mock.cluster.timers.now_ms == 500
         with pytest.raises(ClusterError, match="cannot go back"):
             mock.advance(-1)
 
 
 async def test_the_wall_clock_makes_progress_by_itself() -> None:
     async with MockCluster(brokers=4, topics=["foo=1,2,3"], auto_progress_ms=5) as mock:
-        mock.cluster.alter_partition_reassignments([("foo", [(0, [1, 2, 4])])])
+        mock.cluster.reassignments.alter([("foo", [(0, [1, 2, 4])])])
         async with asyncio.timeout(PATIENCE):
-            while mock.cluster.partition("foo", 0).reassigning:
+            while mock.cluster.topics.partition("foo", 0).reassigning:
                 await asyncio.sleep(0.005)
 
 
 async def test_without_auto_progress_nothing_moves() -> None:
     async with MockCluster(brokers=4, topics=["foo=1,2,3"]) as mock, connect(mock) as wire:
-        mock.cluster.alter_partition_reassignments([("foo", [(0, [1, 2, 4])])])
+        mock.cluster.reassignments.alter([("foo", [(0, [1, 2, 4])])])
         mock.advance(10_000_000)
         for _ in range(3):
             answer = await wire.ask(ListPartitionReassignmentsRequest(), 0)
@@ -171,7 +171,7 @@ async def test_without_auto_progress_nothing_moves() -> None:
 
 async def test_time_stamps_follow_the_wall_clock_and_what_was_skipped() -> None:
     async with MockCluster(topics=["foo=1,2,3"]) as mock:
-        before = mock.cluster.now_ms
+        before = mock.cluster.timers.now_ms
         mock.advance(3_600_000)
         mock.leave_isr("foo-0", 3)
         at = mock.cluster.log[-1].at_ms
@@ -217,7 +217,7 @@ async def test_topics_are_created_by_metadata_only_if_asked_for(enabled: bool) -
         for _ in range(2):
             await wire.ask(body, 12)
         assert ("new" in mock.cluster.topics) == enabled
-        assert mock.cluster.broker_config(1, name).value == str(enabled).lower()
+        assert mock.cluster.configs.broker(1, name).value == str(enabled).lower()
 
 
 async def test_configs_racks_and_features_of_the_cluster(
@@ -230,10 +230,10 @@ async def test_configs_racks_and_features_of_the_cluster(
         racks={1: "a"},
         features={"transaction.version": 1},
     ) as mock:
-        values = [mock.cluster.broker_config(each, "num.partitions").value for each in (1, 2, 3)]
+        values = [mock.cluster.configs.broker(each, "num.partitions").value for each in (1, 2, 3)]
         assert values == ["7", "8", "7"]
         assert [each.rack for each in mock.cluster.brokers.values()] == ["a", "b", None]
-        assert mock.cluster.broker_config(2, "broker.rack").value == "b"
+        assert mock.cluster.configs.broker(2, "broker.rack").value == "b"
         assert mock.cluster.features.level("transaction.version") == 1
         async with connect(mock) as wire:
             body = ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -264,12 +264,12 @@ async def test_an_advertised_listener_that_is_not_set_is_a_default() -> None:
     """``advertised.listeners`` is null then; brokers advertise their listeners."""
     name, own = "advertised.listeners", "PLAINTEXT://elsewhere:9092"
     async with MockCluster(2, own_broker_configs={2: {name: own}}) as mock:
-        unset, given = (mock.cluster.broker_config(each, name) for each in (1, 2))
+        unset, given = (mock.cluster.configs.broker(each, name) for each in (1, 2))
         assert (unset.value, unset.source, unset.synonyms) == (None, 5, ())
         assert (given.value, given.source) == (own, 4)
-        assert mock.cluster.broker_config(1, "listeners").source == 4
+        assert mock.cluster.configs.broker(1, "listeners").source == 4
 
 
 async def test_static_configs_of_the_brokers() -> None:
     async with MockCluster(broker_configs={"num.partitions": "7"}) as mock:
-        assert mock.cluster.broker_config(2, "num.partitions").value == "7"
+        assert mock.cluster.configs.broker(2, "num.partitions").value == "7"

@@ -113,7 +113,7 @@ async def test_an_advertised_address_survives_a_restart() -> None:
         mock.advertise(2, "[::1]:40000")
         await mock.stop_broker(2)
         await mock.start_broker(2)
-        broker = mock.cluster.broker(2)
+        broker = mock.cluster.controller.broker(2)
         assert (broker.host, broker.port) == ("::1", 40000)
         assert mock.addresses == listening
         for address, problem in [
@@ -126,4 +126,4 @@ async def test_an_advertised_address_survives_a_restart() -> None:
                 mock.advertise(2, address)
         with pytest.raises(ClusterError):
             mock.advertise(9, "localhost:9092")
-        assert mock.cluster.broker(2) == broker
+        assert mock.cluster.controller.broker(2) == broker

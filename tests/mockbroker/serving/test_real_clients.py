@@ -76,7 +76,7 @@ async def test_kafka_python_reassigns(
             assert set(await in_thread(admin.list_partition_reassignments)) == {bar}
             await in_thread(lambda: admin.alter_partition_reassignments({bar: None}))
             assert await in_thread(admin.list_partition_reassignments) == {}
-            state = mock.cluster.state()["topics"]
+            state = mock.cluster.describe()["topics"]
             assert state["foo"]["0"]["replicas"] == [2, 3, 4]
             assert state["bar"]["0"]["replicas"] == [2, 1]
             described = await in_thread(lambda: admin.describe_topics(["foo"]))
@@ -98,13 +98,13 @@ async def test_kafka_python_elects_a_preferred_leader(kafka: Any) -> None:
         await mock.stop_broker(1)
         await mock.start_broker(1)
         mock.join_isr("foo-0", 1)
-        assert mock.cluster.partition("foo", 0).leader == 2
+        assert mock.cluster.topics.partition("foo", 0).leader == 2
         admin = await in_thread(lambda: kafka_python_admin(kafka, mock))
         try:
             for _ in range(2):
                 # The second time there is nothing to do, which it does not take for an error.
                 await in_thread(lambda: admin.elect_leaders(0, {"foo": [0]}))
-                assert mock.cluster.partition("foo", 0).leader == 1
+                assert mock.cluster.topics.partition("foo", 0).leader == 1
         finally:
             await in_thread(admin.close)
         nothing_went_wrong(mock)
@@ -179,7 +179,7 @@ async def test_librdkafka_elects_a_preferred_leader(
         preferred = package.ElectionType.PREFERRED
         result = await in_thread(lambda: admin.elect_leaders(preferred, [foo]).result(SECONDS))
         assert list(result.values()) == [None]
-        assert mock.cluster.partition("foo", 0).leader == 1
+        assert mock.cluster.topics.partition("foo", 0).leader == 1
         assert sent(mock, 43) == [version]
         nothing_went_wrong(mock)
 

@@ -61,7 +61,7 @@ async def apply(mock: MockCluster, step: tuple[Any, ...]) -> None:
     name, *arguments = step
     try:
         if name == "create":
-            mock.cluster.auto_create_topic(arguments[0])
+            mock.cluster.topics.auto_create(arguments[0])
         elif name in ("stop_broker", "start_broker"):
             await getattr(mock, name)(*arguments)
         else:
@@ -106,7 +106,7 @@ async def test_brokers_answer_for_themselves() -> None:
     ):
         before = await one.ask(MetadataRequest(topics=None), 12)
         mock.hold_metadata(2)
-        mock.cluster.auto_create_topic("new")
+        mock.cluster.topics.auto_create("new")
         for _ in range(2):
             assert len((await one.ask(MetadataRequest(topics=None), 12)).topics) == 2
             assert await two.ask(MetadataRequest(topics=None), 12) == before

@@ -37,7 +37,7 @@ def test_only_stages_that_can_answer_are_chained():
 def test_a_rule_that_expires_leaves_the_chain_at_the_next_request():
     broker = DirectBroker(cluster := Cluster(1))
     broker.dispatcher.faults.add([Fault(error=3, api=3, expires="1s")])
-    cluster.advance(1_000)
+    cluster.turns.advance(1_000)
     assert broker.ask(MetadataRequest(topics=None), 9).brokers
     assert names(broker.dispatcher) == OWN
 

@@ -14,6 +14,7 @@ from kproto.znodes.request_znodes import (
     REQUEST_PREFIX,
 )
 from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import (
     CHILD,
     LEGACY,
@@ -55,7 +56,7 @@ def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) 
     assert now(cluster) == ([1, 2, 3, 5], [1, 2, 3], [2, 5])
     stat = tool.get(CHILD).stat
     assert stat.czxid < stat.mzxid
-    identity = cluster.reassignment_identities()[FOO]
+    identity = cluster.reassignments.identities()[FOO]
     assert (identity.czxid, identity.mzxid) == (stat.czxid, stat.mzxid)
     joined(cluster, 5)
     assert now(cluster) == ([2, 5], [2, 5], None)
@@ -97,10 +98,10 @@ def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Clu
     tool = place.open()
     tool.create(LEGACY, plan_text({FOO: [3, 4]}).encode())
     cluster.react()
-    cluster._controller.znodes.close()
+    cluster.controller.znodes.close()
     tool.create(REQUEST_PREFIX, request_text({("bar", 0): [5]}).encode(), sequential=True)
     tool.create(REQUEST_PREFIX, request_text({FOO: [6]}).encode(), sequential=True)
-    other = Cluster(6, reassignment="kip-236-old", znodes=place.open())
+    other = simulated_cluster(6, reassignment="kip-236-old", znodes=place.open())
     assert now(other)[2] == [3, 4]
     assert in_flight(other) == children(other) == {FOO, ("bar", 0)}
     assert "foo-0 is ignored" in warnings(other)[-1]

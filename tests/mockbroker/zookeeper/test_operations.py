@@ -18,8 +18,8 @@ from kproto.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
-from kproto.znodes import EmbeddedStore, Stat, ZnodeTree
-from mockbroker import MockCluster
+from kproto.znodes import EmbeddedStore, Stat, ZnodeStore, ZnodeTree
+from mockbroker import ClusterOptions, MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.serving.operations import SuspendedOperations
 from tests.mockbroker.wire import PATIENCE, Wire, connect
@@ -56,11 +56,13 @@ class GatedStore(EmbeddedStore):
 class GatedCluster(MockCluster):
     def __init__(self, store: GatedStore) -> None:
         super().__init__(3, topics=["foo=1,2"], profile="kafka-3.9-zk", zookeeper=store)
-        operations = SuspendedOperations()
+
+    def _znode_store(self, options: ClusterOptions) -> ZnodeStore | None:
+        store = options.zookeeper
+        assert isinstance(store, GatedStore)
+        self.operations = operations = SuspendedOperations()
         store.suspend = operations.suspend
-        self.operations = self._dispatcher.handlers.operations = operations
-        self._clock._operations = operations
-        self.cluster.turn = operations.turn
+        return store
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ async def test_requests_take_turns_and_metadata_does_not_wait(
         assert done.responses[0].partitions[0].error_code == 0
         assert (await answer(second, listing)).topics[0].partitions[0].adding_replicas == [3]
         await step
-        assert mock.cluster.controller_id == 2
+        assert mock.cluster.state.controller_id == 2
 
 
 async def test_a_command_waits_for_its_turn(mock: MockCluster, store: GatedStore) -> None:
@@ -135,7 +137,7 @@ async def test_a_command_waits_for_its_turn(mock: MockCluster, store: GatedStore
         assert not any(each.done() for each in commands)
         store.go_on()
         await asyncio.gather(*commands)
-    assert (mock.cluster.controller_id, mock.cluster.broker(1).live) == (2, False)
+    assert (mock.cluster.state.controller_id, mock.cluster.controller.broker(1).live) == (2, False)
 
 
 async def test_a_client_that_leaves_does_not_stop_its_request(
@@ -147,7 +149,7 @@ async def test_a_client_that_leaves_does_not_stop_its_request(
         await until(lambda: store.waits)
     await until(lambda: mock.connections(1) == 0)
     store.go_on()
-    await until(lambda: mock.cluster.partition("foo", 0).target == (2, 3))
+    await until(lambda: mock.cluster.topics.partition("foo", 0).target == (2, 3))
 
 
 async def test_requests_that_wait_when_the_session_expires(
@@ -165,7 +167,7 @@ async def test_requests_that_wait_when_the_session_expires(
         mock._react()
         assert (await answer(first, reassign())).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await answer(second, reassign())).error_code == ErrorCode.NOT_CONTROLLER
-        await until(lambda: mock.cluster.controller_epoch == 2)
+        await until(lambda: mock.cluster.state.controller_epoch == 2)
         create = CreateTopicsRequest.from_json(
             {
                 "topics": [

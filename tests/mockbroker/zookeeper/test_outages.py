@@ -121,8 +121,8 @@ async def afterwards(mock: MockCluster, wires: tuple[Wire, Wire, Wire]) -> None:
     listed = await answered(listing, ListPartitionReassignmentsRequest())
     assert listed.topics[0].partitions[0].adding_replicas == [3]
     await mock.take(mock.join_isr, "foo-0", 3)
-    assert mock.cluster.partition("foo", 0).replicas == (2, 3)
-    assert mock.cluster.controller_epoch == 1
+    assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3)
+    assert mock.cluster.state.controller_epoch == 1
 
 
 async def test_a_server_that_hangs_stops_the_controller_and_nothing_else(
@@ -183,24 +183,24 @@ async def expire(mock: MockCluster, server: ZooKeeperServer) -> None:
 async def test_after_its_session_expired_the_brokers_register_and_elect(
     server: ZooKeeperServer, mock: MockCluster, pauses: LoopPauses, caplog: Any
 ) -> None:
-    before = [mock.cluster.broker_epoch(broker) for broker in (1, 2, 3)]
+    before = [mock.cluster.memories.epoch(broker) for broker in (1, 2, 3)]
     for epoch in (2, 3):
         await expire(mock, server)
-        await until(lambda: mock.cluster.controller_epoch == epoch)  # noqa: B023
+        await until(lambda: mock.cluster.state.controller_epoch == epoch)  # noqa: B023
     tool = await asyncio.to_thread(KazooStore, f"{server.address}/{_place(mock)}")
     try:
         assert await asyncio.to_thread(tool.children, "/brokers/ids") == ["1", "2", "3"]
         controller = await asyncio.to_thread(tool.get, "/controller")
-        assert json.loads(controller.data)["brokerid"] == mock.cluster.controller_id == 1
-        after = [mock.cluster.broker_epoch(broker) for broker in (1, 2, 3)]
+        assert json.loads(controller.data)["brokerid"] == mock.cluster.state.controller_id == 1
+        after = [mock.cluster.memories.epoch(broker) for broker in (1, 2, 3)]
         assert all(new > old for new, old in zip(after, before, strict=True))
         async with connect(mock, 1) as wire:
             done = await wire.ask(reassign(2, 3), 0)
             assert [row.error_code for row in done.responses[0].partitions] == [0]
         await mock.take(mock.join_isr, "foo-0", 3)
-        assert mock.cluster.partition("foo", 0).replicas == (2, 3)
+        assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3)
         await asyncio.to_thread(tool.delete, "/controller")  # watches are there again
-        await until(lambda: mock.cluster.controller_id == 2)
+        await until(lambda: mock.cluster.state.controller_id == 2)
     finally:
         await asyncio.to_thread(tool.close)
     assert "Traceback" not in caplog.text

@@ -151,8 +151,8 @@ async def test_a_controller_that_dies_in_the_midst_of_a_request(control: Any) ->
             )
         )
         assert await wire.closed() == b""
-    assert mock.cluster.controller_id == 2
-    assert mock.cluster.partition("foo", 0).target == (3,)
+    assert mock.cluster.state.controller_id == 2
+    assert mock.cluster.topics.partition("foo", 0).target == (3,)
     await refused(mock.addresses[1])
     assert [entry.event for entry in mock.journal.select(event="controller-died")]
 
@@ -162,8 +162,8 @@ async def test_a_controller_that_dies_in_the_midst_of_a_step() -> None:
         mock.kill_controller_after(0)
         with pytest.raises(ControllerDiedError, match="broker 1 died during this command"):
             mock.leave_isr("foo-0", 2)
-        assert mock.cluster.controller_id == 2
-        assert not mock.cluster.broker(1).live
+        assert mock.cluster.state.controller_id == 2
+        assert not mock.cluster.controller.broker(1).live
         with pytest.raises(ClusterError, match="must be 0 or more"):
             mock.kill_controller_after(-1)
 
@@ -173,7 +173,7 @@ async def test_a_reassignment_is_identified_by_a_zxid_of_more_than_32_bits() -> 
     before = 5 << 32
     mock = MockCluster(3, topics=["foo=1,2"], profile="kip-236-old", zxid=before, clock="manual")
     async with mock:
-        mock.cluster.alter_partition_reassignments([("foo", [(0, [2, 3])])])
+        mock.cluster.reassignments.alter([("foo", [(0, [2, 3])])])
         found = mock.read_znode("/admin/reassignments/foo/0")
         assert found is not None
         assert before < found[1].czxid < before + 1000

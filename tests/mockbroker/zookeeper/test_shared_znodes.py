@@ -14,6 +14,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import Warned
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import changes
 from tests.znodes.conftest import Place
 
@@ -21,7 +22,7 @@ FOO = "/brokers/topics/foo"
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(4, topics=topics, reassignment="kip-455-new", znodes=place.open())
+    return simulated_cluster(4, topics=topics, reassignment="kip-455-new", znodes=place.open())
 
 
 def put(store: ZnodeStore, path: str, text: str) -> None:
@@ -68,19 +69,19 @@ def test_a_topic_that_a_tool_writes_is_created(place: Place, store: ZnodeStore) 
     put(store, FOO, '{"version":1,"partitions":{"0":[3,1],"1":[4,2]}}')
     cluster.react()
     assert [each.replicas for each in cluster.topics["foo"].partitions] == [(3, 1), (4, 2)]
-    assert cluster.partition("foo", 1).leader == 4
+    assert cluster.topics.partition("foo", 1).leader == 4
     assert json.loads(store.get(f"{FOO}/partitions/0/state").data)["leader"] == 3
-    assert cluster.topic_config("foo", "retention.ms").value == "7"
+    assert cluster.configs.topic("foo", "retention.ms").value == "7"
 
 
 def test_partitions_that_a_tool_adds(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place, "foo=1,2")
     put(store, FOO, '{"version":1,"partitions":{"0":[1,2],"1":[3,4]}}')
     cluster.react()
-    assert cluster.partition("foo", 1).replicas == (3, 4)
+    assert cluster.topics.partition("foo", 1).replicas == (3, 4)
     put(store, FOO, '{"version":1,"partitions":{"0":[1,2],"1":[3,4],"2":[4,1]}}')
     cluster.react()
-    assert cluster.partition("foo", 2).leader == 4
+    assert cluster.topics.partition("foo", 2).leader == 4
 
 
 def test_a_deletion_asked_for_by_a_znode(place: Place, store: ZnodeStore) -> None:
@@ -104,13 +105,13 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
         '{"version":1,"config":{"leader.replication.throttled.rate":"9"}}',
     )
     cluster.react()
-    assert cluster.topic_config("foo", "retention.ms").value != "7"  # nobody was told
+    assert cluster.configs.topic("foo", "retention.ms").value != "7"  # nobody was told
     for entity in ("topics/foo", "brokers/2"):
         text = json.dumps({"version": 2, "entity_path": entity}).encode()
         store.create("/config/changes/config_change_", text, sequential=True)
     cluster.react()
-    assert cluster.topic_config("foo", "retention.ms").value == "7"
-    assert cluster.broker_config(2, "leader.replication.throttled.rate").value == "9"
+    assert cluster.configs.topic("foo", "retention.ms").value == "7"
+    assert cluster.configs.broker(2, "leader.replication.throttled.rate").value == "9"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
     ],
 )
 def test_a_topic_znode_that_cannot_be_read_is_left_out_and_the_log_says_so(text: str) -> None:
-    cluster = Cluster(3, reassignment="kip-455-new")
+    cluster = simulated_cluster(3, reassignment="kip-455-new")
     cluster.write_znode(FOO, text)
     assert not cluster.topics
     (warning,) = changes(cluster, Warned)
@@ -140,19 +141,19 @@ def test_a_topic_znode_that_cannot_be_read_is_left_out_and_the_log_says_so(text:
 
 def test_a_cluster_finds_what_the_last_one_left(place: Place, store: ZnodeStore) -> None:
     first = place.open()
-    cluster = Cluster(4, topics=["foo=1,2,3"], reassignment="kip-455-new", znodes=first)
-    cluster.alter_partition_reassignments([("foo", [(0, [4, 2])])])
-    cluster.incremental_alter_configs([(2, "foo", [("retention.ms", 0, "7")])])
+    cluster = simulated_cluster(4, topics=["foo=1,2,3"], reassignment="kip-455-new", znodes=first)
+    cluster.reassignments.alter([("foo", [(0, [4, 2])])])
+    cluster.config_changes.alter_incrementally([(2, "foo", [("retention.ms", 0, "7")])])
     first.close()
     assert store.children("/brokers/ids") == []
     again = cluster_at(place)
-    assert again.controller_epoch == 2
-    assert again.partition("foo", 0).target == (4, 2)
-    assert again.topic_config("foo", "retention.ms").value == "7"
+    assert again.state.controller_epoch == 2
+    assert again.topics.partition("foo", 0).target == (4, 2)
+    assert again.configs.topic("foo", "retention.ms").value == "7"
     again.join_isr(("foo", 0), 4)
-    assert again.partition("foo", 0).replicas == (4, 2)
-    assert not again.partition("foo", 0).reassigning
-    assert replay(again.cluster_id, again.log).znodes == again.znodes
+    assert again.topics.partition("foo", 0).replicas == (4, 2)
+    assert not again.topics.partition("foo", 0).reassigning
+    assert replay(again.state.cluster_id, again.log).znodes == again.znodes
 
 
 def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
@@ -162,7 +163,7 @@ def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
 
 
 def test_a_znode_too_large_is_a_clear_error_and_changes_nothing() -> None:
-    cluster = Cluster(3, reassignment="kip-455-new")
+    cluster = simulated_cluster(3, reassignment="kip-455-new")
     before, offset = dict(cluster.znodes), len(cluster.log)
     with pytest.raises(ClusterError, match="ConnectionLoss"):
         cluster.write_znode("/admin/reassign_partitions", "x" * (1024 * 1024 + 1))

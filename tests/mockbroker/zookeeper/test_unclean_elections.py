@@ -12,6 +12,7 @@ import pytest
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent
 from mockbroker.simulation.state.cluster_parts import Partition
+from tests.mockbroker.simulated import simulated_cluster
 
 UNCLEAN = "unclean.leader.election.enable"
 TOPIC, BROKER = 2, 4
@@ -21,7 +22,7 @@ UNCLEAN_ELECTION = 1
 
 def offline(reassignment: str) -> Cluster:
     """Two topics whose only member of the ISR is down; broker 1 is the controller."""
-    cluster = Cluster(3, topics=["foo=2,1", "bar=2,3"], reassignment=reassignment)
+    cluster = simulated_cluster(3, topics=["foo=2,1", "bar=2,3"], reassignment=reassignment)
     for topic, other in (("foo", 1), ("bar", 3)):
         cluster.leave_isr((topic, 0), other)
     cluster.stop_broker(2)
@@ -34,7 +35,7 @@ def partition(cluster: Cluster, topic: str) -> Partition:
 
 
 def allow(cluster: Cluster, resource_type: int, name: str, value: str = "true") -> None:
-    (result,) = cluster.incremental_alter_configs(
+    (result,) = cluster.config_changes.alter_incrementally(
         [(resource_type, name, [(UNCLEAN, SET, value)])], validate_only=False
     )
     assert result.error_code == 0, result
@@ -79,7 +80,7 @@ def test_a_config_that_a_tool_writes_to_zookeeper() -> None:
 
 
 def elect_uncleanly(cluster: Cluster, topic: str) -> None:
-    result = cluster.elect_leaders(UNCLEAN_ELECTION, [(topic, [0])])
+    result = cluster.elections.elect(UNCLEAN_ELECTION, [(topic, [0])])
     assert result.topics[0].partitions[0].error_code == 0, result
 
 
@@ -90,7 +91,7 @@ def elect_uncleanly(cluster: Cluster, topic: str) -> None:
      ("zookeeper", False)],
 )  # fmt: skip
 def test_the_elected_leader_is_the_whole_target(machine: str, completes: bool) -> None:
-    cluster = Cluster(4, topics=["foo=2"], reassignment=machine)
+    cluster = simulated_cluster(4, topics=["foo=2"], reassignment=machine)
     cluster.stop_broker(2)
     submit(cluster, 3)
     assert partition(cluster, "foo").leader == -1
@@ -138,11 +139,11 @@ def test_a_new_controller_reads_that_the_leader_recovers() -> None:
 
 def vacated() -> Cluster:
     """A reassignment that added broker 3 was replaced while 3, alone in sync, led the partition."""
-    cluster = Cluster(4, topics=["foo=2", "bar=1"], reassignment="zookeeper")
+    cluster = simulated_cluster(4, topics=["foo=2", "bar=1"], reassignment="zookeeper")
     cluster.stop_broker(2)
     submit(cluster, 3)
     elect_uncleanly(cluster, "foo")
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 1])])])
+    cluster.reassignments.alter([("foo", [(0, [2, 1])])])
     found = partition(cluster, "foo")
     assert (found.leader, found.isr, found.replicas) == (-1, (3,), (2, 1))
     return cluster
@@ -150,7 +151,7 @@ def vacated() -> Cluster:
 
 def test_no_unclean_election_while_a_broker_of_the_isr_is_live() -> None:
     cluster = vacated()
-    result = cluster.elect_leaders(UNCLEAN_ELECTION, [("foo", [0])])
+    result = cluster.elections.elect(UNCLEAN_ELECTION, [("foo", [0])])
     assert result.topics[0].partitions[0].error_code == 83
     cluster.stop_broker(3)
     elect_uncleanly(cluster, "foo")
@@ -158,16 +159,16 @@ def test_no_unclean_election_while_a_broker_of_the_isr_is_live() -> None:
 
 
 def test_a_partition_without_its_leading_replica_counts_as_online() -> None:
-    cluster = Cluster(4, topics=["foo=1,4"], reassignment="zookeeper")
+    cluster = simulated_cluster(4, topics=["foo=1,4"], reassignment="zookeeper")
     cluster.stop_broker(2)
     cluster.leave_isr(("foo", 0), 4)
-    cluster.alter_partition_reassignments([("foo", [(0, [3, 4])])])
+    cluster.reassignments.alter([("foo", [(0, [3, 4])])])
     cluster.join_isr(("foo", 0), 3)
     cluster.stop_broker(1)
     assert partition(cluster, "foo").leader == 3
-    cluster.alter_partition_reassignments([("foo", [(0, None)])])
+    cluster.reassignments.alter([("foo", [(0, None)])])
     assert (partition(cluster, "foo").leader, partition(cluster, "foo").isr) == (-1, (3,))
-    cluster.alter_partition_reassignments([("foo", [(0, [4, 3])])])
+    cluster.reassignments.alter([("foo", [(0, [4, 3])])])
     cluster.start_broker(2)
     assert partition(cluster, "foo").leader == -1
     cluster.stop_broker(2)
@@ -175,10 +176,10 @@ def test_a_partition_without_its_leading_replica_counts_as_online() -> None:
 
 
 def test_a_preferred_election_elects_no_other_replica() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
+    cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     for broker in (1, 2):
         cluster.stop_broker(broker)
     cluster.start_broker(1)
-    result = cluster.elect_leaders(0, [("foo", [0])])
+    result = cluster.elections.elect(0, [("foo", [0])])
     assert result.topics[0].partitions[0].error_code == 80
     assert partition(cluster, "foo").leader == -1

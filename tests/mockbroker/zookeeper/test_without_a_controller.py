@@ -12,6 +12,7 @@ import pytest
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ClusterError, NotControllerError
 from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import child, in_flight, request_text
 from tests.znodes.conftest import Place
 
@@ -20,7 +21,7 @@ REASSIGN = "/admin/reassign_partitions"
 
 
 def cluster_at(place: Place, reassignment: str = "zookeeper") -> Cluster:
-    return Cluster(3, topics=["foo=1,2"], reassignment=reassignment, znodes=place.open())
+    return simulated_cluster(3, topics=["foo=1,2"], reassignment=reassignment, znodes=place.open())
 
 
 def controller_on_record(store: ZnodeStore) -> tuple[int, int]:
@@ -35,16 +36,16 @@ def test_deleting_the_controller_znode_moves_the_controller(
     cluster = cluster_at(place)
     cluster.write_znode("/controller", None)
     cluster.react()
-    assert (cluster.controller_id, cluster.controller_epoch) == (2, 2)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (2, 2)
     assert controller_on_record(store) == (2, 2)
     store.delete("/controller")  # by another client of ZooKeeper
     cluster.react()
     assert controller_on_record(store) == (1, 3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (1, 3)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 3)
 
 
 def test_the_only_broker_elects_itself_again(place: Place, store: ZnodeStore) -> None:
-    cluster = Cluster(1, reassignment="zookeeper", znodes=place.open())
+    cluster = simulated_cluster(1, reassignment="zookeeper", znodes=place.open())
     store.delete("/controller")
     cluster.react()
     assert controller_on_record(store) == (1, 2)
@@ -54,21 +55,21 @@ def test_a_plan_written_while_every_broker_is_stopped(place: Place, store: Znode
     cluster = cluster_at(place)
     for broker in (1, 2, 3):
         cluster.stop_broker(broker)
-    assert cluster.controller_id == -1
+    assert cluster.state.controller_id == -1
     assert store.exists("/controller") is None
     store.create(REASSIGN, PLAN.encode())
     cluster.react()
-    assert cluster.partition("foo", 0).target is None
+    assert cluster.topics.partition("foo", 0).target is None
     cluster.start_broker(3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (3, 4)
-    assert cluster.partition("foo", 0).target == (2, 3)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 4)
+    assert cluster.topics.partition("foo", 0).target == (2, 3)
 
 
 @pytest.mark.requirement("K236-60")
 def test_a_request_created_while_there_is_no_controller(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place, "kip-236-old")
     cluster.resign_controller()
-    assert cluster.controller_id == -1
+    assert cluster.state.controller_id == -1
     assert store.exists("/controller") is None
     text = request_text({("foo", 0): [2, 3]})
     cluster.append_znode("/admin/reassignment_requests/request_", text)
@@ -82,26 +83,26 @@ def test_a_request_created_while_there_is_no_controller(place: Place, store: Zno
 
 
 def test_what_needs_a_controller_is_refused_without_one() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
+    cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     cluster.resign_controller()
     with pytest.raises(NotControllerError):
-        cluster.alter_partition_reassignments([("foo", [(0, [2, 3])])])
+        cluster.reassignments.alter([("foo", [(0, [2, 3])])])
     with pytest.raises(NotControllerError):
-        cluster.create_topics([])
+        cluster.topics.create([])
     with pytest.raises(ClusterError, match="there is no controller"):
         cluster.leave_isr(("foo", 0), 2)
     with pytest.raises(ClusterError, match="there is already no controller"):
         cluster.resign_controller()
-    assert cluster.metadata_view(2).shown_controller_id(forwarding=False) == 1
+    assert cluster.controller.metadata_view(2).shown_controller_id(forwarding=False) == 1
 
 
 def test_brokers_that_stop_while_there_is_no_controller_are_dealt_with_by_the_next() -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
+    cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     cluster.resign_controller()
     cluster.stop_broker(1)
-    assert cluster.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("foo", 0).leader == 1
     cluster.failover(3)
-    partition = cluster.partition("foo", 0)
+    partition = cluster.topics.partition("foo", 0)
     assert (partition.leader, partition.isr) == (2, (2,))
 
 
@@ -119,9 +120,9 @@ def test_a_session_that_expires_registers_the_broker_anew(place: Place, store: Z
     cluster.expire_session(2)
     after = store.get("/brokers/ids/2").stat
     assert after.czxid > before.czxid
-    assert cluster.broker_epoch(2) == after.czxid
-    assert cluster.broker(2).live
-    assert cluster.partition("foo", 0).isr == (1,)
+    assert cluster.memories.epoch(2) == after.czxid
+    assert cluster.controller.broker(2).live
+    assert cluster.topics.partition("foo", 0).isr == (1,)
     assert controller_on_record(store) == (1, 1)
 
 
@@ -130,7 +131,7 @@ def test_a_controller_whose_session_expires_is_succeeded(place: Place, store: Zn
     cluster.expire_session(1)
     assert controller_on_record(store) == (2, 2)
     assert store.children("/brokers/ids") == ["1", "2", "3"]
-    partition = cluster.partition("foo", 0)
+    partition = cluster.topics.partition("foo", 0)
     assert (partition.leader, partition.isr) == (2, (2,))
     cluster.join_isr(("foo", 0), 1)
-    assert cluster.partition("foo", 0).isr == (2, 1)
+    assert cluster.topics.partition("foo", 0).isr == (2, 1)

@@ -9,13 +9,14 @@ import pytest
 from kproto.znodes import EventType, ZnodeStore
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 from tests.znodes.conftest import Place
 
 PLAN = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[2,3]}]}'
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(3, topics=topics, reassignment="zookeeper", znodes=place.open())
+    return simulated_cluster(3, topics=topics, reassignment="zookeeper", znodes=place.open())
 
 
 def test_the_same_text_again_is_a_write(place: Place, store: ZnodeStore) -> None:
@@ -27,12 +28,12 @@ def test_the_same_text_again_is_a_write(place: Place, store: ZnodeStore) -> None
     assert [event.type for event in store.take_events()] == [EventType.NODE_DATA_CHANGED]
     znode = cluster.read_znode("/a/b")
     assert znode is not None
-    assert znode[1] == store.get("/a/b").stat == cluster._controller.state.znode_stats["/a/b"]
+    assert znode[1] == store.get("/a/b").stat == cluster.controller.state.znode_stats["/a/b"]
 
 
 def test_the_same_plan_again_makes_the_controller_look() -> None:
     """KIP-236's older draft reads its legacy plan at every change."""
-    cluster = Cluster(4, topics=["foo=1,2"], reassignment="kip-236-old")
+    cluster = simulated_cluster(4, topics=["foo=1,2"], reassignment="kip-236-old")
     cluster.write_znode("/admin/reassign_partitions", PLAN)
     before = cluster.read_znode("/admin/reassign_partitions")
     assert before is not None
@@ -54,7 +55,7 @@ def test_a_change_of_configs_written_by_a_step_is_read(place: Place) -> None:
         cluster.write_znode(f"/config/topics/{topic}", text)
         change = json.dumps({"version": 2, "entity_path": f"topics/{topic}"})
         cluster.append_znode("/config/changes/config_change_", change)
-        assert cluster.topic_config(topic, "retention.ms").value == value
+        assert cluster.configs.topic(topic, "retention.ms").value == value
 
 
 def test_a_change_of_configs_is_read_once(place: Place) -> None:
@@ -65,4 +66,4 @@ def test_a_change_of_configs_is_read_once(place: Place) -> None:
     other = json.dumps({"version": 2, "entity_path": "topics/bar"})
     cluster.append_znode("/config/changes/config_change_", other)
     cluster.failover(2)
-    assert cluster.topic_config("foo", "retention.ms").value != "7"
+    assert cluster.configs.topic("foo", "retention.ms").value != "7"

@@ -192,7 +192,7 @@ class MockSide:
             case "move-controller":
                 mock.failover(step["to"])
             case "kill-controller":
-                now = mock.cluster.controller_id
+                now = mock.cluster.state.controller_id
                 mock.failover(next(i for i in move.brokers.live if i != now))
             case "freeze" | "thaw":
                 pass
@@ -235,8 +235,8 @@ def _settle(mock: MockCluster, move: _Move) -> dict[TopicPartition, set[int]]:
     for name, topic in list(mock.cluster.topics.items()):
         for index in range(len(topic.partitions)):
             tp = (name, index)
-            while joining := _joining(mock.cluster.partition(*tp), able, late.get(tp)):
-                now = mock.cluster.partition(*tp)
+            while joining := _joining(mock.cluster.topics.partition(*tp), able, late.get(tp)):
+                now = mock.cluster.topics.partition(*tp)
                 adding = [broker for broker in joining if broker in now.adding]
                 others = [broker for broker in joining if broker not in now.adding]
                 first = [broker for broker in others if broker in early.get(tp, ())]

@@ -200,7 +200,7 @@ async def test_clusters_have_their_ids_and_are_known_by_any_broker() -> None:
         await alter(wire, {0: [4]})
         async with connect(mock, 2) as other:
             await metadata(other)
-        cluster_ids.append(mock.cluster.cluster_id)
+        cluster_ids.append(mock.cluster.state.cluster_id)
 
     cluster_ids: list[str] = []
     # A journal's packets have addresses of their own, which no metadata tells of.

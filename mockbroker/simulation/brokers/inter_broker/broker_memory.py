@@ -9,9 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.znodes.kafka_znodes import broker_path
 from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_state import ClusterState
 
-__all__ = ["BrokerMemory", "HostedReplica", "KnownPartition"]
+__all__ = ["BrokerMemories", "BrokerMemory", "HostedReplica", "KnownPartition"]
 
 _NO_EPOCH = -1
 _DURING_DELETE = -2
@@ -100,3 +102,24 @@ class BrokerMemory(msgspec.Struct):
             self.partitions.pop(tp, None)
         else:
             self.partitions[tp] = partition
+
+
+class BrokerMemories:
+    """What each broker of one cluster received from controllers since it started."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._memories: dict[int, tuple[int, BrokerMemory]] = {}
+
+    def epoch(self, broker_id: int) -> int:
+        """Return the czxid of the broker's znode, which differs after each start; -1 without
+        one."""
+        stat = self._state.znode_stats.get(broker_path(broker_id))
+        return -1 if stat is None else stat.czxid
+
+    def __getitem__(self, broker_id: int) -> BrokerMemory:
+        epoch = self.epoch(broker_id)
+        kept = self._memories.get(broker_id)
+        if kept is None or kept[0] != epoch:
+            kept = self._memories[broker_id] = (epoch, BrokerMemory())
+        return kept[1]

@@ -28,6 +28,7 @@ from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ClientQuotaChanged
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
+from mockbroker.simulation.state.turns import step
 
 __all__ = [
     "Alteration",
@@ -88,6 +89,7 @@ class ClientQuotas:
 
     def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._entity_rows = rows_of_release(ENTITY_ROWS, release)
         self._value_rows = rows_of_release(VALUE_ROWS, release)
         self._component_rows = rows_of_release(COMPONENT_ROWS, release)
@@ -101,8 +103,9 @@ class ClientQuotas:
 
     # ---- AlterClientQuotas ---------------------------------------------------------------------
 
+    @step()
     def alter(
-        self, alterations: Sequence[Alteration], *, validate_only: bool
+        self, alterations: Sequence[Alteration], *, validate_only: bool = False
     ) -> list[AlterationResult]:
         """Change the quotas of each entity entirely or not at all: one result for each entity."""
         results: dict[Entity, AlterationResult] = {}

@@ -18,6 +18,7 @@ from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.actions import VotersChanged
 from mockbroker.simulation.state.cluster_parts import Voter
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.turns import step
 
 __all__ = ["Outcome", "Quorum"]
 
@@ -38,6 +39,7 @@ class Quorum:
 
     def __init__(self, controller: Controller, level: Callable[[str], int]) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._level = level
 
     @property
@@ -51,6 +53,7 @@ class Quorum:
             directory = uuid.uuid5(_DIRECTORIES, f"{state.cluster_id} {state.controller_id}")
         return (Voter(state.controller_id, directory),)
 
+    @step()
     def add_voter(
         self,
         cluster_id: str | None,
@@ -65,6 +68,7 @@ class Quorum:
             self._store("add_raft_voter", (*self.voters, added))
         return outcome
 
+    @step()
     def remove_voter(
         self, cluster_id: str | None, voter_id: int, directory_id: uuid.UUID
     ) -> Outcome:

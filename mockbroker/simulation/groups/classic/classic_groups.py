@@ -53,10 +53,10 @@ __all__ = ["ClassicGroups"]
 class ClassicGroups(ClassicOperations):
     """The classic groups of a cluster.
 
-    ``settings`` returns the broker configs that groups follow, ``has_offsets`` whether offsets are
-    committed for a group. ``on_changed`` are called with the id of a group whose state, members or
-    generation changed, ``on_deleted`` with the id of a group that is gone. The latter list is that
-    of groups of every kind; ``on_classic_deleted`` are called after it for classic groups alone.
+    ``settings`` returns the broker configs that groups follow. ``on_changed`` are called with the
+    id of a group whose state, members or generation changed, ``on_deleted`` with the id of a group
+    that is gone. The latter list is that of groups of every kind; ``on_classic_deleted`` are called
+    after it for classic groups alone.
     """
 
     def __init__(
@@ -64,14 +64,11 @@ class ClassicGroups(ClassicOperations):
         timers: Timers,
         release: Release,
         settings: Callable[[], GroupSettings],
-        *,
-        has_offsets: Callable[[str], bool] = lambda _group_id: False,
     ) -> None:
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
         self.on_classic_deleted: list[Callable[[str], None]] = []
         super().__init__(Rebalancing(timers, rebalance_rules(release), settings, self._changed))
-        self._has_offsets = has_offsets
         self._join_rules = rules_of_release(JoinRules, release)
         self._member_rules = rules_of_release(MemberRules, release)
         self._commit_rules = rules_of_release(CommitRules, release)
@@ -292,13 +289,13 @@ class ClassicGroups(ClassicOperations):
                 group.answer_sync(member_id, SyncResult(ErrorCode.NOT_COORDINATOR))
             self.machine.stop_timers(group)
 
-    def load(self, group_ids: Iterable[str]) -> None:
+    def load(self, group_ids: Iterable[str], has_offsets: Callable[[str], bool]) -> None:
         """Another coordinator reads these groups from the log: the last generation that has
         assignments, with the sessions of its members started anew. A group that was never written
-        there and has no offsets is gone."""
+        there and has no committed offsets is gone."""
         for former in self._known(group_ids):
             group_id = former.group_id
-            if former.stored is None and not self._has_offsets(group_id):
+            if former.stored is None and not has_offsets(group_id):
                 del self._groups[group_id]
                 continue
             group = self._groups[group_id] = Group(group_id, self._timers.now_ms)

@@ -7,7 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from kproto.error_codes import ErrorCode
@@ -24,7 +24,7 @@ from mockbroker.simulation.groups.consumer.consumer_records import ConsumerRecor
 from mockbroker.simulation.groups.consumer.consumer_rules import ConsumerRules, DescribeEvent
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.consumer.migration import Migration
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING, HeartbeatResult
@@ -55,8 +55,8 @@ class ConsumerGroups(ConsumerOperations):
         is_taken: Callable[[str], bool],
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
+        write: WriteRecords,
     ) -> None:
-        self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
         super().__init__(
             ConsumerMembership(
                 timers,
@@ -66,7 +66,7 @@ class ConsumerGroups(ConsumerOperations):
                 settings,
                 times,
                 lambda: classic.machine.settings.max_size,
-                lambda group_id, records: self.write(group_id, records),
+                write,
                 self._report,
             ),
             classic.on_changed,

@@ -29,7 +29,7 @@ from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSett
 from mockbroker.simulation.groups.consumer.partition_assignors import ASSIGNORS, Subscriber
 from mockbroker.simulation.groups.consumer.partition_reconciliation import Reconciliation, reconcile
 from mockbroker.simulation.groups.consumer.regexes import matching_names
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
@@ -76,7 +76,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
         classic_max_size: Callable[[], int],
-        write: Callable[[str, Iterable[StoredRecord]], None],
+        write: WriteRecords,
         changed: Callable[[ConsumerGroup], None],
     ) -> None:
         super().__init__(timers, rules, records, topics, times, write, changed)

@@ -12,16 +12,19 @@ from mockbroker.simulation.groups.modern.group_topics import TopicFacts
 from mockbroker.simulation.groups.modern.modern_group import GroupT
 from mockbroker.simulation.releases.release import Fact, Release
 
-__all__ = ["GroupRecords", "RecordWriter", "StoredRecord", "metadata_hash"]
+__all__ = ["GroupRecords", "RecordWriter", "StoredRecord", "WriteRecords", "metadata_hash"]
 
 StoredRecord: TypeAlias = tuple[Message, Message | None]
 """Key and value; no value deletes what the key names."""
+
+WriteRecords: TypeAlias = Callable[[str, Iterable[StoredRecord]], None]
+"""Appends records for a group, which is given by its id."""
 
 
 class RecordWriter:
     """Keeps what changed until the end of a request or a timer, and writes it as one batch."""
 
-    def __init__(self, write: Callable[[str, Iterable[StoredRecord]], None]) -> None:
+    def __init__(self, write: WriteRecords) -> None:
         self._write = write
         self._unwritten: list[StoredRecord] = []
 

@@ -6,7 +6,7 @@ The rows of each kind decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mockbroker.simulation.groups.modern.group_records import (
     GroupRecords,
     RecordWriter,
-    StoredRecord,
+    WriteRecords,
 )
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
@@ -48,7 +48,7 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
         records: GroupRecords[GroupT],
         topics: GroupTopics,
         times: Callable[[str], GroupTimes],
-        write: Callable[[str, Iterable[StoredRecord]], None],
+        write: WriteRecords,
         changed: Callable[[GroupT], None],
     ) -> None:
         super().__init__(write)

@@ -6,19 +6,19 @@ One object holds the groups of all brokers; the broker that leads a group's part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import JOINING, HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.groups.share.share_assignor import ASSIGNOR
+from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_membership import ShareMembership
 from mockbroker.simulation.groups.share.share_operations import ShareOperations
-from mockbroker.simulation.groups.share.share_partition import SharePartition
 from mockbroker.simulation.groups.share.share_records import ShareRecords
 from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent, ShareRules
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
@@ -33,10 +33,9 @@ class ShareGroups(ShareOperations):
     """The share groups of a cluster.
 
     ``is_taken`` says whether a group of any kind has an id. ``settings`` and ``times`` return
-    the configs that groups follow. ``write`` appends records for a group, ``initialize`` and
-    ``forget`` make and delete the state of share partitions, ``partitions_of`` returns those of a
-    group. ``on_changed`` are called with the id
-    of a group that changed, ``on_deleted`` with the id of one that is gone.
+    the configs that groups follow. ``write`` appends records for a group, ``partitions`` keeps the
+    state of share partitions. ``on_changed`` are called with the id of a group that changed,
+    ``on_deleted`` with the id of one that is gone.
     """
 
     def __init__(
@@ -47,13 +46,13 @@ class ShareGroups(ShareOperations):
         is_taken: Callable[[str], bool],
         settings: Callable[[], ShareSettings],
         times: Callable[[str], GroupTimes],
+        write: WriteRecords,
+        partitions: ShareFetches,
         on_changed: list[Callable[[str], None]],
         on_deleted: list[Callable[[str], None]],
     ) -> None:
-        self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
-        self.initialize: Callable[[str, Assignment, int], None] = lambda *_: None
-        self.partitions_of: Callable[[str], Sequence[SharePartition]] = lambda group_id: ()
-        self.forget: Callable[[str, Assignment], None] = lambda group_id, partitions: None
+        self.partitions_of = partitions.partitions_of
+        self.forget = partitions.forget
         super().__init__(
             ShareMembership(
                 timers,
@@ -61,9 +60,11 @@ class ShareGroups(ShareOperations):
                 ShareRecords(release, topics.name_of),
                 topics,
                 times,
-                lambda group_id, records: self.write(group_id, records),
+                write,
                 self._report,
-                lambda group, partitions: self.initialize(group.group_id, partitions, group.epoch),
+                lambda group, assigned: partitions.initialize(
+                    group.group_id, assigned, group.epoch
+                ),
             ),
             on_changed,
             on_deleted,

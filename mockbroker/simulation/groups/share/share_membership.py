@@ -6,11 +6,11 @@ over in one batch for each request or timer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
@@ -35,7 +35,7 @@ class ShareMembership(ModernMembership[ShareGroup]):
         records: ShareRecords,
         topics: GroupTopics,
         times: Callable[[str], GroupTimes],
-        write: Callable[[str, Iterable[StoredRecord]], None],
+        write: WriteRecords,
         changed: Callable[[ShareGroup], None],
         initialize: Callable[[ShareGroup, Assignment], None],
     ) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING_FOR_A_WHILE
 from mockbroker.simulation.groups.streams.streams_group import (
@@ -61,8 +61,8 @@ class StreamsGroups(StreamsOperations):
         classic: ClassicGroups,
         is_taken: Callable[[str], bool],
         settings: Callable[[str], StreamsSettings],
+        write: WriteRecords,
     ) -> None:
-        self.write: Callable[[str, Iterable[StoredRecord]], None] = lambda group_id, records: None
         super().__init__(
             StreamsMembership(
                 timers,
@@ -70,7 +70,7 @@ class StreamsGroups(StreamsOperations):
                 StreamsRecords(release),
                 topics,
                 settings,
-                lambda group_id, records: self.write(group_id, records),
+                write,
                 self._report,
             ),
             classic.on_changed,

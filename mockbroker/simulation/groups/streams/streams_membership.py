@@ -6,13 +6,13 @@ request or the timer that caused them has run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.modern.group_records import StoredRecord
+from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
 from mockbroker.simulation.groups.streams.streams_group import (
@@ -75,7 +75,7 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         records: StreamsRecords,
         topics: GroupTopics,
         settings: Callable[[str], StreamsSettings],
-        write: Callable[[str, Iterable[StoredRecord]], None],
+        write: WriteRecords,
         changed: Callable[[StreamsGroup], None],
     ) -> None:
         super().__init__(

@@ -20,6 +20,7 @@ from mockbroker.simulation.log.replicas.replica_wait import LogWait
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.turns import step
 
 __all__ = ["DELETION_ROWS", "HIGH_WATERMARK", "Deletion", "DeletionQuery", "DeletionWait",
            "RecordDeletions"]  # fmt: skip
@@ -180,9 +181,11 @@ class RecordDeletions:
 
     def __init__(self, controller: Controller, logs: Logs) -> None:
         self._controller = controller
+        self.turns = controller.turns
         self._logs = logs
         self._rows = rows_of_release(DELETION_ROWS, logs.release)
 
+    @step()
     def delete(self, query: DeletionQuery) -> Deletion:
         """Raise the leader's log start offset to the offset, or say why not."""
         step = _Step(self._controller, self._logs, query)

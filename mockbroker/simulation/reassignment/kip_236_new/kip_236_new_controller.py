@@ -44,6 +44,7 @@ from mockbroker.simulation.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,
 )
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.assignments import check_assignment
 
 __all__ = ["Kip236NewController"]
@@ -57,11 +58,12 @@ class Kip236NewController(ZooKeeperController):
 
     # ---- requests ----------------------------------------------------------------------------
 
+    @step(by_controller=True)
     def alter(
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """Each partition is submitted or, with None, rolled back by itself. The draft has no guard
         of the replication factor, so that argument is only echoed."""
@@ -96,7 +98,8 @@ class Kip236NewController(ZooKeeperController):
 
     def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """List AR, and what RAR adds and removes; what it adds is left out if OAR is unknown."""
-        return list_each(self.controller.state.topics, topics, _ongoing)
+        with self.turns.reading(by_controller=True):
+            return list_each(self.controller.state.topics, topics, _ongoing)
 
     # ---- submission --------------------------------------------------------------------------
 

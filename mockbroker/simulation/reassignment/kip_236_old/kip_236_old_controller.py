@@ -62,6 +62,7 @@ from mockbroker.simulation.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,
 )
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.assignments import check_assignment
 
 __all__ = ["Kip236OldController"]
@@ -81,11 +82,12 @@ class Kip236OldController(ZooKeeperController):
 
     # ---- requests of clients -----------------------------------------------------------------
 
+    @step(by_controller=True)
     def alter(
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """Cancellations come first; then everything else becomes one request znode. A partition
         named twice goes to the last target requested for it. The guard of KIP-860 is only
@@ -119,7 +121,8 @@ class Kip236OldController(ZooKeeperController):
         return None
 
     def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
-        return list_each(self.controller.state.topics, topics, _ongoing)
+        with self.turns.reading(by_controller=True):
+            return list_each(self.controller.state.topics, topics, _ongoing)
 
     def identities(self) -> dict[TopicPartition, ReassignmentIdentity]:
         """The identities for KIP-240: data and stat of each reassignment's znode, as they are

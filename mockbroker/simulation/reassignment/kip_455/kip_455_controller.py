@@ -37,6 +37,7 @@ from mockbroker.simulation.state.results import (
     ListReassignmentsResult,
     OngoingReassignment,
 )
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.assignments import check_assignment
 
 __all__ = ["Kip455Controller"]
@@ -58,11 +59,12 @@ class Kip455Controller(ZooKeeperController):
 
     # ---- requests ----------------------------------------------------------------------------
 
+    @step(by_controller=True)
     def alter(
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """The drafts have no guard of the replication factor, so that argument is only echoed.
         Cancelling where there is no reassignment is no error."""
@@ -95,7 +97,8 @@ class Kip455Controller(ZooKeeperController):
 
     def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
         """List the present replicas, and what the target still adds and removes."""
-        return list_each(self.controller.state.topics, topics, _ongoing)
+        with self.turns.reading(by_controller=True):
+            return list_each(self.controller.state.topics, topics, _ongoing)
 
     # ---- what goes on around reassignments ---------------------------------------------------
 

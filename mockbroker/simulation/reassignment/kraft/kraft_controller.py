@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kproto.znodes import WatchedEvent
 from mockbroker.simulation.configs.effective import UNCLEAN_ELECTION
 from mockbroker.simulation.reassignment.identities import ReassignmentIdentity, identities_in_log
 from mockbroker.simulation.reassignment.kraft.kraft_rules import (
@@ -32,6 +31,7 @@ from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.state.actions import Change, PartitionChanged
 from mockbroker.simulation.state.cluster_parts import Partition, PartitionsByTopic, TopicPartition
 from mockbroker.simulation.state.results import AlterReassignmentsResult, ListReassignmentsResult
+from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.topics.assignments import check_assignment
 
 __all__ = ["KRaftController"]
@@ -45,15 +45,18 @@ class KRaftController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.controller = dependencies.controller
+        self.controller.attach(self)
+        self.turns = self.controller.turns
         self._dependencies = dependencies
         self._on_alter = rows_of_release(ON_ALTER, dependencies.release)
         self._on_cancel = rows_of_release(ON_CANCEL, dependencies.release)
 
+    @step(by_controller=True)
     def alter(
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """Every row is decided on from the state before the request, so a partition named twice is
         changed twice over."""
@@ -90,7 +93,8 @@ class KRaftController:
         )
 
     def list_ongoing(self, topics: PartitionsByTopic | None) -> ListReassignmentsResult:
-        return list_each(self.controller.state.topics, topics, shipped_lists)
+        with self.turns.reading(by_controller=True):
+            return list_each(self.controller.state.topics, topics, shipped_lists)
 
     def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
@@ -112,12 +116,6 @@ class KRaftController:
         pass
 
     def store(self, cause: str, change: Change) -> None:
-        pass
-
-    def announce(self, cause: str, change: Change) -> None:
-        pass
-
-    def react(self, event: WatchedEvent) -> None:
         pass
 
     def broker_started(self, cause: str, broker_id: int) -> None:

@@ -52,6 +52,7 @@ from mockbroker.simulation.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
 )
+from mockbroker.simulation.state.turns import step
 
 __all__ = ["KafkaZooKeeperController"]
 
@@ -86,11 +87,12 @@ class KafkaZooKeeperController(ZooKeeperController):
 
     # ---- requests ----------------------------------------------------------------------------
 
+    @step(by_controller=True)
     def alter(
         self,
         topics: RequestedTargets,
         *,
-        allow_replication_factor_change: bool,
+        allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """Every partition is checked before any is started. A partition named twice counts once,
         with its last target. The guard of the replication factor (Kafka 4.1) is only echoed."""
@@ -128,7 +130,8 @@ class KafkaZooKeeperController(ZooKeeperController):
             for name, partitions in topics:
                 indexes.setdefault(name, {}).update(dict.fromkeys(partitions))
             distinct = [(name, tuple(each)) for name, each in indexes.items()]
-        return list_each(self.controller.state.topics, distinct, shipped_lists, message="")
+        with self.turns.reading(by_controller=True):
+            return list_each(self.controller.state.topics, distinct, shipped_lists, message="")
 
     def _target(self, tp: TopicPartition, replicas: Sequence[int] | None) -> Brokers:
         """The target of a request for a partition, which may not exist; None means the replicas

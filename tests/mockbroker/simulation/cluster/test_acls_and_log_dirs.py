@@ -27,7 +27,7 @@ OTHER = AclBinding(GROUP, "foobar", LITERAL, "User:a", "*", READ, ALLOW)
 @pytest.fixture
 def cluster() -> Cluster:
     made = Cluster(1)
-    assert made.create_acls([EXACT, PREFIX, STAR, OTHER]) == (CreateAclResult(),) * 4
+    assert made.acls.create([EXACT, PREFIX, STAR, OTHER]) == (CreateAclResult(),) * 4
     return made
 
 
@@ -48,21 +48,21 @@ def cluster() -> Cluster:
     ],
 )
 def test_filters(cluster: Cluster, wanted: AclFilter, found: set[AclBinding]) -> None:
-    assert set(cluster.describe_acls(wanted)) == found
-    (deleted,) = cluster.delete_acls([wanted])
+    assert set(cluster.acls.describe(wanted)) == found
+    (deleted,) = cluster.acls.delete([wanted])
     assert set(deleted.matching) == found
-    assert set(cluster.describe_acls(AclFilter())) == {EXACT, PREFIX, STAR, OTHER} - found
+    assert set(cluster.acls.describe(AclFilter())) == {EXACT, PREFIX, STAR, OTHER} - found
 
 
 def test_overlapping_filters_report_the_same_rules(cluster: Cluster) -> None:
-    results = cluster.delete_acls([AclFilter(resource_type=TOPIC), AclFilter(principal="User:a")])
+    results = cluster.acls.delete([AclFilter(resource_type=TOPIC), AclFilter(principal="User:a")])
     assert [len(result.matching) for result in results] == [3, 3]
-    assert not cluster.describe_acls(AclFilter()).bindings
+    assert not cluster.acls.describe(AclFilter()).bindings
 
 
 def test_a_rule_twice_is_one(cluster: Cluster) -> None:
     before = len(cluster.log)
-    assert cluster.create_acls([EXACT]) == (CreateAclResult(),)
+    assert cluster.acls.create([EXACT]) == (CreateAclResult(),)
     assert len(cluster.log) == before
 
 
@@ -86,29 +86,29 @@ def test_a_rule_twice_is_one(cluster: Cluster) -> None:
 def test_rules_refused(cluster: Cluster, change: dict[str, int | str], text: str) -> None:
     bad = replace(EXACT, **change)  # type: ignore[arg-type]
     good = replace(EXACT, principal="User:c")
-    assert cluster.create_acls([bad, good]) == (CreateAclResult(42, text), CreateAclResult())
+    assert cluster.acls.create([bad, good]) == (CreateAclResult(42, text), CreateAclResult())
 
 
 def test_filters_refused(cluster: Cluster) -> None:
-    results = cluster.delete_acls([AclFilter(pattern_type=9), AclFilter(operation=0)])
+    results = cluster.acls.delete([AclFilter(pattern_type=9), AclFilter(operation=0)])
     assert [(r.error_code, r.error_message) for r in results] == [
         (42, "Unknown patternFilter."),
         (42, "Unknown entryFilter."),
     ]
-    assert cluster.describe_acls(AclFilter(resource_type=0)).error_code == 42
-    assert len(cluster.describe_acls(AclFilter()).bindings) == 4
+    assert cluster.acls.describe(AclFilter(resource_type=0)).error_code == 42
+    assert len(cluster.acls.describe(AclFilter()).bindings) == 4
 
 
 def test_log_dirs_hold_what_the_broker_replicates() -> None:
     cluster = Cluster(3, topics=["foo=1,2/2,3", "bar=3", "baz=2"])
-    (log_dir,) = cluster.describe_log_dirs(2, None)
+    (log_dir,) = cluster.log_dirs.describe(2, None)
     assert log_dir.error_code == 0
     assert log_dir.topics == (
         ("baz", (LogDirReplica(0),)),
         ("foo", (LogDirReplica(0), LogDirReplica(1))),
     )
-    (some,) = cluster.describe_log_dirs(2, [("foo", [1, 7]), ("bar", [0]), ("nosuch", [0])])
+    (some,) = cluster.log_dirs.describe(2, [("foo", [1, 7]), ("bar", [0]), ("nosuch", [0])])
     assert some.topics == (("foo", (LogDirReplica(1),)),)
     # A replica being added is there before it is in sync.
-    cluster.alter_partition_reassignments([("bar", [(0, [2])])])
-    assert cluster.describe_log_dirs(2, [("bar", [0])])[0].topics
+    cluster.reassignments.alter([("bar", [(0, [2])])])
+    assert cluster.log_dirs.describe(2, [("bar", [0])])[0].topics

@@ -13,7 +13,7 @@ from mockbroker.simulation.state.actions import KINDS, PartitionChanged
 
 def entries() -> list[dict[str, Any]]:
     cluster = Cluster(5, topics=["foo=1,2,3/2,3,1", "bar=3,1", "foo.bar=1"])
-    cluster.alter_partition_reassignments([("foo", [(1, [4, 3])])])
+    cluster.reassignments.alter([("foo", [(1, [4, 3])])])
     cluster.join_isr(("foo", 1), 4)
     cluster.leave_isr(("bar", 0), 1)
     cluster.failover(2)
@@ -40,7 +40,7 @@ def test_every_entry_has_one_line_with_its_members() -> None:
 
 def test_the_target_in_a_text_is_that_of_the_model() -> None:
     cluster = Cluster(5, topics=["foo=1,2,3"])
-    cluster.alter_partition_reassignments([("foo", [(0, [5, 4])])])
+    cluster.reassignments.alter([("foo", [(0, [5, 4])])])
     changed = [each for each in cluster.log if isinstance(each.change, PartitionChanged)]
     assert changed
     for each in changed:

@@ -13,32 +13,33 @@ from mockbroker.simulation.configs import definitions
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.results import NewTopic
+from tests.mockbroker.simulated import simulated_cluster
 
 
 def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
-    return Cluster(
-        brokers, topics=topics, reassignment="zookeeper", config_release=release
+    return simulated_cluster(
+        brokers, topics=topics, reassignment="zookeeper", release=release
     )  # fmt: skip
 
 
 def test_the_same_broker_once_is_no_error_unknown_or_not() -> None:
     cluster = zookeeper()
-    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1, 9)),))])
+    (made,) = cluster.topics.create([NewTopic("t", assignments=((0, (1, 9)),))])
     assert made.error_code == 0
-    partition = cluster.partition("t", 0)
+    partition = cluster.topics.partition("t", 0)
     assert (partition.replicas, partition.isr, partition.leader) == ((1, 9), (1,), 1)
 
 
 def test_who_does_not_wait_is_told_so_and_it_is_done() -> None:
     cluster = zookeeper()
-    (made,) = cluster.create_topics([NewTopic("t", assignments=((0, (1,)),))], wait_ms=0)
+    (made,) = cluster.topics.create([NewTopic("t", assignments=((0, (1,)),))], wait_ms=0)
     assert (made.error_code, made.error_message, made.num_partitions) == (7, None, -1)
     assert made.topic_id == cluster.topics["t"].topic_id
-    (grown,) = cluster.create_partitions([("t", 3, None)], wait_ms=0)
+    (grown,) = cluster.topics.add_partitions([("t", 3, None)], wait_ms=0)
     assert (grown.error_code, len(cluster.topics["t"].partitions)) == (7, 3)
-    (gone,) = cluster.delete_topics([("t", ZERO_UUID)], wait_ms=-1)
+    (gone,) = cluster.topics.delete([("t", ZERO_UUID)], wait_ms=-1)
     assert (gone.error_code, "t" in cluster.topics) == (7, False)
-    (only,) = cluster.create_topics([NewTopic("t", 1, 1)], wait_ms=0, validate_only=True)
+    (only,) = cluster.topics.create([NewTopic("t", 1, 1)], wait_ms=0, validate_only=True)
     assert (only.error_code, "t" in cluster.topics) == (0, False)
 
 
@@ -48,7 +49,7 @@ def test_partitions_go_on_from_partition_0(first: int, factor: int) -> None:
     """Leaders in turn from the first one's, no broker twice, and each broker leads as often."""
     replicas = [(first - 1 + i) % 4 + 1 for i in range(factor)]
     cluster = zookeeper(4, f"t={','.join(map(str, replicas))}")
-    assert cluster.create_partitions([("t", 13, None)])[0].error_code == 0
+    assert cluster.topics.add_partitions([("t", 13, None)])[0].error_code == 0
     lists = [each.replicas for each in cluster.topics["t"].partitions]
     assert [each[0] for each in lists] == [(first - 1 + i) % 4 + 1 for i in range(13)]
     assert all(len(set(each)) == factor for each in lists)
@@ -62,16 +63,16 @@ def test_partitions_are_added_in_vain_while_another_has_no_leader(release: tuple
     """Seen so on 2.4.1 and 3.9.2, which answer when their time-out is over; the partition stays."""
     cluster = zookeeper(4, "foo=4/1", "bar=1,4/2", release=release)
     cluster.stop_broker(4)
-    (grown,) = cluster.create_partitions([("foo", 3, None)])
+    (grown,) = cluster.topics.add_partitions([("foo", 3, None)])
     assert (grown.error_code, grown.error_message) == (7, None)
-    assert cluster.partition("foo", 2).leader in (1, 2, 3)
-    (tried,) = cluster.create_partitions([("foo", 4, None)], validate_only=True)
+    assert cluster.topics.partition("foo", 2).leader in (1, 2, 3)
+    (tried,) = cluster.topics.add_partitions([("foo", 4, None)], validate_only=True)
     assert (tried.error_code, len(cluster.topics["foo"].partitions)) == (0, 3)
-    (other,) = cluster.create_partitions([("bar", 3, None)])
+    (other,) = cluster.topics.add_partitions([("bar", 3, None)])
     assert other.error_code == 0
     kraft = Cluster(4, topics=["foo=4/1"])
     kraft.stop_broker(4)
-    (grown,) = kraft.create_partitions([("foo", 3, None)])
+    (grown,) = kraft.topics.add_partitions([("foo", 3, None)])
     assert grown.error_code == 0
 
 
@@ -85,14 +86,14 @@ def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(
 ) -> None:
     topic = "t=" + "/".join("1,2,3" if index == model else "1" for index in range(present))
     cluster = Cluster(4, topics=[topic])
-    (refused,) = cluster.create_partitions([("t", present + 1, [[1]])])
+    (refused,) = cluster.topics.add_partitions([("t", present + 1, [[1]])])
     assert refused.error_code == 39
-    (grown,) = cluster.create_partitions([("t", present + 1, None)])
+    (grown,) = cluster.topics.add_partitions([("t", present + 1, None)])
     assert grown.error_code == 0
-    assert len(cluster.partition("t", present).replicas) == 3
+    assert len(cluster.topics.partition("t", present).replicas) == 3
     cluster = zookeeper(4, topic)
-    (grown,) = cluster.create_partitions([("t", present + 1, None)])
-    assert len(cluster.partition("t", present).replicas) == (3 if model == 0 else 1)
+    (grown,) = cluster.topics.add_partitions([("t", present + 1, None)])
+    assert len(cluster.topics.partition("t", present).replicas) == (3 if model == 0 else 1)
 
 
 APPEND, SUBTRACT = 2, 3
@@ -124,13 +125,15 @@ def _edited(name: str, before: str | None, operation: int) -> str | None:
     cluster = _of(name)
     topic = (2, "t")
     if before is not None:
-        cluster.incremental_alter_configs([(*topic, [(THROTTLED, 0, before)])])
-    (result,) = cluster.incremental_alter_configs([(*topic, [(THROTTLED, operation, "0:1")])])
+        cluster.config_changes.alter_incrementally([(*topic, [(THROTTLED, 0, before)])])
+    (result,) = cluster.config_changes.alter_incrementally(
+        [(*topic, [(THROTTLED, operation, "0:1")])]
+    )
     if result.error_code:
         assert result.error_code == -1
         assert "is null" in (result.error_message or "")
         return None
-    return cluster.topic_config("t", THROTTLED).value
+    return cluster.configs.topic("t", THROTTLED).value
 
 
 @pytest.mark.requirement("REL-16", "REL-18", "REL-19")
@@ -156,7 +159,7 @@ def test_configs_are_refused_as_by_their_release(
         (2, "u", [good]),
         (2, "t", [good, good]),
     ]
-    results = [cluster.incremental_alter_configs([row])[0] for row in rows]
+    results = [cluster.config_changes.alter_incrementally([row])[0] for row in rows]
     assert [each.error_code for each in results] == [bad_value, bad_value, unknown[0], 42]
     assert results[2].error_message == unknown[1]
     assert results[3].error_message == f"Error due to duplicate config {repeated}"
@@ -164,19 +167,19 @@ def test_configs_are_refused_as_by_their_release(
 
 def _of(name: str) -> Cluster:
     chosen = profile(name)
-    return Cluster(
-        4, topics=["t=1,2"], reassignment="zookeeper", config_release=chosen.software
+    return simulated_cluster(
+        4, topics=["t=1,2"], reassignment="zookeeper", release=chosen.software
     )  # fmt: skip
 
 
 def test_a_stopped_broker_is_no_broker() -> None:
     cluster = zookeeper(3, "t=1,2,3")
     cluster.stop_broker(3)
-    (row,) = cluster.create_partitions([("t", 2, [[1, 2, 3]])])
+    (row,) = cluster.topics.add_partitions([("t", 2, [[1, 2, 3]])])
     assert row.error_message == "Unknown broker(s) in replica assignment: 3."
-    (row,) = cluster.create_partitions([("t", 2, None)])
+    (row,) = cluster.topics.add_partitions([("t", 2, None)])
     assert row.error_message == "Replication factor: 3 larger than available brokers: 2."
-    (created,) = cluster.create_topics([NewTopic("u", 1, 3)])
+    (created,) = cluster.topics.create([NewTopic("u", 1, 3)])
     assert (created.error_code, created.error_message) == (
         38,
         "Replication factor: 3 larger than available brokers: 2.",
@@ -186,8 +189,8 @@ def test_a_stopped_broker_is_no_broker() -> None:
 def test_checks_come_in_the_eras_order() -> None:
     """What is wrong twice is told of once: KRaft looks at the name first, ZooKeeper's at nulls."""
     wrong = NewTopic("a b", configs=(("retention.ms", None),))
-    (zk,) = zookeeper().create_topics([wrong])
-    (kraft,) = Cluster(3).create_topics([wrong])
+    (zk,) = zookeeper().topics.create([wrong])
+    (kraft,) = Cluster(3).topics.create([wrong])
     assert (zk.error_code, kraft.error_code) == (40, 17)
 
 
@@ -220,8 +223,8 @@ def test_no_config_has_two_rows_in_a_release(release: Release) -> None:
 
 def test_a_config_of_another_release_is_unknown() -> None:
     asked = [(2, "t", [("message.format.version", 0, "2.0")])]
-    (old,) = zookeeper(1, "t=1").incremental_alter_configs(asked)
-    (new,) = Cluster(1, topics=["t=1"]).incremental_alter_configs(asked)
+    (old,) = zookeeper(1, "t=1").config_changes.alter_incrementally(asked)
+    (new,) = Cluster(1, topics=["t=1"]).config_changes.alter_incrementally(asked)
     assert (old.error_code, new.error_code) == (0, 40)
 
 
@@ -234,11 +237,11 @@ def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
 ) -> None:
     """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
     does not say so."""
-    cluster = Cluster(3, topics=["foo=1,2"], reassignment="zookeeper", config_release=release)
+    cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper", release=release)
     cluster.stop_broker(2)
-    cluster.delete_topics([("foo", ZERO_UUID)])
-    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
+    (result,) = cluster.topics.create([NewTopic("foo", 1, 1)])
     assert (result.error_code, result.error_message) == (36, f"Topic 'foo' {text}.")
     cluster.start_broker(2)
-    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    (result,) = cluster.topics.create([NewTopic("foo", 1, 1)])
     assert result.error_code == 0

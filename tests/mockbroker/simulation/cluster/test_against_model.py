@@ -78,7 +78,7 @@ class _Pair:
         )
 
     def alter(self, asked: list[tuple[tuple[str, int], list[int] | None]], guard: bool) -> None:
-        got = self.cluster.alter_partition_reassignments(
+        got = self.cluster.reassignments.alter(
             [(topic, [(index, target)]) for (topic, index), target in asked],
             allow_replication_factor_change=not guard,
         )
@@ -97,14 +97,16 @@ class _Pair:
         assert got.allow_replication_factor_change is (not guard or not asked)
 
     def elect(self, asked: list[tuple[str, int]], unclean: bool) -> None:
-        got = self.cluster.elect_leaders(int(unclean), [(topic, [index]) for topic, index in asked])
+        got = self.cluster.elections.elect(
+            int(unclean), [(topic, [index]) for topic, index in asked]
+        )
         expected = [
             (topic, index, *self.model.elect(topic, index, unclean)) for topic, index in asked
         ]
         assert _rows(got) == expected
 
     def elect_all(self, unclean: bool) -> None:
-        got = self.cluster.elect_leaders(int(unclean), None)
+        got = self.cluster.elections.elect(int(unclean), None)
         outcomes = [
             (topic, index, *self.model.elect(topic, index, unclean))
             for topic, index in sorted(self.model.P)
@@ -139,12 +141,12 @@ class _Pair:
 
     def allow_unclean(self, topic: str) -> None:
         operation = ("unclean.leader.election.enable", 0, "true")
-        (result,) = self.cluster.incremental_alter_configs([(2, topic, [operation])])
+        (result,) = self.cluster.config_changes.alter_incrementally([(2, topic, [operation])])
         assert result.error_code == 0
         self.model.unclean.add(topic)
 
     def check(self) -> None:
-        listed = self.cluster.list_partition_reassignments(None)
+        listed = self.cluster.reassignments.list_ongoing(None)
         assert {
             (t.name, p.partition_index): (
                 list(p.replicas),
@@ -155,7 +157,7 @@ class _Pair:
             for p in t.partitions
         } == self.model.ongoing()
         for broker_id in self.cluster.brokers:
-            view = self.cluster.metadata_view(broker_id)
+            view = self.cluster.controller.metadata_view(broker_id)
             assert {b.broker_id for b in view.live_brokers()} == self.model.live
             seen = {
                 (name, p.index): (list(p.replicas), set(p.isr), p.leader, p.leader_epoch)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym
+from tests.mockbroker.simulated import simulated_cluster
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -15,20 +15,20 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 @pytest.fixture
 def cluster() -> Cluster:
-    return Cluster(2, topics=["foo:1:1"], broker_configs={"broker.rack": "r1"})
+    return simulated_cluster(2, topics=["foo:1:1"], broker_configs={"broker.rack": "r1"})
 
 
 def alter(
     cluster: Cluster, resource: tuple[int, str], *operations: tuple[str, int, str | None]
 ) -> tuple[int, str | None]:
-    (result,) = cluster.incremental_alter_configs([(*resource, operations)])
+    (result,) = cluster.config_changes.alter_incrementally([(*resource, operations)])
     assert (result.resource_type, result.resource_name) == resource
     return result.error_code, result.error_message
 
 
 def test_who_decides_a_topics_config(cluster: Cluster) -> None:
     def effective() -> tuple[str | None, int]:
-        entry = cluster.topic_config("foo", "retention.ms")
+        entry = cluster.configs.topic("foo", "retention.ms")
         return entry.value, entry.source
 
     assert effective() == ("604800000", 5)
@@ -38,13 +38,13 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
     assert effective() == ("2", 2)
     alter(cluster, (TOPIC, "foo"), ("retention.ms", SET, "3"))
     assert effective() == ("3", 1)
-    assert cluster.topic_config("foo", "retention.ms").synonyms == (
+    assert cluster.configs.topic("foo", "retention.ms").synonyms == (
         ConfigSynonym("retention.ms", "3", 1),
         ConfigSynonym("log.retention.ms", "2", 2),
         ConfigSynonym("log.retention.ms", "1", 3),
     )
     # Broker 2 has no value of its own: it sees the cluster's behind the topic's.
-    seen = cluster.describe_configs(TOPIC, "foo", ["retention.ms"], receiver=2).configs[0]
+    seen = cluster.configs.describe(TOPIC, "foo", ["retention.ms"], receiver=2).configs[0]
     assert [s.value for s in seen.synonyms] == ["3", "1"]
     alter(cluster, (TOPIC, "foo"), ("retention.ms", DELETE, None))
     assert effective() == ("2", 2)
@@ -53,7 +53,7 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
 def test_a_brokers_configs(cluster: Cluster) -> None:
     alter(cluster, (BROKER, "2"), ("follower.replication.throttled.rate", SET, "9"))
     alter(cluster, (BROKER, "2"), ("my.plugin.key", SET, "secret"))
-    described = cluster.describe_configs(BROKER, "2", receiver=2)
+    described = cluster.configs.describe(BROKER, "2", receiver=2)
     entries = {entry.name: entry for entry in described.configs}
     assert (entries["broker.id"].value, entries["broker.id"].read_only) == ("2", True)
     assert entries["broker.rack"].value == "r1"
@@ -61,22 +61,22 @@ def test_a_brokers_configs(cluster: Cluster) -> None:
     assert not entries["follower.replication.throttled.rate"].read_only
     # What Kafka does not know it keeps to itself.
     assert (entries["my.plugin.key"].value, entries["my.plugin.key"].sensitive) == (None, True)
-    assert "my.plugin.key" not in {e.name for e in cluster.describe_configs(BROKER, "1").configs}
+    assert "my.plugin.key" not in {e.name for e in cluster.configs.describe(BROKER, "1").configs}
 
 
 def test_the_cluster_wide_default_lists_only_what_is_set(cluster: Cluster) -> None:
-    assert cluster.describe_configs(BROKER, "").configs == ()
+    assert cluster.configs.describe(BROKER, "").configs == ()
     alter(cluster, (BROKER, ""), ("min.insync.replicas", SET, "2"))
-    (entry,) = cluster.describe_configs(BROKER, "").configs
+    (entry,) = cluster.configs.describe(BROKER, "").configs
     assert (entry.name, entry.value, entry.source) == ("min.insync.replicas", "2", 3)
 
 
 def test_names_filter(cluster: Cluster) -> None:
     names = ["segment.ms", "nosuch", "cleanup.policy"]
-    found = cluster.describe_configs(TOPIC, "foo", names).configs
+    found = cluster.configs.describe(TOPIC, "foo", names).configs
     assert [entry.name for entry in found] == ["cleanup.policy", "segment.ms"]
-    everything = cluster.describe_configs(TOPIC, "foo").configs
-    assert cluster.describe_configs(TOPIC, "foo", []).configs == everything
+    everything = cluster.configs.describe(TOPIC, "foo").configs
+    assert cluster.configs.describe(TOPIC, "foo", []).configs == everything
 
 
 @pytest.mark.parametrize(
@@ -93,21 +93,8 @@ def test_names_filter(cluster: Cluster) -> None:
 def test_describe_refusals(
     cluster: Cluster, resource: tuple[int, str], code: int, text: str | None
 ) -> None:
-    result = cluster.describe_configs(*resource, receiver=1)
+    result = cluster.configs.describe(*resource, receiver=1)
     assert (result.error_code, result.error_message, result.configs) == (code, text, ())
-
-
-def test_the_former_name_of_the_kind_of_controller_still_works() -> None:
-    with pytest.warns(DeprecationWarning, match="use reassignment"):
-        assert Cluster(2, machine="zookeeper").znodes
-    with pytest.warns(DeprecationWarning, match="use Profile.reassignment"):
-        assert profile("kafka-4.1").machine == "kraft"
-
-
-def test_the_former_name_of_the_receiver_still_works() -> None:
-    with pytest.warns(DeprecationWarning, match="use receiver"):
-        result = Cluster(2).describe_configs(BROKER, "2", asked_broker=1)
-    assert result.error_code == 42
 
 
 def test_lists_grow_and_shrink(cluster: Cluster) -> None:
@@ -121,9 +108,9 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
         (DELETE, None, ""),
     ]:
         assert alter(cluster, foo, (key, operation, value)) == (0, None)
-        assert cluster.topic_config("foo", key).value == expected
+        assert cluster.configs.topic("foo", key).value == expected
     assert alter(cluster, foo, ("cleanup.policy", APPEND, "compact")) == (0, None)
-    assert cluster.topic_config("foo", "cleanup.policy").value == "delete,compact"
+    assert cluster.configs.topic("foo", "cleanup.policy").value == "delete,compact"
 
 
 @pytest.mark.parametrize(
@@ -192,15 +179,15 @@ def test_duplicates(cluster: Cluster) -> None:
         "Error due to duplicate config keys",
     )
     operations = [("segment.ms", SET, "1")]
-    assert cluster.incremental_alter_configs([(*foo, operations), (*foo, operations)]) == (
+    assert cluster.config_changes.alter_incrementally([(*foo, operations), (*foo, operations)]) == (
         AlterConfigsResult(TOPIC, "foo", 42, "Each resource must appear at most once."),
     )
-    assert cluster.topic_config("foo", "segment.ms").source == 5
+    assert cluster.configs.topic("foo", "segment.ms").source == 5
 
 
 def test_validate_only(cluster: Cluster) -> None:
     before = len(cluster.log)
-    (result,) = cluster.incremental_alter_configs(
+    (result,) = cluster.config_changes.alter_incrementally(
         [(TOPIC, "foo", [("segment.ms", SET, "1")])], validate_only=True
     )
     assert result.error_code == 0
@@ -212,7 +199,7 @@ def test_broker_0_sees_a_groups_configs_by_its_own() -> None:
     name = "consumer.assignment.interval.ms"
     alter(cluster, (BROKER, "0"), (f"group.{name}", SET, "7"))
     values = [
-        cluster.describe_configs(32, "g", [name], receiver=receiver).configs[0].value
+        cluster.configs.describe(32, "g", [name], receiver=receiver).configs[0].value
         for receiver in (0, 1)
     ]
     assert values == ["7", "1000"]

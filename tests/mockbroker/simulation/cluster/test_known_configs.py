@@ -15,11 +15,11 @@ from kproto.messages.create_topics_request import CreatableTopic, CreatableTopic
 from kproto.messages.describe_configs_request import DescribeConfigsResource
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker import MockCluster
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.log.log_settings import log_settings
 from mockbroker.simulation.operations import parse_command
 from mockbroker.simulation.releases.release import Release
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import Wire, connect
 
 SEGMENT = "internal.segment.bytes"
@@ -89,17 +89,19 @@ async def test_a_log_rolls_at_the_internal_size():
     """Below the least ``segment.bytes``, which is what it is for."""
     async with MockCluster(topics=["foo:1:1"], brokers=1) as mock:
         change = [(TOPIC, "foo", [(SEGMENT, 0, "500")])]
-        assert [each.error_code for each in mock.cluster.incremental_alter_configs(change)] == [0]
+        assert [
+            each.error_code for each in mock.cluster.config_changes.alter_incrementally(change)
+        ] == [0]
         for _ in range(3):
             await mock.run_command(parse_command('append foo-0 {"value": {"zeros": 300}}'))
         assert len(mock.cluster.logs.log(("foo", 0)).segments) == 3
 
 
 def test_the_internal_size_is_effective_and_its_absence_is_not():
-    cluster = Cluster(brokers=1, topics=["foo:1:1"])
-    assert log_settings(cluster._configs, "foo").segment_bytes == 1 << 30
-    cluster.incremental_alter_configs([(TOPIC, "foo", [(SEGMENT, 0, "500")])])
-    assert log_settings(cluster._configs, "foo").segment_bytes == 500
+    cluster = simulated_cluster(brokers=1, topics=["foo:1:1"])
+    assert log_settings(cluster.configs, "foo").segment_bytes == 1 << 30
+    cluster.config_changes.alter_incrementally([(TOPIC, "foo", [(SEGMENT, 0, "500")])])
+    assert log_settings(cluster.configs, "foo").segment_bytes == 500
 
 
 async def test_internal_configs_of_brokers():
@@ -130,7 +132,7 @@ async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
             zip(given, (1, 5), strict=True)
         )
         assert not any(found[name].is_sensitive for name in given)
-        assert not mock.cluster.unknown_configs()
+        assert not mock.cluster.configs.unknown()
     assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [
         "broker configs that no rule of the mock reads have no effect: "
         "log.cleaner.dedupe.buffer.size, unstable.api.versions.enable"

@@ -65,6 +65,7 @@ from mockbroker.simulation.state.actions import (
 from mockbroker.simulation.state.cluster_parts import LOG_DIR, Broker
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import PATIENCE, connect
 
 STORAGE = ErrorCode.KAFKA_STORAGE_ERROR
@@ -119,13 +120,13 @@ def test_leaders_move_and_isrs_shrink_where_the_controller_is_told(profile: str)
     assert (first.leader, first.isr, first.leader_epoch) == (2, (2, 3), 1)
     assert (second.leader, second.isr) == (2, (2, 3))
     assert (third.leader, third.isr, third.leader_epoch) == (2, (2, 3), 0)
-    assert of.broker(1).live
-    assert of.state()["brokers"]["1"] == {"live": True, "failed_log_dirs": [LOG_DIR]}
-    assert of.state()["brokers"]["2"] == {"live": True}
-    view = of.metadata_view(2)
+    assert of.controller.broker(1).live
+    assert of.describe()["brokers"]["1"] == {"live": True, "failed_log_dirs": [LOG_DIR]}
+    assert of.describe()["brokers"]["2"] == {"live": True}
+    view = of.controller.metadata_view(2)
     assert view.offline_replicas("foo", first) == (1,)
     assert view.offline_replicas("foo", third) == ()
-    assert replay(of.cluster_id, of.log).replica_dirs == of._state.replica_dirs
+    assert replay(of.state.cluster_id, of.log).replica_dirs == of.state.replica_dirs
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -138,7 +139,7 @@ def test_a_kraft_controller_before_3_7_is_not_told() -> None:
     assert (led.leader, led.isr, led.leader_epoch) == (1, (1, 2, 3), 0)
     assert (followed.leader, followed.isr) == (2, (2, 3))
     assert not any(isinstance(each.change, LogDirReported) for each in of.log)
-    assert of.metadata_view(2).offline_replicas("foo", led) == ()
+    assert of.controller.metadata_view(2).offline_replicas("foo", led) == ()
     assert produce_error(broker(of, "kafka-3.6")) == STORAGE
     with pytest.raises(ClusterError, match="log directory of foo-1 on broker 1 has failed"):
         of.join_isr(("foo", 1), 1)
@@ -148,10 +149,10 @@ def test_a_kraft_controller_before_3_7_is_not_told() -> None:
 def test_a_broker_before_1_0_stops() -> None:
     of = cluster("kafka-0.11.0")
     of.fail_log_dir(1)
-    assert not of.broker(1).live
-    assert of.partition("foo", 0).leader == 2
+    assert not of.controller.broker(1).live
+    assert of.topics.partition("foo", 0).leader == 2
     of.mend_log_dir(1)  # a stopped broker is not started by that
-    assert not of.broker(1).live
+    assert not of.controller.broker(1).live
     of.start_broker(1)
     of.join_isr(("foo", 0), 1)
 
@@ -164,15 +165,15 @@ def test_the_only_replica_in_sync_keeps_the_partition_offline_until_it_is_mended
     of = cluster(profile, "foo=1")
     of.append("foo-0", "kept")
     of.fail_log_dir(1)
-    assert (of.partition("foo", 0).leader, of.partition("foo", 0).isr) == (-1, (1,))
+    assert (of.topics.partition("foo", 0).leader, of.topics.partition("foo", 0).isr) == (-1, (1,))
     of.stop_broker(1)
     of.start_broker(1)  # a restart alone mends nothing
-    assert of.partition("foo", 0).leader == -1
-    assert of.is_failed(1, ("foo", 0))
+    assert of.topics.partition("foo", 0).leader == -1
+    assert of.state.replica_dirs.is_failed(1, ("foo", 0))
     of.mend_log_dir(1)
-    assert of.partition("foo", 0).leader == 1
+    assert of.topics.partition("foo", 0).leader == 1
     assert of.logs.log(("foo", 0)).end_offset == 1
-    assert of.state()["brokers"]["1"] == {"live": True}
+    assert of.describe()["brokers"]["1"] == {"live": True}
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -182,12 +183,14 @@ def test_mending_restarts_the_broker_and_its_replicas_may_join_again() -> None:
     with pytest.raises(ClusterError, match="so that the replica cannot join the ISR"):
         of.join_isr(("foo", 0), 1)
     of.mend_log_dir(1)
-    assert of.broker(1).live
-    assert of.metadata_view(2).offline_replicas("foo", of.partition("foo", 0)) == ()
+    assert of.controller.broker(1).live
+    assert (
+        of.controller.metadata_view(2).offline_replicas("foo", of.topics.partition("foo", 0)) == ()
+    )
     of.join_isr(("foo", 0), 1)
-    assert of.partition("foo", 0).isr == (2, 3, 1)
-    of.elect_leaders(0, [("foo", [0])])
-    assert of.partition("foo", 0).leader == 1
+    assert of.topics.partition("foo", 0).isr == (2, 3, 1)
+    of.elections.elect(0, [("foo", [0])])
+    assert of.topics.partition("foo", 0).leader == 1
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -196,11 +199,11 @@ def test_a_replica_in_a_failed_directory_is_not_elected(profile: str) -> None:
     """Neither as the preferred leader nor uncleanly, although its broker lives."""
     of = cluster(profile, "foo=1,2")
     of.fail_log_dir(1)
-    of.elect_leaders(0, [("foo", [0])])
-    assert of.partition("foo", 0).leader == 2
+    of.elections.elect(0, [("foo", [0])])
+    assert of.topics.partition("foo", 0).leader == 2
     of.stop_broker(2)
-    of.elect_leaders(1, [("foo", [0])])
-    assert of.partition("foo", 0).leader == -1
+    of.elections.elect(1, [("foo", [0])])
+    assert of.topics.partition("foo", 0).leader == -1
     with pytest.raises(ClusterError, match="has failed"):
         of.unclean_election("foo-0", 1)
 
@@ -209,11 +212,11 @@ def test_a_replica_in_a_failed_directory_is_not_elected(profile: str) -> None:
 def test_auto_progress_leaves_failed_replicas_alone() -> None:
     of = cluster("kafka-4.4", auto_progress_ms=100, clock="manual")
     of.fail_log_dir(3)
-    of.advance(1000)
-    assert of.partition("foo", 0).isr == (1, 2)
+    of.turns.advance(1000)
+    assert of.topics.partition("foo", 0).isr == (1, 2)
     of.mend_log_dir(3)
-    of.advance(1000)
-    assert of.partition("foo", 0).isr == (1, 2, 3)
+    of.turns.advance(1000)
+    assert of.topics.partition("foo", 0).isr == (1, 2, 3)
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -243,9 +246,9 @@ def test_the_next_zookeeper_controller_learns_of_failures() -> None:
     of = cluster("kafka-3.9-zk")
     of.resign_controller()
     of.fail_log_dir(1)
-    assert of.partition("foo", 0).leader == 1
+    assert of.topics.partition("foo", 0).leader == 1
     of.failover(2)
-    assert of.partition("foo", 0).leader == 2
+    assert of.topics.partition("foo", 0).leader == 2
     assert of.znode_children("/log_dir_event_notification") == []
 
 
@@ -313,7 +316,7 @@ def test_every_request_for_the_replica_has_the_error(profile: str) -> None:
     """Also once another broker leads: the old leader does not answer 6."""
     of = cluster(profile)
     of.fail_log_dir(1)
-    assert of.partition("foo", 0).leader == 2
+    assert of.topics.partition("foo", 0).leader == 2
     assert answers_of(broker(of, profile)) == {
         "produce": STORAGE,
         "fetch": STORAGE,
@@ -379,7 +382,7 @@ def test_segment_starts_have_the_error_too() -> None:
 def test_the_controllers_requests_for_the_replica_have_the_error() -> None:
     of = cluster("kafka-3.9-zk")
     of.fail_log_dir(1)
-    on, epoch = broker(of, "kafka-3.9-zk"), of.controller_epoch
+    on, epoch = broker(of, "kafka-3.9-zk"), of.state.controller_epoch
     state = LeaderAndIsrPartitionState(
         partition_index=0, controller_epoch=epoch, leader=2, leader_epoch=9, isr=[2],
         partition_epoch=9, replicas=[1, 2, 3],
@@ -432,8 +435,8 @@ def test_a_broker_without_a_working_directory_takes_no_new_leader() -> None:
     of = cluster("kafka-4.4")
     of.fail_log_dir(1)
     of.add_topic("bar=1,2")
-    assert (of.partition("bar", 0).leader, of.partition("bar", 0).isr) == (2, (2,))
-    assert of.is_failed(1, ("bar", 0))
+    assert (of.topics.partition("bar", 0).leader, of.topics.partition("bar", 0).isr) == (2, (2,))
+    assert of.state.replica_dirs.is_failed(1, ("bar", 0))
 
 
 @pytest.mark.requirement("DP-API-34")
@@ -457,7 +460,7 @@ def test_replicas_move_between_the_directories_of_a_broker() -> None:
     assert move(0, "/a", "nope") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     described = [
         [(name, [each.partition_index for each in rows]) for name, rows in directory.topics]
-        for directory in of.describe_log_dirs(1, None)
+        for directory in of.log_dirs.describe(1, None)
     ]
     assert described == [[], [("foo", [0, 1])]]
     of.fail_log_dir(1, "/a")
@@ -469,9 +472,9 @@ def test_replicas_move_between_the_directories_of_a_broker() -> None:
     assert move(0, "/a") == STORAGE  # no second log while a directory cannot be seen
     # A replica that leaves the broker and comes back is placed anew.
     of.mend_log_dir(1)
-    of.alter_partition_reassignments([("foo", [(0, [2])])])
-    of.alter_partition_reassignments([("foo", [(0, [2, 1])])])
-    assert of.describe_log_dirs(1, [("foo", [0])])[0].topics
+    of.reassignments.alter([("foo", [(0, [2])])])
+    of.reassignments.alter([("foo", [(0, [2, 1])])])
+    assert of.log_dirs.describe(1, [("foo", [0])])[0].topics
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -487,7 +490,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ClusterError, match="directory /b of broker 1 has not failed"):
         of.mend_log_dir(1, "/b")
     of.fail_log_dir(1)  # the rest of them
-    assert of.state()["brokers"]["1"]["failed_log_dirs"] == ["/a", "/b"]
+    assert of.describe()["brokers"]["1"]["failed_log_dirs"] == ["/a", "/b"]
     with pytest.raises(ClusterError, match="every log directory of broker 1 has already failed"):
         of.fail_log_dir(1)
     of.stop_broker(2)
@@ -495,7 +498,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         of.fail_log_dir(2)
     with pytest.raises(ClusterError, match="names no directory"):
         cluster("kafka-4.4", broker_configs={"log.dirs": " , "})
-    own = Cluster([Broker(1, log_dirs=("/x",)), Broker(2)], broker_configs=TWO)
+    own = simulated_cluster([Broker(1, log_dirs=("/x",)), Broker(2)], broker_configs=TWO)
     assert [each.log_dirs for each in own.brokers.values()] == [("/x",), ("/a", "/b")]
 
 
@@ -539,10 +542,10 @@ async def test_a_fault_rule_fails_the_directory_before_the_answer(profile: str) 
         async with connect(mock) as wire:
             answer = await wire.ask(produce(), 3)
             assert answer.responses[0].partition_responses[0].error_code
-            assert mock.cluster.partition("foo", 0).leader == 2
+            assert mock.cluster.topics.partition("foo", 0).leader == 2
     async with MockCluster(3, topics=["foo:1:3"]) as mock:
         await mock.fail_log_dir(1)
         mock.fault(api=3, times=1, steps_before=["mend-log-dir 1"])
         async with connect(mock, 2) as wire:
             await wire.ask(MetadataRequest(topics=[]), 9)
-        assert not mock.cluster.is_failed(1, ("foo", 0))
+        assert not mock.cluster.state.replica_dirs.is_failed(1, ("foo", 0))

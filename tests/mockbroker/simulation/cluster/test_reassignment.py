@@ -15,6 +15,7 @@ from mockbroker.simulation.state.results import (
     PartitionResult,
     TopicResult,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 
 def cluster_with(
@@ -25,10 +26,10 @@ def cluster_with(
     release: tuple[int, int] = (4, 4),
 ) -> Cluster:
     """One topic foo with one partition; None: every replica is in sync."""
-    made = Cluster(
+    made = simulated_cluster(
         [Broker(i) for i in range(brokers)],
         topics=[("foo", [replicas])],
-        config_release=release,
+        release=release,
     )
     for broker_id in replicas:
         if isr is not None and broker_id not in isr:
@@ -39,7 +40,7 @@ def cluster_with(
 def alter(
     cluster: Cluster, target: Sequence[int] | None, *, guard: bool = False
 ) -> PartitionResult:
-    result = cluster.alter_partition_reassignments(
+    result = cluster.reassignments.alter(
         [("foo", [(0, target)])], allow_replication_factor_change=not guard
     )
     assert (result.error_code, result.error_message) == (0, None)
@@ -47,7 +48,7 @@ def alter(
 
 
 def foo(cluster: Cluster) -> Partition:
-    return cluster.partition("foo", 0)
+    return cluster.topics.partition("foo", 0)
 
 
 @pytest.mark.requirement("K455-01")
@@ -68,7 +69,7 @@ def test_completes_when_the_last_new_replica_joins() -> None:
     done = cluster.join_isr(("foo", 0), 5)
     # The leader was removed: the first replica of the target that is in sync takes over.
     assert done == Partition(0, (4, 5, 6), (6, 4, 5), leader=4, leader_epoch=1, partition_epoch=4)
-    assert cluster.list_partition_reassignments(None) == ListReassignmentsResult(0, None, ())
+    assert cluster.reassignments.list_ongoing(None) == ListReassignmentsResult(0, None, ())
 
 
 def test_keeps_its_leader_when_the_target_has_it() -> None:
@@ -108,7 +109,7 @@ def test_pure_reorder_is_never_in_progress() -> None:
     cluster = cluster_with([0, 1, 2, 3], isr=[0, 1, 2])
     alter(cluster, [1, 2, 3, 0])
     assert foo(cluster) == Partition(0, (1, 2, 3, 0), (0, 1, 2), 0, 0, 2)
-    assert cluster.list_partition_reassignments(None).topics == ()
+    assert cluster.reassignments.list_ongoing(None).topics == ()
 
 
 @pytest.mark.requirement("K455-01")
@@ -176,7 +177,7 @@ def test_cancel_may_lose_data_where_that_is_allowed(
     cluster = only_new_in_sync()
     for broker_id in back:
         cluster.start_broker(broker_id)
-    cluster.incremental_alter_configs(
+    cluster.config_changes.alter_incrementally(
         [(*resource, [("unclean.leader.election.enable", 0, "true")])]
     )
     assert alter(cluster, None) == PartitionResult(0)
@@ -189,11 +190,13 @@ def test_what_an_unclean_election_completes_is_finished_by_the_next_change() -> 
     """Kafka looks whether a reassignment is complete before it elects a leader."""
     cluster = cluster_with([1])
     alter(cluster, [2])
-    cluster.incremental_alter_configs([(2, "foo", [("unclean.leader.election.enable", 0, "true")])])
+    cluster.config_changes.alter_incrementally(
+        [(2, "foo", [("unclean.leader.election.enable", 0, "true")])]
+    )
     cluster.stop_broker(1)
     assert (foo(cluster).isr, foo(cluster).leader, foo(cluster).removing) == ((2,), 2, (1,))
     # Nothing to elect, nothing to join: still as it was.
-    cluster.elect_leaders(0, None)
+    cluster.elections.elect(0, None)
     cluster.join_isr(("foo", 0), 2)
     assert foo(cluster).reassigning
     alter(cluster, [2])
@@ -266,9 +269,9 @@ def test_back_to_the_old_replicas_completes_at_once_before_4_3() -> None:
 @pytest.mark.requirement("K455-23", "K860-07", "A-32")
 def test_refused_targets(target: list[int], code: int, text: str) -> None:
     cluster = cluster_with([1, 2, 3])
-    before = cluster.state()
+    before = cluster.describe()
     assert alter(cluster, target, guard=True) == PartitionResult(0, code, text)
-    assert cluster.state() == before
+    assert cluster.describe() == before
 
 
 def test_a_stopped_broker_is_still_a_valid_target() -> None:
@@ -290,7 +293,7 @@ def test_the_guard_looks_at_where_the_partition_is_heading() -> None:
 @pytest.mark.requirement("K860-06")
 def test_rows_follow_the_request_and_stand_alone() -> None:
     cluster = Cluster(6, topics=["foo:2:3", "bar:1:3"])
-    result = cluster.alter_partition_reassignments(
+    result = cluster.reassignments.alter(
         [
             ("nosuch", [(0, [1])]),
             ("foo", [(2, [1]), (1, [4, 5]), (0, [4, 5, 6])]),
@@ -313,13 +316,13 @@ def test_rows_follow_the_request_and_stand_alone() -> None:
         TopicResult("bar", (PartitionResult(0, 85, None),)),
     )
     assert foo(cluster).reassigning
-    assert not cluster.partition("foo", 1).reassigning
+    assert not cluster.topics.partition("foo", 1).reassigning
 
 
 @pytest.mark.requirement("K455-01")
 def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
     cluster = Cluster(4, topics=["foo=1,2"])
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 4]), (0, [1, 3])])])
+    cluster.reassignments.alter([("foo", [(0, [2, 4]), (0, [1, 3])])])
     assert foo(cluster).replicas == (1, 3, 2)
     assert (foo(cluster).adding, foo(cluster).removing) == ((3,), (2,))
 
@@ -329,9 +332,9 @@ def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
 def test_a_laggard_that_was_there_before_holds_up_old_releases(
     release: tuple[int, int], reassigning: bool
 ) -> None:
-    cluster = Cluster(4, topics=["foo=1,4"], config_release=release)
+    cluster = simulated_cluster(4, topics=["foo=1,4"], release=release)
     cluster.leave_isr(("foo", 0), 4)
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 4])])])
+    cluster.reassignments.alter([("foo", [(0, [2, 4])])])
     cluster.join_isr(("foo", 0), 2)
     assert foo(cluster).reassigning is reassigning
 
@@ -339,9 +342,9 @@ def test_a_laggard_that_was_there_before_holds_up_old_releases(
 @pytest.mark.requirement("A-57")
 def test_since_kafka_4_3_the_way_back_never_ends() -> None:
     """The list of added replicas stays, with a replica that is now to be removed as well."""
-    cluster = Cluster(4, topics=["foo=1,2"], config_release=(4, 3))
-    cluster.alter_partition_reassignments([("foo", [(0, [1, 4])])])
-    cluster.alter_partition_reassignments([("foo", [(0, [1, 2])])])
+    cluster = simulated_cluster(4, topics=["foo=1,2"], release=(4, 3))
+    cluster.reassignments.alter([("foo", [(0, [1, 4])])])
+    cluster.reassignments.alter([("foo", [(0, [1, 2])])])
     cluster.join_isr(("foo", 0), 4)
     assert (foo(cluster).adding, foo(cluster).removing) == ((4,), (4,))
 
@@ -349,22 +352,22 @@ def test_since_kafka_4_3_the_way_back_never_ends() -> None:
 @pytest.mark.requirement("A-47")
 def test_no_topics_at_all() -> None:
     cluster = cluster_with([1, 2, 3])
-    result = cluster.alter_partition_reassignments([])
+    result = cluster.reassignments.alter([])
     assert (result.error_code, result.error_message, result.topics) == (0, "", ())
-    listed = cluster.list_partition_reassignments([])
+    listed = cluster.reassignments.list_ongoing([])
     assert (listed.error_code, listed.error_message, listed.topics) == (0, None, ())
 
 
 @pytest.mark.requirement("A-48")
 def test_list_leaves_out_what_is_idle_or_unknown() -> None:
     cluster = Cluster(6, topics=["foo:3:2", "bar:1:2"])
-    cluster.alter_partition_reassignments([("foo", [(2, [5, 6])]), ("bar", [(0, [4, 1])])])
+    cluster.reassignments.alter([("foo", [(2, [5, 6])]), ("bar", [(0, [4, 1])])])
     in_foo = OngoingReassignment(2, (5, 6, 3, 4), (5, 6), (3, 4))
     in_bar = OngoingReassignment(0, (4, 1, 2), (4,), (2,))
-    assert cluster.list_partition_reassignments(
+    assert cluster.reassignments.list_ongoing(
         [("nosuch", [0]), ("foo", [7, 2, 0]), ("bar", [])]
     ).topics == (OngoingTopic("foo", (in_foo,)),)
-    assert cluster.list_partition_reassignments(None).topics == (
+    assert cluster.reassignments.list_ongoing(None).topics == (
         OngoingTopic("bar", (in_bar,)),
         OngoingTopic("foo", (in_foo,)),
     )
@@ -373,20 +376,20 @@ def test_list_leaves_out_what_is_idle_or_unknown() -> None:
 def test_a_reassignment_survives_failover_and_goes_with_its_topic() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 5, 6])
-    listed = cluster.list_partition_reassignments(None)
+    listed = cluster.reassignments.list_ongoing(None)
     cluster.failover(2)
-    assert cluster.list_partition_reassignments(None) == listed
-    (deleted,) = cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    assert cluster.reassignments.list_ongoing(None) == listed
+    (deleted,) = cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert deleted.error_code == 0
-    assert cluster.list_partition_reassignments(None).topics == ()
+    assert cluster.reassignments.list_ongoing(None).topics == ()
     assert alter(cluster, None) == PartitionResult(0, 3, "Unable to find a topic named foo.")
 
 
 def test_state_is_the_control_ports_structure() -> None:
     cluster = Cluster(2, topics=["foo:1:1"])
-    cluster.alter_partition_reassignments([("foo", [(0, [2])])])
+    cluster.reassignments.alter([("foo", [(0, [2])])])
     cluster.stop_broker(2)
-    assert cluster.state() == {
+    assert cluster.describe() == {
         "controller": 1,
         "controller_epoch": 1,
         "brokers": {"1": {"live": True}, "2": {"live": False}},

@@ -116,7 +116,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_cluster() -> None:
     for topics in (1, 200):
         cluster = Cluster(4, topics=[f"t{number}:2:3" for number in range(topics)])
         work.append(calls(lambda cluster=cluster: cluster.leave_isr(("t0", 0), 3)))  # type: ignore[misc]
-        assert cluster.partition("t0", 0).isr == (1, 2)
+        assert cluster.topics.partition("t0", 0).isr == (1, 2)
     assert work[0] == work[1]
 
 

@@ -74,27 +74,27 @@ class Everything(RuleBasedStateMachine):
     @rule(name=_TOPICS, count=st.integers(-2, 3), factor=st.integers(-2, 6), dry=st.booleans())
     def create_topic(self, name: str, count: int, factor: int, dry: bool) -> None:
         before = len(self.cluster.log)
-        (result,) = self.cluster.create_topics([NewTopic(name, count, factor)], validate_only=dry)
+        (result,) = self.cluster.topics.create([NewTopic(name, count, factor)], validate_only=dry)
         assert (len(self.cluster.log) > before) == (result.error_code == 0 and not dry)
 
     @rule(name=_TOPICS, lists=st.lists(_TARGETS, min_size=1, max_size=3))
     def create_assigned(self, name: str, lists: list[tuple[int, ...] | None]) -> None:
         assignments = tuple((i, tuple(ids or ())) for i, ids in enumerate(lists))
-        self.cluster.create_topics([NewTopic(name, assignments=assignments)])
+        self.cluster.topics.create([NewTopic(name, assignments=assignments)])
 
     @rule(name=_TOPICS, by_id=st.booleans())
     def delete_topic(self, name: str, by_id: bool) -> None:
         topic = self.cluster.topics.get(name)
         if by_id and topic is not None:
-            (result,) = self.cluster.delete_topics([(None, topic.topic_id)])
+            (result,) = self.cluster.topics.delete([(None, topic.topic_id)])
         else:
-            (result,) = self.cluster.delete_topics([(name, ZERO_UUID)])
+            (result,) = self.cluster.topics.delete([(name, ZERO_UUID)])
         assert (result.error_code == 0) == (topic is not None)
         assert name not in self.cluster.topics
 
     @rule(name=_TOPICS, count=st.integers(0, 5), lists=st.none() | st.lists(_REPLICAS, max_size=2))
     def create_partitions(self, name: str, count: int, lists: list[tuple[int, ...]] | None) -> None:
-        self.cluster.create_partitions([(name, count, lists)])
+        self.cluster.topics.add_partitions([(name, count, lists)])
 
     @rule(
         # Every partition once: one named twice is changed twice over, which keeps no invariant.
@@ -108,9 +108,7 @@ class Everything(RuleBasedStateMachine):
         allow=st.booleans(),
     )
     def reassign(self, asked: list[Any], allow: bool) -> None:
-        result = self.cluster.alter_partition_reassignments(
-            asked, allow_replication_factor_change=allow
-        )
+        result = self.cluster.reassignments.alter(asked, allow_replication_factor_change=allow)
         assert [(t.name, [p.partition_index for p in t.partitions]) for t in result.topics] == [
             (name, [index for index, _ in partitions]) for name, partitions in asked
         ]
@@ -123,7 +121,7 @@ class Everything(RuleBasedStateMachine):
         ),
     )
     def elect(self, kind: int, asked: list[Any] | None) -> None:
-        result = self.cluster.elect_leaders(kind, asked)
+        result = self.cluster.elections.elect(kind, asked)
         assert (result.error_code == 42) == (kind not in (0, 1))
 
     @rule(
@@ -135,33 +133,33 @@ class Everything(RuleBasedStateMachine):
         self, resource: tuple[int, str], config: tuple[str, str], operation: int
     ) -> None:
         name, value = config
-        self.cluster.incremental_alter_configs([(*resource, [(name, operation, value)])])
+        self.cluster.config_changes.alter_incrementally([(*resource, [(name, operation, value)])])
 
     @rule(binding=_ACLS)
     def create_acl(self, binding: AclBinding) -> None:
-        (result,) = self.cluster.create_acls([binding])
-        found = self.cluster.describe_acls(AclFilter()).bindings
+        (result,) = self.cluster.acls.create([binding])
+        found = self.cluster.acls.describe(AclFilter()).bindings
         assert (binding in found) == (result.error_code == 0)
 
     @rule(kind=st.integers(0, 4), name=st.sampled_from(["foo", "fo", "*"]))
     def delete_acls(self, kind: int, name: str) -> None:
         wanted = AclFilter(resource_name=name, pattern_type=kind)
-        (result,) = self.cluster.delete_acls([wanted])
+        (result,) = self.cluster.acls.delete([wanted])
         assert (result.error_code != 0) == (kind == 0)
-        assert not self.cluster.describe_acls(wanted).bindings
+        assert not self.cluster.acls.describe(wanted).bindings
 
     # ---- controls --------------------------------------------------------------------------------
 
     @rule(name=_TOPICS, index=_INDEXES, broker=_MAYBE_BROKER)
     def join_isr(self, name: str, index: int, broker: int) -> None:
         if not self.refused(self.cluster.join_isr, (name, index), broker):
-            p = self.cluster.partition(name, index)
+            p = self.cluster.topics.partition(name, index)
             assert broker in p.isr or broker not in p.replicas  # dropped by completing
 
     @rule(name=_TOPICS, index=_INDEXES, broker=_MAYBE_BROKER)
     def leave_isr(self, name: str, index: int, broker: int) -> None:
         if not self.refused(self.cluster.leave_isr, (name, index), broker):
-            assert broker not in self.cluster.partition(name, index).isr
+            assert broker not in self.cluster.topics.partition(name, index).isr
 
     @rule(broker=_MAYBE_BROKER)
     def stop_broker(self, broker: int) -> None:
@@ -178,11 +176,11 @@ class Everything(RuleBasedStateMachine):
     @rule(broker=_MAYBE_BROKER)
     def failover(self, broker: int) -> None:
         if not self.refused(self.cluster.failover, broker):
-            assert self.cluster.is_controller(broker)
+            assert self.cluster.state.controller_id == broker
 
     @rule(broker=_BROKERS)
     def hold_metadata(self, broker: int) -> None:
-        view = self.cluster.metadata_view(broker)
+        view = self.cluster.controller.metadata_view(broker)
         assert self.refused(self.cluster.hold_metadata, broker) == (broker in self.held)
         self.held.setdefault(broker, view)
 
@@ -198,11 +196,11 @@ class Everything(RuleBasedStateMachine):
 
     @rule(milliseconds=st.integers(-1, 200))
     def advance(self, milliseconds: int) -> None:
-        before = self.cluster.now_ms
-        if self.refused(self.cluster.advance, milliseconds):
+        before = self.cluster.timers.now_ms
+        if self.refused(self.cluster.turns.advance, milliseconds):
             assert milliseconds < 0
         else:
-            assert self.cluster.now_ms == before + milliseconds
+            assert self.cluster.timers.now_ms == before + milliseconds
 
     # ---- what must hold --------------------------------------------------------------------------
 
@@ -236,18 +234,18 @@ class Everything(RuleBasedStateMachine):
             assert leader_epoch >= old_leader_epoch
             assert partition_epoch >= old_partition_epoch
         self.epochs = now
-        assert self.cluster.controller_epoch >= self.controller_epoch
-        self.controller_epoch = self.cluster.controller_epoch
+        assert self.cluster.state.controller_epoch >= self.controller_epoch
+        self.controller_epoch = self.cluster.state.controller_epoch
 
     @invariant()
     def a_live_broker_is_the_controller(self) -> None:
-        controller = self.cluster.brokers[self.cluster.controller_id]
+        controller = self.cluster.brokers[self.cluster.state.controller_id]
         assert controller.live or not any(b.live for b in self.cluster.brokers.values())
 
     @invariant()
     def the_list_is_what_is_in_progress(self) -> None:
-        listed = self.cluster.list_partition_reassignments(None)
-        state = self.cluster.state()["topics"]
+        listed = self.cluster.reassignments.list_ongoing(None)
+        state = self.cluster.describe()["topics"]
         assert {(t.name, p.partition_index) for t in listed.topics for p in t.partitions} == {
             (name, int(index))
             for name, partitions in state.items()
@@ -258,7 +256,7 @@ class Everything(RuleBasedStateMachine):
     @invariant()
     def views_are_current_unless_held(self) -> None:
         for broker_id in self.cluster.brokers:
-            view = self.cluster.metadata_view(broker_id)
+            view = self.cluster.controller.metadata_view(broker_id)
             if broker_id in self.held:
                 assert view == self.held[broker_id]
             else:
@@ -272,8 +270,8 @@ class Everything(RuleBasedStateMachine):
         assert [action.offset for action in log] == list(range(len(log)))
         times = [action.at_ms for action in log]
         assert times == sorted(times)
-        again = replay(self.cluster.cluster_id, log)
-        assert again == self.cluster._controller.state
+        again = replay(self.cluster.state.cluster_id, log)
+        assert again == self.cluster.controller.state
         assert again.topic_names == {t.topic_id: n for n, t in again.topics.items()}
 
     def teardown(self) -> None:

@@ -11,6 +11,7 @@ from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartition
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import BrokerChanged
 from mockbroker.simulation.state.cluster_parts import Broker, Partition
+from tests.mockbroker.simulated import simulated_cluster
 
 FOO = ("foo", 0)
 
@@ -18,52 +19,56 @@ FOO = ("foo", 0)
 def test_stopping_a_follower_shrinks_the_isr_and_nothing_else() -> None:
     cluster = Cluster(3, topics=["foo=1,2,3"])
     cluster.stop_broker(2)
-    assert cluster.partition("foo", 0) == Partition(0, (1, 2, 3), (1, 3), 1, 0, 1)
+    assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2, 3), (1, 3), 1, 0, 1)
 
 
 def test_stopping_the_leader_elects_the_next_in_replica_order() -> None:
     cluster = Cluster(3, topics=["foo=2,3,1"])
     cluster.leave_isr(FOO, 3)
     cluster.join_isr(FOO, 3)
-    assert cluster.partition("foo", 0).isr == (2, 1, 3)
+    assert cluster.topics.partition("foo", 0).isr == (2, 1, 3)
     cluster.stop_broker(2)
-    assert cluster.partition("foo", 0) == Partition(0, (2, 3, 1), (1, 3), 3, 1, 3)
+    assert cluster.topics.partition("foo", 0) == Partition(0, (2, 3, 1), (1, 3), 3, 1, 3)
 
 
 def test_the_last_in_sync_replica_is_remembered() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
     cluster.stop_broker(2)
     cluster.stop_broker(1)
-    assert cluster.partition("foo", 0) == Partition(0, (1, 2), (1,), -1, 1, 2)
+    assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2), (1,), -1, 1, 2)
     cluster.start_broker(2)
-    assert cluster.partition("foo", 0).leader == -1
+    assert cluster.topics.partition("foo", 0).leader == -1
     with pytest.raises(ClusterError, match=r"foo-0 is offline"):
         cluster.join_isr(FOO, 2)
     cluster.start_broker(1)
-    assert cluster.partition("foo", 0) == Partition(0, (1, 2), (1,), 1, 2, 3)
+    assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2), (1,), 1, 2, 3)
 
 
 def test_unclean_topics_stay_online() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
-    cluster.incremental_alter_configs([(2, "foo", [("unclean.leader.election.enable", 0, "true")])])
+    cluster.config_changes.alter_incrementally(
+        [(2, "foo", [("unclean.leader.election.enable", 0, "true")])]
+    )
     cluster.leave_isr(FOO, 2)
     cluster.stop_broker(1)
-    assert cluster.partition("foo", 0) == Partition(0, (1, 2), (2,), 2, 1, 2, recovering=True)
+    assert cluster.topics.partition("foo", 0) == Partition(
+        0, (1, 2), (2,), 2, 1, 2, recovering=True
+    )
 
 
 def test_the_controller_moves_when_its_broker_stops() -> None:
     cluster = Cluster(3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (1, 1)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 1)
     cluster.failover(3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (3, 2)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 2)
     cluster.stop_broker(3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (1, 3)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 3)
     cluster.stop_broker(1)
     cluster.stop_broker(2)
     # Nobody is left; the first to come back takes over.
-    assert cluster.controller_epoch == 4
+    assert cluster.state.controller_epoch == 4
     cluster.start_broker(3)
-    assert (cluster.controller_id, cluster.controller_epoch) == (3, 5)
+    assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 5)
 
 
 def test_wrong_steps_say_why() -> None:
@@ -89,11 +94,11 @@ def test_wrong_steps_say_why() -> None:
         ),
         (lambda: cluster.start_broker(1), ClusterError, "broker 1 is already running"),
         (lambda: cluster.failover(1), ClusterError, "broker 1 is already the controller"),
-        (lambda: cluster.advance(-1), ClusterError, "time cannot go back by 1 ms"),
+        (lambda: cluster.turns.advance(-1), ClusterError, "time cannot go back by 1 ms"),
         (lambda: cluster.release_metadata(1), ClusterError, "the metadata of broker 1 is not held"),
         (lambda: cluster.hold_metadata(7), UnknownBrokerError,
          "there is no broker 7; the cluster has 1, 2, 3"),
-        (lambda: cluster.topic_config("foo", "x"), ClusterError, "there is no topic config 'x'"),
+        (lambda: cluster.configs.topic("foo", "x"), ClusterError, "there is no topic config 'x'"),
     ]  # fmt: skip
     for call, error, text in wrong:
         with pytest.raises(error) as caught:
@@ -127,82 +132,84 @@ def test_impossible_topics(topic: str) -> None:
 
 def test_nothing_moves_by_itself() -> None:
     cluster = Cluster(6, topics=["foo=1,2,3"])
-    cluster.alter_partition_reassignments([("foo", [(0, [4, 5, 6])])])
-    state = cluster.state()
-    cluster.advance(3_600_000)
-    assert cluster.state() == state
+    cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
+    state = cluster.describe()
+    cluster.turns.advance(3_600_000)
+    assert cluster.describe() == state
 
 
 def test_auto_progress_joins_one_replica_a_tick() -> None:
-    cluster = Cluster(6, topics=["foo=1,2,3", "goo=1,2"], auto_progress_ms=500, now_ms=10_000)
+    cluster = simulated_cluster(
+        6, topics=["foo=1,2,3", "goo=1,2"], auto_progress_ms=500, now_ms=10_000
+    )
     cluster.leave_isr(("foo", 0), 3)
-    cluster.alter_partition_reassignments([("goo", [(0, [6, 4])])])
+    cluster.reassignments.alter([("goo", [(0, [6, 4])])])
     started = len(cluster.log)
-    assert cluster.next_tick_ms == 10_500
-    cluster.advance(499)
+    assert cluster.auto_progress.next_tick_ms == 10_500
+    cluster.turns.advance(499)
     assert len(cluster.log) == started
-    cluster.advance(1)
-    assert cluster.partition("goo", 0).isr == (1, 2, 6)
-    cluster.advance(10_000)
+    cluster.turns.advance(1)
+    assert cluster.topics.partition("goo", 0).isr == (1, 2, 6)
+    cluster.turns.advance(10_000)
     # The reassignment first, in the target's order, though foo comes before goo.
     assert [(a.at_ms, a.cause, a.to_dict()["topic"]) for a in cluster.log.since(started)] == [
         (10_500, "auto_progress", "goo"),
         (11_000, "auto_progress", "goo"),
         (11_500, "auto_progress", "foo"),
     ]
-    assert cluster.partition("goo", 0).replicas == (6, 4)
-    assert (cluster.now_ms, cluster.next_tick_ms) == (20_500, 21_000)
+    assert cluster.topics.partition("goo", 0).replicas == (6, 4)
+    assert (cluster.timers.now_ms, cluster.auto_progress.next_tick_ms) == (20_500, 21_000)
 
 
 def test_auto_progress_does_not_depend_on_how_time_is_cut() -> None:
     def run(*pieces: int) -> list[tuple[int, str]]:
-        cluster = Cluster(6, topics=["foo=1,2,3"], auto_progress_ms=7)
-        cluster.alter_partition_reassignments([("foo", [(0, [4, 5, 6])])])
+        cluster = simulated_cluster(6, topics=["foo=1,2,3"], auto_progress_ms=7)
+        cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
         for piece in pieces:
-            cluster.advance(piece)
+            cluster.turns.advance(piece)
         return [(action.at_ms, action.kind) for action in cluster.log]
 
     assert run(100) == run(*[1] * 100) == run(6, 1, 40, 53)
 
 
 def test_auto_progress_passes_over_who_cannot_join() -> None:
-    cluster = Cluster(4, topics=["foo=1,2"], auto_progress_ms=1)
-    cluster.alter_partition_reassignments([("foo", [(0, [3, 4])])])
+    cluster = simulated_cluster(4, topics=["foo=1,2"], auto_progress_ms=1)
+    cluster.reassignments.alter([("foo", [(0, [3, 4])])])
     cluster.stop_broker(3)
-    cluster.advance(5)
-    assert cluster.partition("foo", 0).isr == (1, 2, 4)
+    cluster.turns.advance(5)
+    assert cluster.topics.partition("foo", 0).isr == (1, 2, 4)
     cluster.start_broker(3)
-    cluster.advance(1)
-    assert cluster.partition("foo", 0).replicas == (3, 4)
+    cluster.turns.advance(1)
+    assert cluster.topics.partition("foo", 0).replicas == (3, 4)
     cluster.set_auto_progress(None)
-    assert cluster.next_tick_ms is None
+    assert cluster.auto_progress.next_tick_ms is None
 
 
 @pytest.mark.requirement("K860-13")
 def test_described_during_the_reassignment() -> None:
     """KIP-860, first order: the describe sees it, then it completes, then the list is empty."""
     cluster = Cluster(6, topics=["foo=1,2,3"])
-    cluster.alter_partition_reassignments([("foo", [(0, [4, 5, 6])])])
-    seen = cluster.metadata_view(2).topics["foo"].partitions[0]
+    cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
+    seen = cluster.controller.metadata_view(2).topics["foo"].partitions[0]
     for broker_id in (4, 5, 6):
         cluster.join_isr(FOO, broker_id)
     assert len(seen.replicas) == 6
-    assert cluster.list_partition_reassignments(None).topics == ()
+    assert cluster.reassignments.list_ongoing(None).topics == ()
 
 
 @pytest.mark.requirement("K860-14", "K860-15")
 def test_described_by_a_broker_that_lags() -> None:
     """KIP-860, second order: it completes, the list is empty, a stale broker still shows six."""
     cluster = Cluster(6, topics=["foo=1,2,3"])
-    cluster.alter_partition_reassignments([("foo", [(0, [4, 5, 6])])])
+    cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
     cluster.hold_metadata(2)
     for broker_id in (4, 5, 6):
         cluster.join_isr(FOO, broker_id)
-    assert cluster.list_partition_reassignments(None).topics == ()
-    assert len(cluster.metadata_view(2).topics["foo"].partitions[0].replicas) == 6
-    assert cluster.metadata_view(3).topics["foo"].partitions[0].replicas == (4, 5, 6)
+    assert cluster.reassignments.list_ongoing(None).topics == ()
+    assert len(cluster.controller.metadata_view(2).topics["foo"].partitions[0].replicas) == 6
+    assert cluster.controller.metadata_view(3).topics["foo"].partitions[0].replicas == (4, 5, 6)
     cluster.release_metadata(2)
-    assert cluster.metadata_view(2) == cluster.metadata_view(3)
+    assert cluster.controller.metadata_view(2) == cluster.controller.metadata_view(3)
 
 
 def test_the_controller_that_metadata_shows() -> None:
@@ -210,22 +217,22 @@ def test_the_controller_that_metadata_shows() -> None:
     cluster.failover(2)
     cluster.hold_metadata(3)
     cluster.stop_broker(2)
-    assert cluster.metadata_view(1).shown_controller_id(forwarding=False) == 1
-    assert cluster.metadata_view(3).shown_controller_id(forwarding=False) == 2
+    assert cluster.controller.metadata_view(1).shown_controller_id(forwarding=False) == 1
+    assert cluster.controller.metadata_view(3).shown_controller_id(forwarding=False) == 2
     for broker_id in (1, 3):
         cluster.stop_broker(broker_id)
     for forwarding in (True, False):
-        assert cluster.metadata_view(1).shown_controller_id(forwarding=forwarding) == -1
+        assert cluster.controller.metadata_view(1).shown_controller_id(forwarding=forwarding) == -1
 
 
 def test_views_find_topics_by_id() -> None:
     cluster = Cluster(1, topics=["foo:1:1", "__consumer_offsets:1:1"])
-    view = cluster.metadata_view(1)
+    view = cluster.controller.metadata_view(1)
     foo = view.topics["foo"]
     assert view.topic_by_id(foo.topic_id) is foo
     assert [t.internal for t in view.topics.values()] == [False, True]
-    cluster.delete_topics([("foo", type(foo.topic_id)(int=0))])
-    assert cluster.metadata_view(1).topic_by_id(foo.topic_id) is None
+    cluster.topics.delete([("foo", type(foo.topic_id)(int=0))])
+    assert cluster.controller.metadata_view(1).topic_by_id(foo.topic_id) is None
     assert view.topic_by_id(foo.topic_id) is foo
 
 
@@ -233,7 +240,9 @@ def test_endpoints_are_part_of_the_state() -> None:
     cluster = Cluster([Broker(5, rack="r")])
     cluster.set_endpoint(5, "localhost", 9092)
     cluster.set_endpoint(5, "localhost", 9092)
-    assert cluster.metadata_view(5).live_brokers() == (Broker(5, "localhost", 9092, "r"),)
+    assert cluster.controller.metadata_view(5).live_brokers() == (
+        Broker(5, "localhost", 9092, "r"),
+    )
     assert sum(isinstance(action.change, BrokerChanged) for action in cluster.log) == 1
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.topics.spec import (
     parse_brokers,
     parse_milliseconds,
@@ -35,7 +34,7 @@ def test_replicas_by_the_rule(partitions: int, replicas: int, brokers: int) -> N
 @given(st.lists(st.permutations(range(5)).map(lambda o: o[:3]), min_size=1, max_size=4))
 def test_replicas_as_written(lists: list[list[int]]) -> None:
     text = "a-b=" + "/".join(",".join(map(str, ids)) for ids in lists)
-    assert Cluster.parse_topic(text) == ("a-b", lists)
+    assert parse_topic(text, ()) == ("a-b", lists)
 
 
 @given(st.text(max_size=20))

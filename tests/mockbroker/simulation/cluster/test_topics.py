@@ -17,10 +17,11 @@ from mockbroker.simulation.state.results import (
     DeleteTopicResult,
     NewTopic,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 
 def create(cluster: Cluster, *args: Any, **kwargs: Any) -> CreateTopicResult:
-    (result,) = cluster.create_topics([NewTopic(*args, **kwargs)])
+    (result,) = cluster.topics.create([NewTopic(*args, **kwargs)])
     return result
 
 
@@ -62,11 +63,13 @@ def test_stopped_brokers_come_last() -> None:
     cluster.stop_broker(1)
     create(cluster, "foo", 2, 3)
     assert replicas(cluster, "foo") == [(2, 3, 1), (3, 2, 1)]
-    assert cluster.partition("foo", 0).isr == (2, 3)
+    assert cluster.topics.partition("foo", 0).isr == (2, 3)
 
 
 def test_defaults_are_the_brokers() -> None:
-    cluster = Cluster(3, broker_configs={"num.partitions": "5", "default.replication.factor": "2"})
+    cluster = simulated_cluster(
+        3, broker_configs={"num.partitions": "5", "default.replication.factor": "2"}
+    )
     result = create(cluster, "foo")
     assert (result.num_partitions, result.replication_factor) == (5, 2)
     create(Cluster(1), "foo")
@@ -79,15 +82,15 @@ def test_configs_given_are_kept_and_all_are_returned() -> None:
     assert shown["retention.ms"] == ("7", 1)
     assert shown["segment.bytes"] == ("1073741824", 5)
     assert list(shown) == sorted(shown)
-    assert cluster.describe_configs(2, "foo").configs == result.configs
+    assert cluster.configs.describe(2, "foo").configs == result.configs
 
 
 def test_validate_only_changes_nothing() -> None:
     cluster = Cluster(1)
     before = len(cluster.log)
-    (result,) = cluster.create_topics([NewTopic("foo", 2)], validate_only=True)
+    (result,) = cluster.topics.create([NewTopic("foo", 2)], validate_only=True)
     assert (result.error_code, result.num_partitions) == (0, 2)
-    (result,) = cluster.create_topics([NewTopic("foo", 2, 2)], validate_only=True)
+    (result,) = cluster.topics.create([NewTopic("foo", 2, 2)], validate_only=True)
     assert result.error_code == 38
     assert len(cluster.log) == before
 
@@ -177,7 +180,7 @@ LONG = "x" * 250
 def test_refusals(topic: NewTopic, code: int, text: str) -> None:
     cluster = Cluster(3, topics=["foo:1:1", "a.b:1:1"])
     before = len(cluster.log)
-    assert cluster.create_topics([topic]) == (CreateTopicResult(topic.name, code, text),)
+    assert cluster.topics.create([topic]) == (CreateTopicResult(topic.name, code, text),)
     assert len(cluster.log) == before
 
 
@@ -196,7 +199,7 @@ def test_all_brokers_stopped() -> None:
 def test_log_directories_can_be_cordoned_since_4_3(
     release: tuple[int, int], cordoned: bool
 ) -> None:
-    cluster = Cluster(1, config_release=release)
+    cluster = simulated_cluster(1, release=release)
     texts = [create(cluster, "foo", replication_factor=2).error_message]
     cluster.stop_broker(1)
     texts.append(create(cluster, "foo").error_message)
@@ -206,14 +209,14 @@ def test_log_directories_can_be_cordoned_since_4_3(
 @pytest.mark.requirement("REL-14")
 @pytest.mark.parametrize(("release", "names"), [((4, 2), "Set(node.id)"), ((4, 3), "[node.id]")])
 def test_names_of_configs_were_a_set_of_scalas(release: tuple[int, int], names: str) -> None:
-    cluster = Cluster(1, config_release=release)
-    (refused,) = cluster.incremental_alter_configs([(4, "1", [("node.id", 0, "7")])])
+    cluster = simulated_cluster(1, release=release)
+    (refused,) = cluster.config_changes.alter_incrementally([(4, "1", [("node.id", 0, "7")])])
     assert refused.error_message == f"Cannot update these configs dynamically: {names}"
 
 
 def test_topics_of_a_request_stand_alone_and_repeats_are_refused() -> None:
     cluster = Cluster(1)
-    results = cluster.create_topics(
+    results = cluster.topics.create(
         [NewTopic("twice"), NewTopic("good"), NewTopic("bad", 0), NewTopic("twice")]
     )
     assert [(r.name, r.error_code, r.error_message) for r in results] == [
@@ -226,30 +229,30 @@ def test_topics_of_a_request_stand_alone_and_repeats_are_refused() -> None:
 
 def test_topic_ids_never_look_like_an_option() -> None:
     ids = iter([uuid.UUID(bytes=b"\xf8" + bytes(15)), uuid.UUID(int=5)])
-    cluster = Cluster(1, new_topic_id=lambda: next(ids), topics=["foo:1:1"])
+    cluster = simulated_cluster(1, new_topic_id=lambda: next(ids), topics=["foo:1:1"])
     assert cluster.topics["foo"].topic_id == uuid.UUID(int=5)
 
 
 def test_auto_creation() -> None:
     cluster = Cluster(1)
-    assert cluster.auto_create_topic("new") == 3
+    assert cluster.topics.auto_create("new") == 3
     assert "new" in cluster.topics
-    assert cluster.auto_create_topic("in valid") == 17
-    strict = Cluster(1, broker_configs={"auto.create.topics.enable": "false"})
-    assert strict.auto_create_topic("new") == 3
+    assert cluster.topics.auto_create("in valid") == 17
+    strict = simulated_cluster(1, broker_configs={"auto.create.topics.enable": "false"})
+    assert strict.topics.auto_create("new") == 3
     assert not strict.topics
 
 
 def test_a_tester_adds_partitions_and_deletes_topics() -> None:
     cluster = Cluster(1, topics=["foo:1:1"])
-    cluster.add_partitions("foo", 3)
+    cluster.topics.extend("foo", 3)
     assert len(cluster.topics["foo"].partitions) == 3
     with pytest.raises(ClusterError, match="'foo' has no 2 partitions: "):
-        cluster.add_partitions("foo", 2)
-    cluster.remove_topic("foo")
+        cluster.topics.extend("foo", 2)
+    cluster.topics.remove("foo")
     assert not cluster.topics
     with pytest.raises(ClusterError, match="'foo' was not deleted: "):
-        cluster.remove_topic("foo")
+        cluster.topics.remove("foo")
 
 
 # ---- delete --------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ def test_a_tester_adds_partitions_and_deletes_topics() -> None:
 def test_delete_by_name_and_by_id() -> None:
     cluster = Cluster(1, topics=["foo:1:1", "bar:1:1"])
     foo, bar = (cluster.topics[name].topic_id for name in ("foo", "bar"))
-    assert cluster.delete_topics([("foo", ZERO_UUID), (None, bar)]) == (
+    assert cluster.topics.delete([("foo", ZERO_UUID), (None, bar)]) == (
         DeleteTopicResult("foo", foo),
         DeleteTopicResult("bar", bar),
     )
@@ -268,15 +271,15 @@ def test_delete_by_name_and_by_id() -> None:
 def test_delete_forgets_the_configs() -> None:
     cluster = Cluster(1)
     create(cluster, "foo", configs=(("retention.ms", "7"),))
-    cluster.delete_topics([("foo", ZERO_UUID)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
     create(cluster, "foo")
-    assert cluster.topic_config("foo", "retention.ms").source == 5
+    assert cluster.configs.topic("foo", "retention.ms").source == 5
 
 
 def test_delete_refusals() -> None:
     cluster = Cluster(1, topics=["foo:1:1", "bar:1:1"])
     foo, other = cluster.topics["foo"].topic_id, uuid.UUID(int=7)
-    results = cluster.delete_topics(
+    results = cluster.topics.delete(
         [("nosuch", ZERO_UUID), (None, other), ("bar", other), (None, ZERO_UUID)]
     )
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in results] == [
@@ -285,11 +288,13 @@ def test_delete_refusals() -> None:
         ("bar", other, 42, "You may not specify both topic name and topic id."),
         (None, ZERO_UUID, 42, "Neither topic name nor id were specified."),
     ]
-    twice = cluster.delete_topics([("foo", ZERO_UUID), (None, foo), ("bar", ZERO_UUID)])
+    twice = cluster.topics.delete([("foo", ZERO_UUID), (None, foo), ("bar", ZERO_UUID)])
     assert [r.error_code for r in twice] == [42, 42, 0]
     assert list(cluster.topics) == ["foo"]
-    locked = Cluster(1, topics=["foo:1:1"], broker_configs={"delete.topic.enable": "false"})
-    assert locked.delete_topics([("foo", ZERO_UUID)])[0].error_code == 73
+    locked = simulated_cluster(
+        1, topics=["foo:1:1"], broker_configs={"delete.topic.enable": "false"}
+    )
+    assert locked.topics.delete([("foo", ZERO_UUID)])[0].error_code == 73
 
 
 # ---- add partitions ------------------------------------------------------------------------------
@@ -297,9 +302,9 @@ def test_delete_refusals() -> None:
 
 def test_partitions_are_added_at_the_end() -> None:
     cluster = Cluster(3, topics=["foo:2:2"])
-    assert cluster.create_partitions([("foo", 4, None)]) == (CreatePartitionsResult("foo"),)
+    assert cluster.topics.add_partitions([("foo", 4, None)]) == (CreatePartitionsResult("foo"),)
     assert replicas(cluster, "foo") == replicas(Cluster(3, topics=["foo:4:2"]), "foo")
-    cluster.create_partitions([("foo", 5, [[3, 1]])])
+    cluster.topics.add_partitions([("foo", 5, [[3, 1]])])
     assert replicas(cluster, "foo")[4] == (3, 1)
 
 
@@ -335,11 +340,11 @@ def test_added_partitions_refused(
     asked: tuple[str, int, list[list[int]] | None], code: int, text: str | None
 ) -> None:
     cluster = Cluster(3, topics=["foo:2:2"])
-    assert cluster.create_partitions([asked]) == (CreatePartitionsResult(asked[0], code, text),)
+    assert cluster.topics.add_partitions([asked]) == (CreatePartitionsResult(asked[0], code, text),)
     assert len(cluster.topics["foo"].partitions) == 2
 
 
 def test_added_partitions_validate_only() -> None:
     cluster = Cluster(3, topics=["foo:2:2"])
-    assert cluster.create_partitions([("foo", 3, None)], validate_only=True)[0].error_code == 0
+    assert cluster.topics.add_partitions([("foo", 3, None)], validate_only=True)[0].error_code == 0
     assert len(cluster.topics["foo"].partitions) == 2

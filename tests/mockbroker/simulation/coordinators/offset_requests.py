@@ -25,6 +25,7 @@ from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.log.logs import InternalProducer
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "Codes",
@@ -50,14 +51,14 @@ PARTITION = OffsetCommitRequestPartition
 def coordinated(brokers: int = 1, **options: Any) -> Cluster:
     """A cluster whose offsets topic exists, with the topics foo and bar of three partitions."""
     topics = options.pop("topics", (f"foo:3:{brokers}", f"bar:3:{brokers}"))
-    cluster = Cluster(brokers, topics=topics, **options)
-    assert cluster.find_coordinator(CoordinatorKind.GROUP, "any", 1) is None
+    cluster = simulated_cluster(brokers, topics=topics, **options)
+    assert cluster.coordinators.find(CoordinatorKind.GROUP, "any", 1) is None
     return cluster
 
 
 def coordinator_of(cluster: Cluster, group_id: str) -> int:
     name, index = cluster.coordinators.partition_of(CoordinatorKind.GROUP, group_id)
-    return cluster.partition(name, index).leader
+    return cluster.topics.partition(name, index).leader
 
 
 def pend(

@@ -10,6 +10,7 @@ from kproto.error_codes import message
 from kproto.messages import FindCoordinatorRequest
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 SHARE_KEY = f"g:{TOPIC_ID}:0"
@@ -37,7 +38,7 @@ def test_the_first_request_creates_the_topic_and_the_next_finds_the_coordinator(
     texts = {0: "", 1: message(15), 2: message(15), 3: message(15)}
     assert row.error_message == texts.get(version, "")
     (row,) = ask(broker, version, "g")
-    leader = broker.cluster.partition("__consumer_offsets", 3).leader
+    leader = broker.cluster.topics.partition("__consumer_offsets", 3).leader
     assert (row.error_code, row.node_id, row.host) == (0, leader, "127.0.0.1")
     assert row.error_message == {1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
 
@@ -108,7 +109,7 @@ def test_share_keys_need_version_6_and_their_form() -> None:
 @pytest.mark.requirement("DP-COORD-04")
 def test_before_4_0_no_share_key_has_a_coordinator() -> None:
     """As Kafka 3.9.2 answers them."""
-    broker = DirectBroker(Cluster(3, config_release=(3, 9)), profile_name="kafka-3.9")
+    broker = DirectBroker(simulated_cluster(3, release=(3, 9)), profile_name="kafka-3.9")
     for version in range(1, 6):
         assert ask(broker, version, SHARE_KEY, kind=2)[0].error_code == 42
     assert [row.error_code for row in ask(broker, 6, SHARE_KEY, "g", kind=2)] == [15, 15]
@@ -118,7 +119,7 @@ def test_before_4_0_no_share_key_has_a_coordinator() -> None:
 @pytest.mark.parametrize("profile_name", ["kafka-1.1", "kafka-2.4"])
 def test_zookeeper_clusters_create_the_topic_as_well(profile_name: str) -> None:
     release = (1, 1) if profile_name == "kafka-1.1" else (2, 4)
-    cluster = Cluster(3, reassignment="zookeeper-2.4", config_release=release)
+    cluster = simulated_cluster(3, reassignment="zookeeper-2.4", release=release)
     broker = DirectBroker(cluster, profile_name=profile_name)
     assert ask(broker, 1, "g")[0].error_code == 15
     assert ask(broker, 1, "g")[0].error_code == 0

@@ -110,7 +110,7 @@ def test_commits_and_deletions_are_in_the_log() -> None:
     cluster.set_offset("g", FOO_1, 7)
     cluster.offsets.delete("g", [FOO_0, ("foo", 2)])
     assert records_of(cluster)[1:] == [(5, 1, False), (5, 1, True)]
-    cluster.advance(8 * DAY)
+    cluster.turns.advance(8 * DAY)
     *_, offset, group = records_of(cluster)
     assert [offset[1:], group[1:]] == [(1, True), (2, True)]
     assert offset[0] == group[0] > 7 * DAY
@@ -120,19 +120,19 @@ def test_commits_and_deletions_are_in_the_log() -> None:
 @pytest.mark.parametrize(("release", "made"), [((2, 4), 0), ((4, 4), 1)])
 def test_generations_are_in_the_log(release: tuple[int, int], made: int) -> None:
     """Besides ``made`` records of the new group."""
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     joined: list[JoinResult] = []
     synced: list[SyncResult] = []
     protocols = (("range", b"\0\1\0\0\0\1\0\3foo\xff\xff\xff\xff\0\0\0\0"),)
     request = JoinRequest("g", "", "consumer", protocols, 10_000, 60_000)
     cluster.groups.join(request, joined.append)
-    cluster.advance(5000)
+    cluster.turns.advance(5000)
     (member,) = joined
     sync = SyncRequest("g", member.member_id, 1, assignments=((member.member_id, b"a"),))
     cluster.groups.sync(sync, synced.append)
     assert [each.error_code for each in synced] == [0]
     assert [each[1:] for each in records_of(cluster)][made:] == [(2, False)]
-    cluster.advance(20_000)  # the session ends, and the empty group is written
+    cluster.turns.advance(20_000)  # the session ends, and the empty group is written
     assert [each[1:] for each in records_of(cluster)][made:] == [(2, False)] * 2
     assert cluster.groups.delete("g") == 0
     assert [each[1:] for each in records_of(cluster)][made:][2:] == [(2, True)]
@@ -143,7 +143,7 @@ def test_generations_are_in_the_log(release: tuple[int, int], made: int) -> None
 def test_since_4_0_a_new_group_is_written_before_it_has_members(
     release: tuple[int, int], written: int
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     request = JoinRequest(
         "g", "", "consumer", (("range", b""),), 10_000, 60_000, needs_member_id=True
     )
@@ -165,7 +165,7 @@ def test_since_4_0_a_new_group_is_written_before_it_has_members(
 def test_a_simple_group_is_deleted_in_the_log_since_4_0(
     release: tuple[int, int], written: int
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     cluster.set_offset("g", FOO_0, 1)
     before = len(records_of(cluster))
     assert cluster.groups.delete("g") == 0
@@ -185,9 +185,9 @@ def test_commits_fail_while_the_log_has_too_few_replicas() -> None:
     cluster = coordinated(2)
     cluster.set_offset("g", FOO_0, 1)
     config = ("min.insync.replicas", 0, "2")
-    cluster.incremental_alter_configs([(2, "__consumer_offsets", [config])])
+    cluster.config_changes.alter_incrementally([(2, "__consumer_offsets", [config])])
     name, index = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
-    leader = cluster.partition(name, index).leader
+    leader = cluster.topics.partition(name, index).leader
     cluster.leave_isr((name, index), 3 - leader)
     assert cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))]).results == [15]
     with pytest.raises(ClusterError, match="COORDINATOR_NOT_AVAILABLE"):
@@ -211,7 +211,7 @@ def test_offsets_can_be_set_before_there_is_a_log() -> None:
 
 
 def with_held_replication(release: tuple[int, int] = (4, 4)) -> tuple[Cluster, tuple[str, int]]:
-    cluster = coordinated(2, config_release=release)
+    cluster = coordinated(2, release=release)
     cluster.set_offset("g", FOO_0, 1)
     tp = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
     cluster.hold_replication(tp)
@@ -230,7 +230,7 @@ def test_commits_wait_for_the_replicas() -> None:
     assert (first.results, second.results) == ([0], [0])
     assert cluster.offsets["g"][FOO_0].offset == 3
     assert not cluster.offsets.is_unstable("g", FOO_0)
-    cluster.advance(5000)
+    cluster.turns.advance(5000)
     assert cluster.offsets["g"][FOO_0].offset == 3
 
 
@@ -239,9 +239,9 @@ def test_commits_wait_for_the_replicas() -> None:
 def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int) -> None:
     cluster, tp = with_held_replication(release)
     commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
-    cluster.advance(4999)
+    cluster.turns.advance(4999)
     results = [commitment.results]
-    cluster.advance(1)
+    cluster.turns.advance(1)
     results.append(commitment.results)
     assert results == [None, [code]]
     cluster.release_replication(tp)
@@ -252,7 +252,7 @@ def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int
 def test_commits_that_are_not_replicated_are_lost_with_their_leader() -> None:
     cluster, tp = with_held_replication()
     commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
-    cluster.stop_broker(cluster.partition(*tp).leader)
+    cluster.stop_broker(cluster.topics.partition(*tp).leader)
     assert commitment.results == [16]
     assert cluster.offsets["g"][FOO_0].offset == 1
     assert cluster.logs.log(tp).end_offset == 1
@@ -264,7 +264,7 @@ def test_commits_for_a_topic_that_is_deleted_meanwhile_are_not_kept() -> None:
     commitment = cluster.offsets.commit(
         "g", [(FOO_0, OffsetToCommit(2)), (BAR_0, OffsetToCommit(4))]
     )
-    cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     cluster.release_replication(tp)
     assert commitment.results == [0, 0]
     assert set(cluster.offsets["g"]) == {BAR_0}

@@ -71,13 +71,13 @@ class Offsets(RuleBasedStateMachine):
             self.held[group_id].append((tp, offset, commitment))
         else:
             assert commitment.results == [0]
-            self.committed[group_id, tp] = offset, self.cluster.now_ms
+            self.committed[group_id, tp] = offset, self.cluster.timers.now_ms
 
     @rule(group_id=group_ids, tp=partitions, offset=offsets)
     def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
         if self._topic_exists(tp):
             self.cluster.set_offset(group_id, tp, offset)
-            self.committed[group_id, tp] = offset, self.cluster.now_ms
+            self.committed[group_id, tp] = offset, self.cluster.timers.now_ms
 
     @rule(group_id=group_ids)
     def hold(self, group_id: str) -> None:
@@ -92,7 +92,7 @@ class Offsets(RuleBasedStateMachine):
             for tp, offset, commitment in self.held.pop(group_id):
                 assert commitment.results == [0]
                 if tp not in commitment.deleted:
-                    self.committed[group_id, tp] = offset, self.cluster.now_ms
+                    self.committed[group_id, tp] = offset, self.cluster.timers.now_ms
 
     # ---- transactions --------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ class Offsets(RuleBasedStateMachine):
             pend(self.store, producer_id, group_id, [(tp, OffsetToCommit(offset))])
             mine = self.pending.setdefault(producer_id, {})
             mine.pop((group_id, tp), None)
-            mine[group_id, tp] = offset, self.cluster.now_ms
+            mine[group_id, tp] = offset, self.cluster.timers.now_ms
 
     @rule(producer_id=st.integers(0, 1))
     def abort(self, producer_id: int) -> None:
@@ -129,7 +129,7 @@ class Offsets(RuleBasedStateMachine):
     @rule(topic=st.sampled_from(["foo", "bar"]))
     def delete_or_create_topic(self, topic: str) -> None:
         if topic in self.cluster.topics:
-            self.cluster.delete_topics([(None, self.cluster.topics[topic].topic_id)])
+            self.cluster.topics.delete([(None, self.cluster.topics[topic].topic_id)])
             self._forget(lambda key: key[1][0] == topic)
         else:
             self.cluster.add_topic(f"{topic}:2:3")
@@ -141,8 +141,8 @@ class Offsets(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from([1, 30_000, INTERVAL_MS, RETENTION_MS]))
     def advance(self, milliseconds: int) -> None:
-        end_ms = self.cluster.now_ms + milliseconds
-        check_ms = (self.cluster.now_ms // INTERVAL_MS + 1) * INTERVAL_MS
+        end_ms = self.cluster.timers.now_ms + milliseconds
+        check_ms = (self.cluster.timers.now_ms // INTERVAL_MS + 1) * INTERVAL_MS
         while check_ms <= end_ms:
             for (group_id, tp), (_, commit_ms) in list(self.committed.items()):
                 key = group_id, tp
@@ -150,7 +150,7 @@ class Offsets(RuleBasedStateMachine):
                 if check_ms - commit_ms >= RETENTION_MS and not unstable:
                     del self.committed[key]
             check_ms += INTERVAL_MS
-        self.cluster.advance(milliseconds)
+        self.cluster.turns.advance(milliseconds)
 
     # ---- coordinators --------------------------------------------------------------------------
 

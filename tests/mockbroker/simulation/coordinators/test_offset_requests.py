@@ -60,7 +60,7 @@ def broker_for(version: int, cluster: Cluster | None = None, **options: Any) -> 
     profile_name = PROFILES.get(version, SINCE_4_0)
     release = (3, 9) if version in PROFILES else (4, 4)
     return DirectBroker(
-        cluster or coordinated(config_release=release, **options), profile_name=profile_name
+        cluster or coordinated(release=release, **options), profile_name=profile_name
     )
 
 
@@ -221,7 +221,7 @@ def test_the_limit_of_metadata_is_a_config() -> None:
 def test_a_generation_of_an_unknown_group_is_refused(
     profile_name: str, release: tuple[int, int], expected: Mapping[int, int]
 ) -> None:
-    broker = DirectBroker(coordinated(config_release=release), profile_name=profile_name)
+    broker = DirectBroker(coordinated(release=release), profile_name=profile_name)
     for version, code in expected.items():
         codes = offset_commit(
             broker, version, {FOO_0: 1, BAR_0: 1}, member_id="m", generation_id_or_member_epoch=0
@@ -232,6 +232,9 @@ def test_a_generation_of_an_unknown_group_is_refused(
 
 class Groups(AllGroups):
     """Groups whose answers a test chooses."""
+
+    def __init__(self, known: AllGroups) -> None:
+        self.__dict__.update(known.__dict__)
 
     commit_error = fetch_error = delete_error = ErrorCode.NONE
     subscribed: tuple[str, ...] = ()
@@ -267,9 +270,7 @@ class Groups(AllGroups):
 
 def with_groups(cluster: Cluster) -> Groups:
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(
-        known.classic, known.consumer, known.streams, known.share
-    )
+    groups = cluster.offsets.groups = Groups(known)
     return groups
 
 
@@ -358,14 +359,14 @@ def test_offsets_are_deleted_where_nobody_subscribes() -> None:
 def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(
     release: tuple[int, int], left: list[str]
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     broker = DirectBroker(cluster)
     offset_commit(broker, 8, {FOO_0: 1, FOO_1: 1})
     assert delete(broker, {"foo": [0]}) == {FOO_0: 0}
     assert cluster.groups.group("g") is not None, "it has an offset left"
     offset_commit(broker, 8, {BAR_0: 1}, "h")
     assert delete(broker, {"foo": [1]}) == {FOO_1: 0}
-    cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    cluster.topics.delete([("bar", uuid.UUID(int=0))])
     assert sorted(cluster.groups.groups) == left
 
 
@@ -387,7 +388,7 @@ def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
 def test_since_4_0_topics_without_partitions_are_fetched(
     release: tuple[int, int], names: list[str], version: int
 ) -> None:
-    broker = DirectBroker(coordinated(config_release=release))
+    broker = DirectBroker(coordinated(release=release))
     if version < 8:
         asked = OffsetFetchRequest(
             group_id="g", topics=[OffsetFetchRequestTopic(name="foo", partition_indexes=[])]
@@ -425,7 +426,7 @@ def test_deleting_needs_the_coordinator_and_a_group_id() -> None:
 
 
 def in_zookeeper() -> DirectBroker:
-    cluster = coordinated(3, reassignment="zookeeper-2.4", config_release=(2, 4))
+    cluster = coordinated(3, reassignment="zookeeper-2.4", release=(2, 4))
     return DirectBroker(cluster, profile_name="kafka-2.4")
 
 
@@ -489,7 +490,7 @@ def test_pending_offsets_of_a_transaction_are_unstable(version: int) -> None:
 async def test_held_commits_are_answered_when_they_are_released() -> None:
     async with MockCluster(topics=["foo:1:1"], brokers=1) as mock:
         cluster = mock.cluster
-        cluster.find_coordinator(GROUP, "g", 1)
+        cluster.coordinators.find(GROUP, "g", 1)
         topic = OffsetCommitRequestTopic(name="foo", partitions=[row(5)])
         request = OffsetCommitRequest(group_id="g", topics=[topic])
         cluster.hold_commits("g")
@@ -523,7 +524,7 @@ async def test_held_commits_are_answered_when_they_are_released() -> None:
 def as_alice(version: int) -> DirectBroker:
     release = (3, 9) if version in PROFILES else (4, 4)
     return DirectBroker(
-        coordinated(config_release=release),
+        coordinated(release=release),
         profile_name=PROFILES.get(version, SINCE_4_0),
         security=ENFORCED,
         principal=ALICE,

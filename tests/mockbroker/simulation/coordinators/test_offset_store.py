@@ -34,6 +34,9 @@ CHECK = 10 * MINUTE
 class Groups(AllGroups):
     """Groups whose standing a test chooses."""
 
+    def __init__(self, known: AllGroups) -> None:
+        self.__dict__.update(known.__dict__)
+
     present = GroupStanding()
     subscribed: tuple[str, ...] = ()
 
@@ -54,11 +57,11 @@ def commit(cluster: Cluster, *tps: tuple[str, int], group_id: str = "g", **field
 
 def lifetime(cluster: Cluster, tp: tuple[str, int] = FOO_0, most: int = 20 * DAY) -> int | None:
     """The time from now on after which the offset is gone, in whole checks; None: it stays."""
-    begin = cluster.now_ms
-    while cluster.now_ms - begin < most:
+    begin = cluster.timers.now_ms
+    while cluster.timers.now_ms - begin < most:
         if tp not in cluster.offsets["g"]:
-            return cluster.now_ms - begin
-        cluster.advance(CHECK)
+            return cluster.timers.now_ms - begin
+        cluster.turns.advance(CHECK)
     return None
 
 
@@ -74,9 +77,9 @@ def lifetime(cluster: Cluster, tp: tuple[str, int] = FOO_0, most: int = 20 * DAY
 def test_offsets_of_a_simple_group_last_from_the_commit_on(
     release: tuple[int, int], expected: int
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     commit(cluster, FOO_0, FOO_1)
-    cluster.advance(DAY // 2)
+    cluster.turns.advance(DAY // 2)
     commit(cluster, FOO_1)
     assert lifetime(cluster) == expected - DAY // 2
     assert set(cluster.offsets["g"]) == {FOO_1}
@@ -88,17 +91,17 @@ def test_offsets_of_a_simple_group_last_from_the_commit_on(
 def test_retention_and_the_interval_of_its_checks_are_configs() -> None:
     configs = {"offsets.retention.minutes": "3", "offsets.retention.check.interval.ms": "7000"}
     cluster = coordinated(broker_configs=configs)
-    due = [cluster.next_due_ms]
+    due = [cluster.timers.next_due_ms]
     commit(cluster, FOO_0)
-    due.append(cluster.next_due_ms)
+    due.append(cluster.timers.next_due_ms)
     assert due == [None, 7000]
-    cluster.advance(3 * MINUTE)
+    cluster.turns.advance(3 * MINUTE)
     assert FOO_0 in cluster.offsets["g"]  # the next check is at 182 s
-    cluster.advance(1999)
+    cluster.turns.advance(1999)
     assert FOO_0 in cluster.offsets["g"]
-    cluster.advance(1)
+    cluster.turns.advance(1)
     assert not cluster.offsets["g"]
-    assert cluster.next_due_ms is None
+    assert cluster.timers.next_due_ms is None
 
 
 CONSUMERS = GroupStanding("consumer", "Stable")
@@ -139,11 +142,9 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
     subscribed: tuple[str, ...],
     expected: int | None,
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(
-        known.classic, known.consumer, known.streams, known.share
-    )
+    groups = cluster.offsets.groups = Groups(known)
     groups.present, groups.subscribed = standing, subscribed
     commit(cluster, FOO_0)
     assert lifetime(cluster) == expected
@@ -166,7 +167,7 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
 def test_a_commit_may_set_its_own_end(
     release: tuple[int, int], fields: dict[str, int], expected: int
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     commit(cluster, FOO_0, **fields)
     assert lifetime(cluster) == expected
 
@@ -175,9 +176,7 @@ def test_a_commit_may_set_its_own_end(
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
     known = cluster.groups
-    groups = cluster.offsets.groups = Groups(
-        known.classic, known.consumer, known.streams, known.share
-    )
+    groups = cluster.offsets.groups = Groups(known)
     groups.present, groups.subscribed = CONSUMERS, ("foo",)
     commit(cluster, FOO_0, retention_ms=HOUR)
     assert lifetime(cluster) is None
@@ -203,7 +202,7 @@ def test_offsets_of_a_deleted_topic_go_at_once() -> None:
     commit(cluster, FOO_1, group_id="h")
     pend(cluster.offsets, 9, "p", [(FOO_0, OffsetToCommit(5)), (BAR_0, OffsetToCommit(6))])
     topic_id = cluster.topics["foo"].topic_id
-    cluster.delete_topics([(None, topic_id)])
+    cluster.topics.delete([(None, topic_id)])
     assert set(cluster.offsets["g"]) == {BAR_0}
     assert not cluster.offsets["h"]
     end_transaction(cluster, 9, committed=True)
@@ -216,7 +215,7 @@ def test_offsets_of_a_deleted_topic_go_at_once() -> None:
 def test_the_offsets_are_in_their_topic_and_go_with_it() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0)
-    cluster.delete_topics([(None, cluster.topics["__consumer_offsets"].topic_id)])
+    cluster.topics.delete([(None, cluster.topics["__consumer_offsets"].topic_id)])
     assert not cluster.offsets["g"]
 
 
@@ -225,19 +224,19 @@ def test_pending_offsets_keep_their_group_and_what_they_replace() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0, FOO_1)
     pend(cluster.offsets, 9, "g", [(FOO_0, OffsetToCommit(5))])
-    cluster.advance(8 * DAY)
+    cluster.turns.advance(8 * DAY)
     assert set(cluster.offsets["g"]) == {FOO_0}
     end_transaction(cluster, 9, committed=False)
-    cluster.advance(CHECK)
+    cluster.turns.advance(CHECK)
     assert not cluster.offsets["g"]
     assert cluster.groups.group("g") is None
     commit(cluster, FOO_0)
     cluster.offsets.delete("g", [FOO_0])
     pend(cluster.offsets, 9, "g", [(FOO_0, OffsetToCommit(5))])
-    cluster.advance(DAY)
+    cluster.turns.advance(DAY)
     assert cluster.groups.group("g") is not None
     end_transaction(cluster, 9, committed=False)
-    cluster.advance(CHECK)
+    cluster.turns.advance(CHECK)
     assert cluster.groups.group("g") is None
 
 
@@ -289,7 +288,7 @@ def test_a_new_coordinator_has_the_offsets() -> None:
 def test_errors_of_the_append_are_translated(
     release: tuple[int, int], expected: dict[int, int]
 ) -> None:
-    cluster = coordinated(config_release=release)
+    cluster = coordinated(release=release)
     commit(cluster, BAR_0)
     offsets = [
         (FOO_0, OffsetToCommit(1)),

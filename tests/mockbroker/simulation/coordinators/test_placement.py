@@ -17,6 +17,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import (
     partition_for,
     share_key,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 GROUP, TRANSACTION, SHARE = CoordinatorKind
 VECTORS = Path(__file__).parent / "java" / "placement.json"
@@ -25,8 +26,8 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def with_topic(brokers: int = 3, kind: CoordinatorKind = GROUP, **options: object) -> Cluster:
-    cluster = Cluster(brokers, **options)  # type: ignore[arg-type]
-    assert cluster.find_coordinator(kind, "any", 1) is None
+    cluster = simulated_cluster(brokers, **options)  # type: ignore[arg-type]
+    assert cluster.coordinators.find(kind, "any", 1) is None
     return cluster
 
 
@@ -102,16 +103,16 @@ def test_the_first_search_creates_the_internal_topic(
         found = {**configs, "segment.bytes": "104857600"}
         found |= {config: values[place] for config, values in lowered.items()}
         for config, value in found.items():
-            assert cluster.topic_config(name, config).value == value
-        assert cluster.find_coordinator(kind, "g", 1) is not None
+            assert cluster.configs.topic(name, config).value == value
+        assert cluster.coordinators.find(kind, "g", 1) is not None
 
 
 @pytest.mark.requirement("DP-COORD-02")
 def test_broker_configs_give_the_numbers_of_partitions_and_replicas() -> None:
     configs = {"offsets.topic.num.partitions": "7", "offsets.topic.replication.factor": "2"}
-    cluster = Cluster(3, broker_configs=configs)
+    cluster = simulated_cluster(3, broker_configs=configs)
     assert cluster.coordinators.partition_of(GROUP, "g") == ("__consumer_offsets", 103 % 7)
-    cluster.find_coordinator(GROUP, "g", 1)
+    cluster.coordinators.find(GROUP, "g", 1)
     partitions = cluster.topics["__consumer_offsets"].partitions
     assert len(partitions) == 7
     assert len(partitions[0].replicas) == 2
@@ -121,15 +122,15 @@ def test_broker_configs_give_the_numbers_of_partitions_and_replicas() -> None:
 def test_a_topic_that_exists_says_how_many_partitions_there_are() -> None:
     cluster = Cluster(3, topics=["__consumer_offsets:10:2"])
     assert cluster.coordinators.partition_of(GROUP, "g") == ("__consumer_offsets", 3)
-    found = cluster.find_coordinator(GROUP, "g", 1)
+    found = cluster.coordinators.find(GROUP, "g", 1)
     assert found is not None
-    assert found.broker_id == cluster.partition("__consumer_offsets", 3).leader
+    assert found.broker_id == cluster.topics.partition("__consumer_offsets", 3).leader
 
 
 @pytest.mark.requirement("DP-COORD-04")
 def test_share_coordinators_exist_since_4_0() -> None:
-    old = Cluster(3, config_release=(3, 9))
-    assert old.find_coordinator(SHARE, f"g:{TOPIC_ID}:0", 1) is None
+    old = simulated_cluster(3, release=(3, 9))
+    assert old.coordinators.find(SHARE, f"g:{TOPIC_ID}:0", 1) is None
     assert "__share_group_state" not in old.topics
 
 
@@ -139,41 +140,41 @@ def test_only_the_leader_of_the_partition_is_the_coordinator() -> None:
     cluster = Cluster(3)
     errors = cluster.coordinators.group_error
     assert [errors("g", broker_id) for broker_id in (1, 2, 3)] == [16, 16, 16]
-    cluster.find_coordinator(GROUP, "g", 1)
-    leader = cluster.partition("__consumer_offsets", 3).leader
+    cluster.coordinators.find(GROUP, "g", 1)
+    leader = cluster.topics.partition("__consumer_offsets", 3).leader
     for broker_id in (1, 2, 3):
         assert errors("g", broker_id) == (0 if broker_id == leader else 16)
     cluster.stop_broker(leader)
-    successor = cluster.partition("__consumer_offsets", 3).leader
+    successor = cluster.topics.partition("__consumer_offsets", 3).leader
     assert successor not in (leader, -1)
     assert (errors("g", leader), errors("g", successor)) == (16, 0)
-    found = cluster.find_coordinator(GROUP, "g", successor)
+    found = cluster.coordinators.find(GROUP, "g", successor)
     assert found is not None
     assert found.broker_id == successor
 
 
 @pytest.mark.requirement("DP-COORD-02")
 def test_a_partition_without_a_live_leader_has_no_coordinator() -> None:
-    cluster = Cluster(2, broker_configs={"offsets.topic.replication.factor": "1"})
-    cluster.find_coordinator(GROUP, "g", 1)
-    leader = cluster.partition("__consumer_offsets", 3).leader
+    cluster = simulated_cluster(2, broker_configs={"offsets.topic.replication.factor": "1"})
+    cluster.coordinators.find(GROUP, "g", 1)
+    leader = cluster.topics.partition("__consumer_offsets", 3).leader
     cluster.stop_broker(leader)
-    assert cluster.find_coordinator(GROUP, "g", 3 - leader) is None
+    assert cluster.coordinators.find(GROUP, "g", 3 - leader) is None
     assert cluster.coordinators.group_error("g", 3 - leader) == ErrorCode.NOT_COORDINATOR
 
 
 @pytest.mark.requirement("DP-COORD-01")
 def test_a_broker_answers_from_its_own_metadata() -> None:
     cluster = with_topic()
-    leader = cluster.partition("__consumer_offsets", 3).leader
+    leader = cluster.topics.partition("__consumer_offsets", 3).leader
     late = next(i for i in (1, 2, 3) if i != leader)
     cluster.hold_metadata(late)
     cluster.stop_broker(leader)
-    old = cluster.find_coordinator(GROUP, "g", late)
+    old = cluster.coordinators.find(GROUP, "g", late)
     assert old is not None
     assert old.broker_id == leader
     cluster.release_metadata(late)
-    new = cluster.find_coordinator(GROUP, "g", late)
+    new = cluster.coordinators.find(GROUP, "g", late)
     assert new is not None
     assert new.broker_id != leader
 
@@ -205,16 +206,16 @@ def test_keys_are_unloaded_and_loaded_when_their_partition_moves() -> None:
     cluster = with_topic()
     listener = Listener(cluster, ["g", "h"])  # partitions 3 and 4
     transactions = Listener(cluster, ["g"], TRANSACTION)
-    leader = cluster.partition("__consumer_offsets", 3).leader
+    leader = cluster.topics.partition("__consumer_offsets", 3).leader
     other = next(i for i in (1, 2, 3) if i != leader)
     cluster.move_coordinator(GROUP, "g", other)
-    assert cluster.partition("__consumer_offsets", 3).leader_epoch == 1
+    assert cluster.topics.partition("__consumer_offsets", 3).leader_epoch == 1
     assert cluster.coordinators.group_error("g", leader) == ErrorCode.NOT_COORDINATOR
     assert cluster.coordinators.group_error("g", other) == ErrorCode.NONE
     assert listener.take() == BOTH
     cluster.move_coordinator(GROUP, "g", other)
     assert listener.take() == []
-    cluster.elect_leaders(0, [("__consumer_offsets", [3])])
+    cluster.elections.elect(0, [("__consumer_offsets", [3])])
     assert listener.take() == BOTH
     cluster.leave_isr(("__consumer_offsets", 3), other)
     assert listener.take() == []
@@ -229,7 +230,7 @@ def test_keys_are_unloaded_once_and_loaded_when_a_leader_returns() -> None:
     cluster = with_topic(1)
     listener = Listener(cluster, ["g"])
     cluster.add_topic("foo:1:1")
-    cluster.delete_topics([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
+    cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     assert listener.take() == []
     cluster.stop_broker(1)
     assert listener.take() == [("unload", ["g"])]
@@ -242,7 +243,7 @@ def test_deleting_the_internal_topic_unloads_every_key() -> None:
     cluster = with_topic()
     listener = Listener(cluster, ["g", "h"])
     zero = cluster.topics["__consumer_offsets"].topic_id.__class__(int=0)
-    cluster.delete_topics([("__consumer_offsets", zero)])
+    cluster.topics.delete([("__consumer_offsets", zero)])
     assert listener.take() == [("unload", ["g"]), ("unload", ["h"])]
     assert cluster.coordinators.group_error("g", 1) == ErrorCode.NOT_COORDINATOR
 
@@ -252,13 +253,13 @@ def test_deleting_the_internal_topic_unloads_every_key() -> None:
 def test_a_coordinator_loads_for_as_long_as_a_tester_wants() -> None:
     cluster = with_topic()
     listener = Listener(cluster, ["g"])
-    leader = cluster.partition("__consumer_offsets", 3).leader
+    leader = cluster.topics.partition("__consumer_offsets", 3).leader
     other = next(i for i in (1, 2, 3) if i != leader)
     cluster.load_coordinator(GROUP, "g")
     assert cluster.coordinators.loading == {("__consumer_offsets", 3)}
     assert cluster.coordinators.group_error("g", leader) == 14
     assert cluster.coordinators.group_error("g", other) == 16
-    assert cluster.coordinators.group_error("h", cluster.partition("__consumer_offsets", 4).leader) == 0  # fmt: skip  # noqa: E501
+    assert cluster.coordinators.group_error("h", cluster.topics.partition("__consumer_offsets", 4).leader) == 0  # fmt: skip  # noqa: E501
     with pytest.raises(ClusterError, match="is being loaded already"):
         cluster.load_coordinator(GROUP, "g")
     cluster.move_coordinator(GROUP, "g", other)

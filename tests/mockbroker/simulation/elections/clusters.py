@@ -8,6 +8,7 @@ from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.elections.queue import StartedElection
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "FLAGGED",
@@ -32,9 +33,9 @@ def electable(
     """foo-0 and bar-0 on [1, 2, 3]; broker 1 is back and in sync, and does not lead. Broker 3 is
     the controller."""
     found = profile(profile_name)
-    cluster = Cluster(
+    cluster = simulated_cluster(
         3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment,
-        elections=found.elections, config_release=found.software, busy_elections_fail=busy_fails,
+        elections=found.elections, release=found.software, busy_elections_fail=busy_fails,
     )  # fmt: skip
     cluster.stop_broker(1)
     cluster.start_broker(1)
@@ -49,7 +50,7 @@ def start(
 ) -> StartedElection:
     """The preferred replicas of partition 0 of these topics; of all, if none is named."""
     wanted: Sequence[tuple[str, Sequence[int]]] | None = [(name, [0]) for name in names] or None
-    return cluster.start_election(PREFERRED, wanted, broker_id=broker_id, timeout_ms=timeout_ms)
+    return cluster.elections.start(PREFERRED, wanted, broker_id=broker_id, timeout_ms=timeout_ms)
 
 
 def pending(started: StartedElection) -> bool:

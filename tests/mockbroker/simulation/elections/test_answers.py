@@ -15,6 +15,7 @@ from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.elections.answers import DESIGNS
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
+from tests.mockbroker.simulated import simulated_cluster
 
 PREFERRED, UNCLEAN = 0, 1
 Row = tuple[int, int, str | None]
@@ -35,7 +36,7 @@ NOT_NEEDED: dict[str, tuple[int, str | None]] = {
 
 def of(profile_name: str, *topics: str) -> Cluster:
     found = profile(profile_name)
-    return Cluster(4, topics=topics, elections=found.elections, config_release=found.software)
+    return simulated_cluster(4, topics=topics, elections=found.elections, release=found.software)
 
 
 def rows(result: ElectLeadersResult) -> dict[str, list[Row]]:
@@ -59,7 +60,7 @@ UNCLEAN_STRATEGY = "OfflinePartitionLeaderElectionStrategy(true)"
 def test_a_partition_that_is_led_by_its_preferred_replica(profile_name: str) -> None:
     cluster = of(profile_name, "foo=1,2/2,3")
     before = cluster.topics
-    answer = cluster.elect_leaders(PREFERRED, [("foo", [1, 0])])
+    answer = cluster.elections.elect(PREFERRED, [("foo", [1, 0])])
     assert rows(answer) == {"foo": [(1, *NOT_NEEDED[profile_name]), (0, *NOT_NEEDED[profile_name])]}
     assert dict(cluster.topics) == dict(before)
 
@@ -71,8 +72,8 @@ def test_everything_is_named_unless_that_would_be_an_error(profile_name: str) ->
     cluster.stop_broker(1)
     cluster.start_broker(1)
     cluster.join_isr(("foo", 0), 1)
-    answer = rows(cluster.elect_leaders(PREFERRED, None))
-    assert cluster.partition("foo", 0).leader == 1
+    answer = rows(cluster.elections.elect(PREFERRED, None))
+    assert cluster.topics.partition("foo", 0).leader == 1
     if NOT_NEEDED[profile_name][0] == 0:
         assert answer == {"bar": [(0, 0, None)], "foo": [(0, 0, None), (1, 0, None)]}
     elif profile_name == "kafka-4.4":
@@ -88,11 +89,11 @@ def test_each_pair_once_and_no_topic_without_partitions(profile_name: str) -> No
     cluster = of(profile_name, "foo=1,2/2,3")
     asked = [("foo", [0, 0, 9]), ("none", []), ("bar", [1]), ("foo", [1, 9, 0])]
     needless = NOT_NEEDED[profile_name]
-    assert rows(cluster.elect_leaders(PREFERRED, asked)) == {
+    assert rows(cluster.elections.elect(PREFERRED, asked)) == {
         "foo": [(0, *needless), (9, 3, NO_PARTITION), (1, *needless)],
         "bar": [(1, 3, NO_PARTITION)],
     }
-    assert cluster.elect_leaders(PREFERRED, [("foo", [])]) == ElectLeadersResult(0, ())
+    assert cluster.elections.elect(PREFERRED, [("foo", [])]) == ElectLeadersResult(0, ())
 
 
 @pytest.mark.requirement("K183-25")
@@ -101,13 +102,13 @@ def test_who_cannot_be_elected(profile_name: str) -> None:
     cluster = of(profile_name, "foo=4,1", "solo=4")
     cluster.stop_broker(4)
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0]), ("solo", [0])]
-    preferred = rows(cluster.elect_leaders(PREFERRED, asked))
+    preferred = rows(cluster.elections.elect(PREFERRED, asked))
     assert preferred == {
         "foo": [(0, 80, refusal(PREFERRED_STRATEGY, "foo-0"))],
         "solo": [(0, 80, refusal(PREFERRED_STRATEGY, "solo-0"))],
     }
-    assert rows(cluster.elect_leaders(PREFERRED, None)) == preferred
-    assert rows(cluster.elect_leaders(UNCLEAN, asked)) == {
+    assert rows(cluster.elections.elect(PREFERRED, None)) == preferred
+    assert rows(cluster.elections.elect(UNCLEAN, asked)) == {
         "foo": [(0, *NOT_NEEDED[profile_name])],
         "solo": [(0, 83, refusal(UNCLEAN_STRATEGY, "solo-0"))],
     }
@@ -124,7 +125,7 @@ def test_who_cannot_be_elected(profile_name: str) -> None:
 def test_an_unknown_type_is_an_unknown_error(profile_name: str, text: str | None) -> None:
     """All that was named comes back as it was, repetitions and empty topics too."""
     cluster = of(profile_name, "foo=1,2")
-    answer = cluster.elect_leaders(7, [("foo", [0, 0]), ("nope", [1]), ("e", [])])
+    answer = cluster.elections.elect(7, [("foo", [0, 0]), ("nope", [1]), ("e", [])])
     row = PartitionResult(0, -1, text)
     assert answer == ElectLeadersResult(
         -1,
@@ -134,7 +135,7 @@ def test_an_unknown_type_is_an_unknown_error(profile_name: str, text: str | None
             TopicResult("e", ()),
         ),
     )
-    assert cluster.elect_leaders(7, None) == ElectLeadersResult(-1, ())
+    assert cluster.elections.elect(7, None) == ElectLeadersResult(-1, ())
 
 
 def test_every_profile_has_a_design() -> None:
@@ -146,7 +147,7 @@ def test_every_profile_has_a_design() -> None:
 
 def test_an_unknown_design() -> None:
     with pytest.raises(ClusterError, match="elections 'x'; choose from kraft, zookeeper, kip-183"):
-        Cluster(4, elections="x")
+        simulated_cluster(4, elections="x")
 
 
 @pytest.mark.parametrize("profile_name", ALL)
@@ -154,7 +155,7 @@ def test_a_topic_that_a_stopped_broker_still_has(profile_name: str) -> None:
     """It is being deleted until that broker is back; nobody names it, and nobody sees it."""
     cluster = of(profile_name, "foo=4,1/1,2", "bar=1,2")
     cluster.stop_broker(4)
-    cluster.delete_topics([("foo", ZERO_UUID)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0, 1, 9])]
     gone = [(0, 3, NO_PARTITION), (1, 3, NO_PARTITION), (9, 3, NO_PARTITION)]
     if profile_name == "kafka-4.4":
@@ -164,10 +165,10 @@ def test_a_topic_that_a_stopped_broker_still_has(profile_name: str) -> None:
         text = "The topic is being deleted"
         deleting = [(0, 17, text), (1, 17, text), (9, 3, NO_PARTITION)]
     for election_type in (PREFERRED, UNCLEAN):
-        assert rows(cluster.elect_leaders(election_type, asked)) == {"foo": deleting}
-        assert "foo" not in rows(cluster.elect_leaders(election_type, None))
+        assert rows(cluster.elections.elect(election_type, asked)) == {"foo": deleting}
+        assert "foo" not in rows(cluster.elections.elect(election_type, None))
     cluster.start_broker(4)
-    assert rows(cluster.elect_leaders(PREFERRED, asked)) == {"foo": gone}
-    cluster.delete_topics([("bar", ZERO_UUID)])
-    answer = rows(cluster.elect_leaders(PREFERRED, [("bar", [0])]))
+    assert rows(cluster.elections.elect(PREFERRED, asked)) == {"foo": gone}
+    cluster.topics.delete([("bar", ZERO_UUID)])
+    answer = rows(cluster.elections.elect(PREFERRED, [("bar", [0])]))
     assert [code for _, code, _ in answer["bar"]] == [3], "nobody was stopped"

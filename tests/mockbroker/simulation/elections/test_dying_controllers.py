@@ -16,6 +16,7 @@ from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.state.results import AclBinding
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.elections.clusters import (
     MACHINES,
     QUEUED,
@@ -46,7 +47,7 @@ def _dies_of_an_election(profile_name: str, changes: int) -> bool:
         died = False
     cluster.kill_controller_after(1_000)
     assert cluster.brokers[3].live is not died
-    assert replay(cluster.cluster_id, cluster.log).elections == {}, "the flag is cleared"
+    assert replay(cluster.state.cluster_id, cluster.log).elections == {}, "the flag is cleared"
     assert start(cluster, "bar").result is not None, "and nobody waits for it"
     return died
 
@@ -71,12 +72,12 @@ def test_whatever_it_dies_of_it_is_succeeded(reassignment: str) -> None:
     binding = AclBinding(2, "foo", 3, "User:a", "*", 3, 3)
     steps: list[Callable[[Cluster], object]] = [
         lambda cluster: cluster.set_auto_progress(5),
-        lambda cluster: cluster.create_acls([binding]),
+        lambda cluster: cluster.acls.create([binding]),
     ]
     for step in steps:
-        cluster = Cluster(3, topics=["foo=1,2,3"], reassignment=reassignment)
+        cluster = simulated_cluster(3, topics=["foo=1,2,3"], reassignment=reassignment)
         cluster.kill_controller_after(0)
         with pytest.raises(ControllerDiedError):
             step(cluster)
         assert not cluster.brokers[1].live
-        assert cluster.controller_id == 2
+        assert cluster.state.controller_id == 2

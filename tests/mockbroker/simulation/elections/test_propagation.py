@@ -17,13 +17,13 @@ def test_an_election_is_told_when_the_broker_shows_it(profile_name: str) -> None
     cluster = electable(profile_name)
     cluster.set_propagation(200)
     started = start(cluster, "foo", timeout_ms=1000)
-    assert cluster.partition("foo", 0).leader == 1, "the controller knows at once"
-    assert cluster.next_due_ms == cluster.now_ms + 200
-    cluster.advance(199)
+    assert cluster.topics.partition("foo", 0).leader == 1, "the controller knows at once"
+    assert cluster.timers.next_due_ms == cluster.timers.now_ms + 200
+    cluster.turns.advance(199)
     assert pending(started)
-    assert cluster.metadata_view(3).topics["foo"].partitions[0].leader == 2
-    cluster.advance(1)
-    assert cluster.metadata_view(3).topics["foo"].partitions[0].leader == 1
+    assert cluster.controller.metadata_view(3).topics["foo"].partitions[0].leader == 2
+    cluster.turns.advance(1)
+    assert cluster.controller.metadata_view(3).topics["foo"].partitions[0].leader == 1
     assert started.result is not None
     assert started.result.topics[0].partitions[0].error_code == 0
 
@@ -36,7 +36,7 @@ def test_too_late_is_too_late_even_in_one_stride(profile_name: str) -> None:
     cluster = electable(profile_name)
     cluster.set_propagation(200)
     started = start(cluster, "foo", timeout_ms=150)
-    cluster.advance(1000)
+    cluster.turns.advance(1000)
     assert started.result is not None
     assert started.result.topics[0].partitions[0].error_code == 7
     assert started.result.topics[0].partitions[0].error_message is None
@@ -76,20 +76,22 @@ def test_what_each_broker_knows(steps: list[tuple[str, int]]) -> None:
     """Against the plain definition: all that was so at some moment at least the delay ago, and
     nothing that a broker ever knew is forgotten."""
     cluster = Cluster(3, topics=["foo=1,2,3"])
-    epochs = [(cluster.now_ms, cluster.controller_epoch)]  # of every change, when it came to be
-    delay, known = 0, cluster.controller_epoch
+    epochs = [
+        (cluster.timers.now_ms, cluster.state.controller_epoch)
+    ]  # of every change, when it came to be
+    delay, known = 0, cluster.state.controller_epoch
     held: dict[int, int] = {}
     for name, value in steps:
         if name == "advance":
-            cluster.advance(value)
+            cluster.turns.advance(value)
         elif name == "delay":
             cluster.set_propagation(value)
             delay = value
         elif name == "move":
-            if cluster.controller_id == value:
+            if cluster.state.controller_id == value:
                 continue
             cluster.failover(value)
-            epochs.append((cluster.now_ms, cluster.controller_epoch))
+            epochs.append((cluster.timers.now_ms, cluster.state.controller_epoch))
         elif value in held:
             cluster.release_metadata(value)
             del held[value]
@@ -97,15 +99,15 @@ def test_what_each_broker_knows(steps: list[tuple[str, int]]) -> None:
             cluster.hold_metadata(value)
             held[value] = known
         last = dict(epochs)
-        arrived = [epoch for at, epoch in last.items() if at + delay <= cluster.now_ms]
+        arrived = [epoch for at, epoch in last.items() if at + delay <= cluster.timers.now_ms]
         known = max(known, *arrived) if arrived else known
         for broker_id in (1, 2, 3):
-            view = cluster.metadata_view(broker_id)
+            view = cluster.controller.metadata_view(broker_id)
             expected = held.get(broker_id, known)
             assert cluster_epoch(cluster, view.offset) == expected
-    assert replay(cluster.cluster_id, cluster.log) == cluster._state
+    assert replay(cluster.state.cluster_id, cluster.log) == cluster.state
 
 
 def cluster_epoch(cluster: Cluster, offset: int) -> int:
     """The controller epoch after that many actions."""
-    return replay(cluster.cluster_id, cluster.log.since(0)[:offset]).controller_epoch
+    return replay(cluster.state.cluster_id, cluster.log.since(0)[:offset]).controller_epoch

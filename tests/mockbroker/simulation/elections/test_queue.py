@@ -36,12 +36,12 @@ def test_a_second_election_waits_for_the_flag() -> None:
     first, second = start(cluster, "foo"), start(cluster, "bar")
     assert queue_log(cluster) == ["+1"]
     assert (first.result, second.result) == (None, None)
-    assert cluster.partition("foo", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 2
     cluster.release_elections()
     assert queue_log(cluster) == ["+1", "-1", "+2", "-2"]
     assert first.result == answer(0, "foo")
     assert second.result == answer(0, "bar")
-    assert {name: cluster.partition(name, 0).leader for name in ("foo", "bar")} == {
+    assert {name: cluster.topics.partition(name, 0).leader for name in ("foo", "bar")} == {
         "foo": 1,
         "bar": 1,
     }
@@ -67,13 +67,13 @@ def test_a_time_out_is_told_and_the_election_is_held_all_the_same(profile_name: 
     cluster = electable(profile_name)
     cluster.hold_elections()
     started = start(cluster, "foo", "bar", timeout_ms=500)
-    cluster.advance(499)
+    cluster.turns.advance(499)
     assert pending(started)
-    cluster.advance(1)
+    cluster.turns.advance(1)
     assert started.result == answer(7, "foo", "bar")
-    assert cluster.partition("foo", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 2
     cluster.release_elections()
-    assert cluster.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("foo", 0).leader == 1
     assert queue_log(cluster) == ["+1", "-1"]
     assert started.result == answer(7, "foo", "bar"), "what was said was said"
 
@@ -86,7 +86,7 @@ def test_who_waits_for_the_flag_does_so_within_its_own_time_out() -> None:
     first = start(cluster, "foo", timeout_ms=10_000)
     second = start(cluster, "bar", timeout_ms=300)
     third = start(cluster, "bar", timeout_ms=5_000)
-    cluster.advance(1000)
+    cluster.turns.advance(1000)
     assert second.result == answer(7, "bar")
     assert (first.result, third.result) == (None, None)
     cluster.release_elections()
@@ -127,7 +127,7 @@ def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
     cluster = electable(profile_name)
     cluster.hold_elections()
     asked = [("foo", [0, 9]), ("bar", [0])]
-    started = cluster.start_election(0, asked, timeout_ms=1000)
+    started = cluster.elections.start(0, asked, timeout_ms=1000)
     cluster.hold_metadata(3)
     cluster.release_elections()
     assert pending(started)
@@ -136,10 +136,10 @@ def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
     cluster.stop_broker(1)
     cluster.start_broker(1)
     cluster.join_isr(("foo", 0), 1)
-    cluster.start_election(0, [("foo", [0])])
+    cluster.elections.start(0, [("foo", [0])])
     cluster.release_metadata(3)
     assert pending(started)
-    cluster.advance(1000)
+    cluster.turns.advance(1000)
     assert started.result == ElectLeadersResult(
         0,
         (
@@ -163,7 +163,7 @@ def test_a_controller_that_goes_tells_callers_to_ask_the_next(profile_name: str)
     cluster.release_elections()
     marks = ["+1", "x1"] if profile_name == FLAGGED else ["+1", "+2", "x1", "x2"]
     assert queue_log(cluster) == marks, "who waits for the flag never gets it from the next"
-    assert cluster.partition("foo", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 2
     assert start(cluster, "foo").result == answer(0, "foo")
 
 
@@ -175,8 +175,8 @@ def test_a_controller_that_dies_in_the_midst_tells_its_caller_too() -> None:
     with pytest.raises(ControllerDiedError):
         cluster.release_elections()
     assert started.result == answer(41, "foo", "bar")
-    assert cluster.partition("foo", 0).leader == 1
-    assert cluster.partition("bar", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("bar", 0).leader == 2
     assert start(cluster, "bar").result == answer(0, "bar"), "the flag went with it"
 
 
@@ -188,12 +188,12 @@ def test_who_goes_away_is_not_waited_for() -> None:
     told: list[StartedElection] = []
     for each in (first, second):
         each.when_done(lambda each=each: told.append(each))  # type: ignore[misc]
-        cluster.withdraw_election(each)
-    assert cluster.next_due_ms is None
+        cluster.elections.withdraw(each)
+    assert cluster.timers.next_due_ms is None
     cluster.release_elections()
     assert queue_log(cluster) == ["+1", "-1"]
-    assert cluster.partition("foo", 0).leader == 1
-    assert cluster.partition("bar", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("bar", 0).leader == 2
     assert told == [first, second]
 
 
@@ -220,9 +220,9 @@ def test_waiting_for_nothing() -> None:
     """``elect_leaders`` has no time: what is done is told, what is not is 7."""
     cluster = electable()
     cluster.hold_elections()
-    assert cluster.elect_leaders(0, [("foo", [0])]) == answer(7, "foo")
+    assert cluster.elections.elect(0, [("foo", [0])]) == answer(7, "foo")
     cluster.release_elections()
-    assert cluster.elect_leaders(0, [("bar", [0])]) == answer(0, "bar")
+    assert cluster.elections.elect(0, [("bar", [0])]) == answer(0, "bar")
 
 
 STEPS = st.one_of(
@@ -252,9 +252,9 @@ def test_whatever_happens(
             match name, arguments:
                 case "start", [names, timeout_ms]:
                     begun = start(cluster, *names, timeout_ms=timeout_ms)  # type: ignore[misc, arg-type]
-                    callers.append((begun, cluster.now_ms + timeout_ms))  # type: ignore[operator]
+                    callers.append((begun, cluster.timers.now_ms + timeout_ms))  # type: ignore[operator]
                 case "advance", [milliseconds]:
-                    cluster.advance(milliseconds)  # type: ignore[arg-type]
+                    cluster.turns.advance(milliseconds)  # type: ignore[arg-type]
                 case "propagation", [milliseconds]:
                     cluster.set_propagation(milliseconds)  # type: ignore[arg-type]
                 case "hold", _:
@@ -267,25 +267,25 @@ def test_whatever_happens(
                     cluster.join_isr(("foo", 0), 1)
                     cluster.join_isr(("bar", 0), 1)
                 case "withdraw", _ if callers:
-                    cluster.withdraw_election(callers[-1][0])
+                    cluster.elections.withdraw(callers[-1][0])
                 case "failover", _:
-                    cluster.failover(2 if cluster.controller_id == 3 else 3)
+                    cluster.failover(2 if cluster.state.controller_id == 3 else 3)
         except ClusterError:
             pass
         for each, deadline in callers:
             old = before.get(id(each))
             assert old is None or each.result is old
-            assert each.result is not None or cluster.now_ms < deadline
+            assert each.result is not None or cluster.timers.now_ms < deadline
     waiting = [deadline for each, deadline in callers if each.result is None]
-    due = cluster.next_due_ms
+    due = cluster.timers.next_due_ms
     assert (due is None) == (not waiting)
-    assert due is None or cluster.now_ms < due <= min(waiting)
+    assert due is None or cluster.timers.now_ms < due <= min(waiting)
     if profile_name == FLAGGED:
         marks = queue_log(cluster)
         pairs = [marks[i : i + 2] for i in range(0, len(marks), 2)]
         assert all(len(p) == 1 or p[0][1:] == p[1][1:] for p in pairs), marks
-    state = cluster._state
-    assert replay(cluster.cluster_id, cluster.log) == state
-    cluster.advance(1000)
+    state = cluster.state
+    assert replay(cluster.state.cluster_id, cluster.log) == state
+    cluster.turns.advance(1000)
     assert all(each.result is not None for each, _ in callers)
-    assert cluster.next_due_ms is None
+    assert cluster.timers.next_due_ms is None

@@ -103,7 +103,7 @@ async def test_kafka_python(profile: str) -> None:
         try:
             for _ in range(2):
                 await in_thread(lambda: admin.elect_leaders(0, {"foo": [0]}))
-                seen = mock.cluster.metadata_view(1).topics["foo"].partitions[0]
+                seen = mock.cluster.controller.metadata_view(1).topics["foo"].partitions[0]
                 assert seen.leader == 1
         finally:
             await in_thread(admin.close)

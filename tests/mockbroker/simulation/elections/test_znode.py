@@ -41,8 +41,8 @@ def test_it_elects_and_is_gone(reassignment: str) -> None:
     cluster = electable(reassignment=reassignment)
     for _ in range(2):
         ask(cluster, ("foo", 0), ("nope", 3))
-        assert cluster.partition("foo", 0).leader == 1
-        assert cluster.partition("bar", 0).leader == 2
+        assert cluster.topics.partition("foo", 0).leader == 1
+        assert cluster.topics.partition("bar", 0).leader == 2
         assert not is_there(cluster)
     assert queue_log(cluster) == ["+1", "-1", "+2", "-2"]
     text = f"{PREFERRED_REPLICA_ELECTION}: nope-3: The partition does not exist."
@@ -58,7 +58,7 @@ def test_what_cannot_be_read_is_logged_and_removed(reassignment: str, text: str)
     assert len(warnings(cluster)) == 1
     assert PREFERRED_REPLICA_ELECTION in warnings(cluster)[0]
     ask(cluster, ("foo", 0))
-    assert cluster.partition("foo", 0).leader == 1, "it is watched as before"
+    assert cluster.topics.partition("foo", 0).leader == 1, "it is watched as before"
 
 
 @pytest.mark.requirement("K183-15")
@@ -76,7 +76,7 @@ def test_znode_and_call_share_the_flag(reassignment: str) -> None:
     assert not is_there(cluster)
     assert first.result is not None
     assert last.result is not None
-    assert cluster.partition("bar", 0).leader == 1
+    assert cluster.topics.partition("bar", 0).leader == 1
 
 
 @pytest.mark.requirement("K183-15")
@@ -85,12 +85,12 @@ def test_a_call_waits_for_the_znodes_election() -> None:
     cluster.hold_elections()
     ask(cluster, ("bar", 0))
     started = start(cluster, "foo", timeout_ms=100)
-    cluster.advance(100)
+    cluster.turns.advance(100)
     assert started.result is not None
     assert started.result.topics[0].partitions[0].error_code == 7
     cluster.release_elections()
-    assert cluster.partition("bar", 0).leader == 1
-    assert cluster.partition("foo", 0).leader == 2, "it never got the flag"
+    assert cluster.topics.partition("bar", 0).leader == 1
+    assert cluster.topics.partition("foo", 0).leader == 2, "it never got the flag"
 
 
 @pytest.mark.parametrize("profile_name", QUEUED)
@@ -101,8 +101,8 @@ def test_it_is_read_when_its_turn_comes(profile_name: str) -> None:
     ask(cluster, ("foo", 0))
     assert queue_log(cluster) == ["+1"], "one znode, one election"
     cluster.release_elections()
-    assert cluster.partition("foo", 0).leader == 1
-    assert cluster.partition("bar", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("bar", 0).leader == 2
 
 
 def test_deleted_before_its_turn_it_asks_for_nothing() -> None:
@@ -111,7 +111,7 @@ def test_deleted_before_its_turn_it_asks_for_nothing() -> None:
     ask(cluster, ("foo", 0))
     cluster.write_znode(PREFERRED_REPLICA_ELECTION, None)
     cluster.release_elections()
-    assert cluster.partition("foo", 0).leader == 2
+    assert cluster.topics.partition("foo", 0).leader == 2
 
 
 @pytest.mark.parametrize("reassignment", MACHINES)
@@ -123,7 +123,7 @@ def test_the_next_controller_finds_it(reassignment: str) -> None:
     assert is_there(cluster)
     assert queue_log(cluster) == ["+1", "x1", "+2"]
     cluster.release_elections()
-    assert cluster.partition("foo", 0).leader == 1
+    assert cluster.topics.partition("foo", 0).leader == 1
     assert not is_there(cluster)
 
 

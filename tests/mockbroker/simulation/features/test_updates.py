@@ -20,6 +20,7 @@ from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 INVALID = ErrorCode.INVALID_UPDATE_VERSION
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -36,11 +37,11 @@ _UNSAFE = "Unsafe metadata downgrade is not supported in this version."
 
 def broker(name: str = "kafka-4.4") -> DirectBroker:
     found = profile(name)
-    cluster = Cluster(
+    cluster = simulated_cluster(
         2,
         reassignment=found.reassignment,
         elections=found.elections,
-        config_release=found.software,
+        release=found.software,
     )
     return DirectBroker(cluster, profile_name=name)
 
@@ -222,7 +223,7 @@ def test_api_versions_shows_the_levels_of_the_cluster() -> None:
     assert after == expected
     assert later > epoch
     cluster = at.cluster
-    assert replay(cluster.cluster_id, cluster.log).feature_levels == {
+    assert replay(cluster.state.cluster_id, cluster.log).feature_levels == {
         TRANSACTION: 1,
         "group.version": 0,
     }

@@ -18,15 +18,18 @@ from kproto.records import (
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.batch_header import read_header
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import FOO, append, ask, request, row
 
 MAGIC = {0: 0, 1: 0, 2: 1, 3: 1}
 
 
 def old_cluster(release: tuple[int, int] = (3, 9), **configs: str) -> Cluster:
-    cluster = Cluster(2, topics=["foo=1,2"], config_release=release)
+    cluster = simulated_cluster(2, topics=["foo=1,2"], release=release)
     for name, value in configs.items():
-        cluster.incremental_alter_configs([(2, "foo", [(name.replace("_", "."), 0, value)])])
+        cluster.config_changes.alter_incrementally(
+            [(2, "foo", [(name.replace("_", "."), 0, value)])]
+        )
     return cluster
 
 
@@ -170,14 +173,14 @@ def test_topics_of_zstd_are_for_newer_clients(
 ) -> None:
     cluster = old_cluster(release)
     if release != (2, 0):
-        cluster.incremental_alter_configs([(2, "foo", [("compression.type", 0, "zstd")])])
+        cluster.config_changes.alter_incrementally([(2, "foo", [("compression.type", 0, "zstd")])])
     assert fetch(cluster, version).error_code == code
 
 
 @pytest.mark.requirement("DP-FORMAT-05", "DP-FETCH-01")
 def test_only_a_broker_with_a_replica_looks_at_the_codec_of_a_topic() -> None:
-    cluster = Cluster(2, topics=["foo=1"], config_release=(3, 9))
-    cluster.incremental_alter_configs([(2, "foo", [("compression.type", 0, "zstd")])])
+    cluster = simulated_cluster(2, topics=["foo=1"], release=(3, 9))
+    cluster.config_changes.alter_incrementally([(2, "foo", [("compression.type", 0, "zstd")])])
     broker = DirectBroker(cluster, profile_name="kafka-3.9")
     codes = [row(broker.ask(request({FOO: 0}), 9, broker_id=each)).error_code for each in (1, 2)]
     assert codes == [76, 6]
@@ -219,7 +222,7 @@ def test_a_log_of_an_older_format_has_older_messages(
     cluster = old_cluster(release)
     if format_version is not None:
         change = ("message.format.version", 0, format_version)
-        cluster.incremental_alter_configs([(2, "foo", [change])])
+        cluster.config_changes.alter_incrementally([(2, "foo", [change])])
     append(cluster, b"a")
     (batch,) = RecordBatches(fetch(cluster, version).records, allow_partial=True)
     assert batch.magic == magic

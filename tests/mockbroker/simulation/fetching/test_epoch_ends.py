@@ -15,6 +15,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_times
 from tests.mockbroker.simulation.security.enforced import ENFORCED
 
@@ -53,7 +54,7 @@ def fail_over_twice(cluster: Cluster) -> None:
         cluster.stop_broker(stopped)
         cluster.start_broker(stopped)
         cluster.join_isr(FOO, stopped)
-        assert cluster.partition(*FOO).leader == other
+        assert cluster.topics.partition(*FOO).leader == other
 
 
 @pytest.mark.requirement("DP-EPOCH-01")
@@ -116,9 +117,9 @@ def test_who_may_answer(broker_id: int, body: OffsetForLeaderEpochRequest, code:
 def test_who_may_ask(
     profile_name: str, release: tuple[int, int], acl: AclBinding | None, code: int
 ) -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     if acl is not None:
-        cluster.create_acls([acl])
+        cluster.acls.create([acl])
     broker = DirectBroker(cluster, profile_name=profile_name, security=ENFORCED, principal="User:a")
     version = 1 if release < (2, 1) else 2
     assert ask(broker, request(0), version)[0] == code

@@ -20,7 +20,7 @@ def unclean() -> Cluster:
     cluster.leave_isr(FOO, 2)
     append(cluster, b"lost")
     cluster.stop_broker(1)
-    cluster.elect_leaders(1, [("foo", [0])])
+    cluster.elections.elect(1, [("foo", [0])])
     append(cluster, b"c")
     return cluster
 
@@ -33,7 +33,7 @@ def fetch(cluster: Cluster, offset: int, epoch: int, broker_id: int = 2, version
 @pytest.mark.requirement("DP-FETCH-16")
 def test_a_client_that_read_lost_records_is_told() -> None:
     cluster = unclean()
-    current = cluster.partition(*FOO).leader_epoch
+    current = cluster.topics.partition(*FOO).leader_epoch
     found = fetch(cluster, 3, 0)
     assert (found.error_code, found.records, found.aborted_transactions) == (0, b"", None)
     assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 2)

@@ -9,6 +9,7 @@ import pytest
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.partition_log import AbortedTransaction
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import FOO, append, ask, row, rows, values
 
 COMMITTED = 1
@@ -66,7 +67,9 @@ def test_aborted_transactions_overlap_the_records(
     offset: int, most_bytes: int, expected: list[int]
 ) -> None:
     """As far as the index tells, here with an entry a batch."""
-    cluster = Cluster(1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": "0"})
+    cluster = simulated_cluster(
+        1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": "0"}
+    )
     _with_aborted_transactions(cluster)
     found = _aborted(cluster, offset, most_bytes)
     assert [each.producer_id for each in found] == expected
@@ -78,7 +81,7 @@ def test_aborted_transactions_overlap_the_records(
     ("interval", "expected"), [(0, []), (1, []), (150, [1]), (4096, [1, 2, 3, 4])]
 )
 def test_an_index_with_gaps_lists_more_transactions(interval: int, expected: list[int]) -> None:
-    cluster = Cluster(
+    cluster = simulated_cluster(
         1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": str(interval)}
     )
     _with_aborted_transactions(cluster)

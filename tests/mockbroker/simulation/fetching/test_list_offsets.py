@@ -18,6 +18,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.timestamps import first_at_or_after, first_of_newest
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_batch, append_times
 from tests.mockbroker.simulation.security.enforced import ENFORCED
 
@@ -181,7 +182,7 @@ def test_timestamps_belong_to_versions(timestamp: int, version: int, code: int) 
 def test_releases_that_do_not_check_take_a_negative_timestamp_for_a_time(
     profile_name: str, release: tuple[int, int], timestamp: int, version: int, offset: int
 ) -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     append_times(cluster, 10, 30, 20)
     append_times(cluster, 40, 40)
     cluster.logs.advance_start("test", FOO, 1)
@@ -200,7 +201,7 @@ def test_releases_that_do_not_check_take_a_negative_timestamp_for_a_time(
 def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
     release: tuple[int, int], found: list[tuple[int, ...]]
 ) -> None:
-    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=release)
+    cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=release)
 
     def newest(broker_id: int) -> tuple[int, ...]:
         profile_name = f"kafka-{release[0]}.{release[1]}"
@@ -217,7 +218,7 @@ def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
     append_times(cluster, 11)
     cluster.start_broker(1)
     cluster.join_isr(FOO, 1)
-    cluster.elect_leaders(0, [("foo", [0])])
+    cluster.elections.elect(0, [("foo", [0])])
     seen.append(newest(1))
     assert seen == found
 
@@ -227,7 +228,7 @@ def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
     ("release", "answers"), [((3, 9), [[0, 42], [42], []]), ((4, 0), [[0, 42]])]
 )
 def test_a_partition_must_be_named_once(release: tuple[int, int], answers: list[list[int]]) -> None:
-    cluster = Cluster(1, topics=["foo=1/1", "bar=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1/1", "bar=1"], release=release)
     twice = request(-1, -1)
     twice.topics.append(ListOffsetsTopic(name="foo", partitions=twice.topics[0].partitions[1:]))
     twice.topics.append(ListOffsetsTopic(name="bar", partitions=[]))
@@ -239,7 +240,7 @@ def test_a_partition_must_be_named_once(release: tuple[int, int], answers: list[
 @pytest.mark.requirement("DP-LISTOFF-09")
 @pytest.mark.parametrize(("release", "code"), [((3, 8), 0), ((3, 9), 35)])
 def test_version_0_has_two_special_timestamps(release: tuple[int, int], code: int) -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     broker = DirectBroker(cluster, profile_name="kafka-3.9")
     codes = [
         broker.ask(request(each, max_num_offsets=1), 0).topics[0].partitions[0].error_code
@@ -294,7 +295,7 @@ def test_a_topic_needs_permission_to_describe() -> None:
     (found,) = broker.ask(request(-1), 11).topics[0].partitions
     assert (found.error_code, found.offset) == (29, -1)
     describe = 8
-    cluster.create_acls([AclBinding(2, "foo", 3, "User:a", "*", describe, 3)])
+    cluster.acls.create([AclBinding(2, "foo", 3, "User:a", "*", describe, 3)])
     (found,) = broker.ask(request(-1), 11).topics[0].partitions
     assert (found.error_code, found.offset) == (0, 0)
 
@@ -331,7 +332,7 @@ def test_a_new_leader_behind_its_own_epoch(
 def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicated(
     release: tuple[int, int], epoch: int
 ) -> None:
-    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=release)
+    cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=release)
     append_times(cluster, 30)
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
@@ -343,7 +344,7 @@ def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicate
 
 @pytest.mark.requirement("DP-LISTOFF-11")
 def test_older_releases_answer_behind_their_own_epoch() -> None:
-    cluster = Cluster(3, topics=["foo=1,2,3"], config_release=(2, 1))
+    cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=(2, 1))
     append_times(cluster, 10)
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
@@ -354,10 +355,10 @@ def test_older_releases_answer_behind_their_own_epoch() -> None:
 
 def segmented() -> Cluster:
     """Segments that begin at 0, 2 and 4, last modified at 100, 200 and 300; now it is 400."""
-    cluster = Cluster(2, topics=["foo=1,2"], now_ms=100, config_release=(2, 4))
+    cluster = simulated_cluster(2, topics=["foo=1,2"], now_ms=100, release=(2, 4))
     for now_ms in (200, 300, 400):
         append_times(cluster, 1, 1)
-        cluster.advance(100)
+        cluster.turns.advance(100)
         if now_ms < 400:
             cluster.logs.log(FOO).roll(now_ms)
     return cluster
@@ -405,7 +406,7 @@ def test_version_0_shows_consumers_the_high_watermark() -> None:
 
 @pytest.mark.requirement("DP-LISTOFF-01")
 def test_version_0_of_an_empty_log() -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=(2, 4))
+    cluster = simulated_cluster(1, topics=["foo=1"], release=(2, 4))
     broker = DirectBroker(cluster, profile_name="kafka-2.4")
     assert broker.ask(request(-1), 0).topics[0].partitions[0].old_style_offsets == [0]
 

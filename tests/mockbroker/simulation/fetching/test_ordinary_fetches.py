@@ -59,8 +59,8 @@ def a_cluster() -> Cluster:
     cluster.start_broker(1)
     for name, index in (("foo", 0), ("foo", 1), ("bar", 0)):
         cluster.join_isr((name, index), 1)
-    cluster.elect_leaders(0, None)
-    assert cluster.partition("foo", 0).leader == 1
+    cluster.elections.elect(0, None)
+    assert cluster.topics.partition("foo", 0).leader == 1
     for _ in range(5):
         append(cluster, b"v")
     cluster.logs.advance_start("delete_records", ("foo", 0), 2)
@@ -87,9 +87,9 @@ def test_an_ordinary_admission_passes_all_rows() -> None:
     cluster = a_cluster()
     ordinary = []
     for query, position in cases(cluster):
-        ordinary.append(is_ordinary_admission(cluster._controller, query, position))
+        ordinary.append(is_ordinary_admission(cluster.controller, query, position))
         if ordinary[-1]:
-            at = _Admission(cluster._controller, query, position)
+            at = _Admission(cluster.controller, query, position)
             assert [row.requirement for row in ADMISSION if row.when(at)] == []
     assert ordinary[0]
 
@@ -97,7 +97,7 @@ def test_an_ordinary_admission_passes_all_rows() -> None:
 def test_an_ordinary_access_passes_all_rows() -> None:
     cluster = a_cluster()
     for selector in (None, SELECTOR):
-        reader = PartitionReader(cluster._controller, cluster.logs, NEWEST, selector)
+        reader = PartitionReader(cluster.controller, cluster.logs, NEWEST, selector)
         ordinary = []
         for query, position in cases(cluster):
             at = _Access(reader, query, position)

@@ -10,6 +10,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,
     append,
@@ -75,7 +76,7 @@ def test_an_error_comes_without_offsets_and_records(broker: DirectBroker) -> Non
     ("release", "aborted"), [((2, 8), None), ((3, 0), []), ((3, 9), []), ((4, 0), [])]
 )
 def test_a_refusal_has_a_null_or_an_empty_list(release: tuple[int, int], aborted: object) -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     found = rows(ask(DirectBroker(cluster), {("unknown", 0): 0, FOO: 9}))
     refused, failed = found.values()
     assert (refused.aborted_transactions, refused.records) == (aborted, b"")
@@ -108,7 +109,7 @@ def test_limits_hold_from_the_second_batch_on(cluster: Cluster, broker: DirectBr
 @pytest.mark.requirement("DP-FETCH-08")
 def test_limits_cut_the_last_batch_as_kafka_does() -> None:
     """But never the first one of a partition."""
-    cluster = Cluster(1, topics=["foo=1", "bar=1"], cut_last_batch=True)
+    cluster = simulated_cluster(1, topics=["foo=1", "bar=1"], cut_last_batch=True)
     broker = DirectBroker(cluster)
     for tp in (FOO, ("bar", 0)):
         for value in (b"1", b"2"):
@@ -146,7 +147,9 @@ def test_an_answer_ends_with_its_segment(cluster: Cluster, broker: DirectBroker)
 
 @pytest.mark.requirement("DP-FETCH-07")
 def test_the_broker_limits_a_response() -> None:
-    cluster = Cluster(1, topics=["foo=1", "bar=1"], broker_configs={"fetch.max.bytes": "1024"})
+    cluster = simulated_cluster(
+        1, topics=["foo=1", "bar=1"], broker_configs={"fetch.max.bytes": "1024"}
+    )
     append(cluster, b"x" * 2000)
     append(cluster, b"y", tp=("bar", 0))
     found = rows(ask(DirectBroker(cluster), {FOO: 0, ("bar", 0): 0}))
@@ -193,7 +196,7 @@ def test_a_broker_answers_by_its_own_metadata(cluster: Cluster, broker: DirectBr
     cluster.hold_metadata(1)
     cluster.add_topic("new=1,2")
     assert row(ask(broker, {("new", 0): 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    cluster.topics.delete([("foo", uuid.UUID(int=0))])
     cluster.add_topic("foo=1,2")
     answer = broker.ask(request({FOO: 0}, ids={"foo": former}), 13)
     assert row(answer).error_code == ErrorCode.INCONSISTENT_TOPIC_ID
@@ -254,7 +257,7 @@ def test_what_makes_no_sense_fails_as_in_kafka(cluster: Cluster, broker: DirectB
 def test_records_of_a_request_that_fails_as_a_whole(
     release: tuple[int, int], records: bytes | None, aborted: list[Any] | None
 ) -> None:
-    broker = DirectBroker(Cluster(3, topics=["foo=1,2"], config_release=release))
+    broker = DirectBroker(simulated_cluster(3, topics=["foo=1,2"], release=release))
     failed = row(ask(broker, {FOO: 0}, isolation_level=7))
     assert (failed.error_code, failed.records) == (-1, records)
     assert failed.aborted_transactions == aborted

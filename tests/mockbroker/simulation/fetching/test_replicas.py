@@ -13,6 +13,7 @@ from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,
     append,
@@ -67,7 +68,7 @@ def test_a_follower_serves_what_it_has() -> None:
 def racks(selector: str | None = RACK_AWARE, **options: Any) -> Cluster:
     brokers = [Broker(1, rack="x"), Broker(2, rack="y"), Broker(3, rack="y"), Broker(4, rack="z")]
     configs = {} if selector is None else {"replica.selector.class": selector}
-    return Cluster(brokers, topics=["foo=1,2,3,4"], broker_configs=configs, **options)
+    return simulated_cluster(brokers, topics=["foo=1,2,3,4"], broker_configs=configs, **options)
 
 
 @pytest.mark.requirement("DP-FETCH-17")
@@ -111,7 +112,7 @@ def test_the_leader_sends_clients_to_their_rack(
 def test_replicas_out_of_sync_are_chosen_before_3_3_2(
     release: ReleaseNumber, fixes: tuple[tuple[str, bool], ...], preferred: int
 ) -> None:
-    cluster = racks(config_release=Release(release, fixes))
+    cluster = racks(release=Release(release, fixes))
     append(cluster, b"a")
     cluster.leave_isr(FOO, 4)
     broker = DirectBroker(cluster)
@@ -198,7 +199,7 @@ def test_a_replica_reads_to_the_end_and_moves_the_watermark(version: int) -> Non
 def test_a_broker_is_not_a_replica_of_everything(
     release: tuple[int, int], epoch: int, code: int, replica_id: int
 ) -> None:
-    cluster = Cluster(3, topics=["foo=1,2"], config_release=release)
+    cluster = simulated_cluster(3, topics=["foo=1,2"], release=release)
     append(cluster, b"a")
     position = {"fetch_offset": 0, "current_leader_epoch": epoch}
     found = row(ask(DirectBroker(cluster), {FOO: position}, 12, replica_id=replica_id))

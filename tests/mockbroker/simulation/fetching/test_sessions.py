@@ -13,6 +13,7 @@ from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,
     append,
@@ -173,7 +174,7 @@ def test_a_session_stays_by_name_or_by_id(client: Client, first: int, then: int)
 def test_an_unknown_topic_id_is_looked_up_again() -> None:
     wanted = uuid.UUID(int=77)
     made = iter([uuid.UUID(int=1), wanted, uuid.UUID(int=2)])
-    cluster = Cluster(1, topics=["foo=1"], new_topic_id=lambda: next(made))
+    cluster = simulated_cluster(1, topics=["foo=1"], new_topic_id=lambda: next(made))
     broker, ids = DirectBroker(cluster), {"bar": wanted}
     opened = ask(broker, {BAR: 0}, 13, session=(0, 0), ids=ids)
     session_id = opened.session_id
@@ -187,7 +188,7 @@ def test_an_unknown_topic_id_is_looked_up_again() -> None:
     assert code(1) == ErrorCode.UNKNOWN_TOPIC_ID
     cluster.add_topic("bar=1")
     assert code(2) == 0
-    cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    cluster.topics.delete([("bar", uuid.UUID(int=0))])
     assert code(3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.add_topic("bar=1")
     assert code(4) == ErrorCode.INCONSISTENT_TOPIC_ID
@@ -211,7 +212,7 @@ async def test_the_epoch_may_move_while_a_fetch_waits(client: Client) -> None:
 @pytest.mark.requirement("DP-FETCH-09")
 @pytest.mark.parametrize("release", [(2, 8), (4, 4)])
 def test_partitions_take_turns(release: tuple[int, int]) -> None:
-    client = Client(Cluster(1, topics=["foo=1", "bar=1"], config_release=release))
+    client = Client(simulated_cluster(1, topics=["foo=1", "bar=1"], release=release))
     for tp in (FOO, BAR):
         append(client.cluster, b"1", tp=tp)
     client.ask({FOO: 0, BAR: 0}, max_bytes=1)
@@ -228,7 +229,7 @@ def test_a_partition_without_records_keeps_its_turn(
     release: tuple[int, int], second: tuple[str, int]
 ) -> None:
     """Since 3.0. ``BAR`` is answered for its high watermark alone."""
-    cluster = Cluster(1, topics=["foo=1/1/1", "bar=1"], config_release=release)
+    cluster = simulated_cluster(1, topics=["foo=1/1/1", "bar=1"], release=release)
     client = Client(cluster)
     append(cluster, b"1")
     client.ask({FOO: 0, BAR: 0})
@@ -249,7 +250,7 @@ def test_a_zero_topic_id_is_unknown(client: Client) -> None:
 
 def limited(slots: int) -> Cluster:
     config = {"max.incremental.fetch.session.cache.slots": str(slots)}
-    return Cluster(1, topics=["foo=1/1/1", "bar=1"], broker_configs=config)
+    return simulated_cluster(1, topics=["foo=1/1/1", "bar=1"], broker_configs=config)
 
 
 def opened(cluster: Cluster, partitions: int, replica_id: int = -1) -> int:
@@ -269,9 +270,9 @@ def test_unused_sessions_go_first() -> None:
     cluster = limited(2)
     first, second = opened(cluster, 3), opened(cluster, 1)
     assert opened(cluster, 3) == 0, "both are young"
-    cluster.advance(60_000)
+    cluster.turns.advance(60_000)
     assert ask(DirectBroker(cluster), {}, session=(second, 1)).error_code == 0
-    cluster.advance(60_001)
+    cluster.turns.advance(60_001)
     assert opened(cluster, 1) > 0
     left = [each.session_id for each in cluster.fetches.sessions(1)]
     assert first not in left
@@ -282,7 +283,7 @@ def test_unused_sessions_go_first() -> None:
 def test_fewer_partitions_give_way_to_more() -> None:
     cluster = limited(2)
     sessions = [opened(cluster, 2), opened(cluster, 1)]
-    cluster.advance(120_001)
+    cluster.turns.advance(120_001)
     for session_id in sessions:
         ask(DirectBroker(cluster), {}, session=(session_id, 1))
     assert opened(cluster, 1) == 0, "no more than it has"
@@ -298,7 +299,7 @@ def test_clients_give_way_to_brokers_and_not_the_other_way() -> None:
     privileged = opened(cluster, 1, replica_id=1)
     assert privileged > 0
     assert opened(cluster, 3) == 0
-    cluster.advance(120_001)
+    cluster.turns.advance(120_001)
     ask(DirectBroker(cluster), {}, session=(privileged, 1), replica_id=1)
     assert opened(cluster, 3) == 0
     assert opened(cluster, 2, replica_id=1) > 0

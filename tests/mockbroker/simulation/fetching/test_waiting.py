@@ -12,6 +12,7 @@ from mockbroker import Broker, MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.releases.release import ReleaseNumber
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
     FOO,
     append,
@@ -112,7 +113,7 @@ async def test_only_replicated_records_count() -> None:
     ("change", "code"),
     [
         (lambda cluster: cluster.stop_broker(1), ErrorCode.NONE),
-        (lambda cluster: cluster.delete_topics([(None, cluster.topics["foo"].topic_id)]), 3),
+        (lambda cluster: cluster.topics.delete([(None, cluster.topics["foo"].topic_id)]), 3),
     ],
 )
 async def test_changes_end_the_wait(change: Callable[[Cluster], object], code: int) -> None:
@@ -162,7 +163,7 @@ async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(
     release: tuple[int, int], waits: bool
 ) -> None:
     fetch = Waiting()
-    fetch.cluster = Cluster(2, topics=["foo=1,2", "bar=1,2"], config_release=release)
+    fetch.cluster = simulated_cluster(2, topics=["foo=1,2", "bar=1,2"], release=release)
     fetch.broker = DirectBroker(fetch.cluster)
     fetch.cluster.logs.hold_replication(FOO, 2)
     append(fetch.cluster, b"a")
@@ -178,9 +179,9 @@ async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(
 async def test_a_redirection_waited_before_3_2(release: ReleaseNumber, waits: bool) -> None:
     configs = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     fetch = Waiting()
-    fetch.cluster = Cluster(
+    fetch.cluster = simulated_cluster(
         [Broker(1, rack="x"), Broker(2, rack="y")], topics=["foo=1,2"],
-        broker_configs=configs, config_release=release,
+        broker_configs=configs, release=release,
     )  # fmt: skip
     fetch.broker = DirectBroker(fetch.cluster)
     append(fetch.cluster, b"a")

@@ -8,7 +8,6 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_group import (
     Group,
     JoinRequest,
@@ -18,6 +17,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncRequest,
     SyncResult,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["RANGE", "Answer", "Coordinator"]
 
@@ -55,9 +55,9 @@ class Coordinator:
     """The classic groups of a cluster of ``release``, most of all the group "g"."""
 
     def __init__(self, release: tuple[int, int] = (4, 4), **configs: object) -> None:
-        self.cluster = Cluster(
+        self.cluster = simulated_cluster(
             1,
-            config_release=release,
+            release=release,
             broker_configs={name.replace("_", "."): str(each) for name, each in configs.items()},
         )
         self.groups = self.cluster.groups.classic
@@ -186,4 +186,4 @@ class Coordinator:
         machine._settings = lambda: limited
 
     def advance(self, milliseconds: int) -> None:
-        self.cluster.advance(milliseconds)
+        self.cluster.turns.advance(milliseconds)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.modern.heartbeats import Heartbeat, HeartbeatResult
 from mockbroker.simulation.groups.modern.modern_group import GroupT
 from mockbroker.simulation.state.cluster_parts import Broker
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["ModernMembers", "refused"]
 
@@ -40,7 +40,9 @@ class ModernMembers(Generic[GroupT, ResultT]):
         given = {name.replace("_", "."): str(value) for name, value in configs.items()}
         if release >= (4, 3):
             given.setdefault(f"group.{self.group_type}.assignment.interval.ms", "0")
-        self.cluster = Cluster(brokers, config_release=release, broker_configs=given, topics=topics)
+        self.cluster = simulated_cluster(
+            brokers, release=release, broker_configs=given, topics=topics
+        )
         self.groups: Any = getattr(self.cluster.groups, self.group_type)
 
     @property
@@ -82,4 +84,4 @@ class ModernMembers(Generic[GroupT, ResultT]):
         return self.beat(member, epoch, **fields)
 
     def advance(self, milliseconds: int) -> None:
-        self.cluster.advance(milliseconds)
+        self.cluster.turns.advance(milliseconds)

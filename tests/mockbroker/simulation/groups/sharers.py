@@ -41,7 +41,7 @@ class Sharers(ModernMembers[ShareGroup, HeartbeatResult]):
             self.configure(name, value)
 
     def configure(self, name: str, value: str) -> None:
-        (result,) = self.cluster.incremental_alter_configs([(32, "g", [(name, 0, value)])])
+        (result,) = self.cluster.config_changes.alter_incrementally([(32, "g", [(name, 0, value)])])
         assert result.error_code == 0, result
 
     # ---- facts -------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class Streams(ModernMembers[StreamsGroup, StreamsResult]):
 
     def create(self, result: StreamsResult) -> None:
         """Create the internal topics that are missing, as a broker does."""
-        assert all(not each.error_code for each in self.cluster.create_topics(result.missing))
+        assert all(not each.error_code for each in self.cluster.topics.create(result.missing))
 
     def settle(self) -> None:
         """Let members send heartbeats with what they have, until all of them are at the target."""

@@ -23,10 +23,10 @@ from kproto.messages.incremental_alter_configs_request import (
 from kproto.messages.list_groups_request import ListGroupsRequest
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
 from tests.mockbroker.wire import connect
 
@@ -43,9 +43,9 @@ def joins(member: str = "m", **fields: Any) -> ConsumerGroupHeartbeatRequest:
 def broker(
     profile_name: str = "kafka-4.4", *, security: Security = OPEN, **configs: str
 ) -> DirectBroker:
-    cluster = Cluster(
+    cluster = simulated_cluster(
         1,
-        config_release=profile(profile_name).software,
+        release=profile(profile_name).software,
         topics=["foo:2:1", "bar:1:1"],
         broker_configs={name.replace("_", "."): each for name, each in configs.items()},
     )
@@ -140,7 +140,7 @@ def test_callers_need_permissions() -> None:
     assert (shown.error_code, len(shown.members)) == (0, 2)
     assert shown.authorized_operations == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
     assert (at.ask(both, 1)).error_code == 0
-    at.cluster.advance(1000)
+    at.cluster.turns.advance(1000)
     assert (at.ask(both, 1)).error_code == 0
     shown = (alice.ask(describe, 1)).groups[0]
     assert (shown.error_code, shown.error_message, shown.members) == (
@@ -157,7 +157,7 @@ def test_partitions_that_are_given_up_are_shown_since_4_3(
 ) -> None:
     at = broker(profile_name)
     epoch = at.ask(joins(), 1).member_epoch
-    at.cluster.advance(1000)
+    at.cluster.turns.advance(1000)
     at.ask(joins("n"), 1)
     beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
     assert (at.ask(beat, 1)).assignment.topic_partitions[0].partitions == [0]

@@ -253,7 +253,7 @@ def test_times_are_the_brokers_or_the_groups() -> None:
         group_consumer_heartbeat_interval_ms=6000, group_consumer_session_timeout_ms=50_000
     )
     assert at.join("a").interval_ms == 6000
-    at.cluster.incremental_alter_configs(
+    at.cluster.config_changes.alter_incrementally(
         [(32, "g", [
             ("consumer.heartbeat.interval.ms", 0, "7000"),
             ("consumer.session.timeout.ms", 0, "46000"),
@@ -313,10 +313,10 @@ def test_the_epoch_rises_with_changes_of_topics(release: tuple[int, int], epoch:
     result = at.beat("a")
     assert at.group.epoch == epoch + 1
     assert at.names(result.assignment or ()) == ["foo-0", "foo-1", "later-0"]
-    at.cluster.create_partitions([("foo", 3, None)])
+    at.cluster.topics.add_partitions([("foo", 3, None)])
     result = at.beat("a")
     assert (at.group.epoch, len(result.assignment or ())) == (epoch + 2, 4)
-    at.cluster.delete_topics([("later", uuid.UUID(int=0))])
+    at.cluster.topics.delete([("later", uuid.UUID(int=0))])
     result = at.beat("a", owned=at.ids(["foo-0", "foo-1", "foo-2"]))
     assert (at.group.epoch, at.assigned("a")) == (epoch + 3, ["foo-0", "foo-1", "foo-2"])
 
@@ -349,12 +349,12 @@ def test_a_running_broker_takes_another_distance() -> None:
     at = Consumers((4, 3), group_consumer_assignment_interval_ms=1000)
     at.advance(5)
     at.join("a")
-    at.cluster.incremental_alter_configs(
+    at.cluster.config_changes.alter_incrementally(
         [(4, "", [("group.consumer.assignment.interval.ms", 0, "0")])]
     )
     at.join("b")
     assert at.group.target_epoch == 3
-    (entry,) = at.cluster.describe_configs(32, "g", ["consumer.assignment.interval.ms"]).configs
+    (entry,) = at.cluster.configs.describe(32, "g", ["consumer.assignment.interval.ms"]).configs
     assert [(each.value, each.source) for each in entry.synonyms] == [
         ("0", 3),
         *[("1000", each) for each in (4, 5)],

@@ -332,7 +332,7 @@ def test_racks_count_since_4_1(release: tuple[int, int], epoch: int) -> None:
     brokers = [Broker(1, rack="x"), Broker(2, rack="y")]
     at = Consumers(release, ["foo=1"], brokers)
     at.join("a")
-    at.cluster.alter_partition_reassignments([("foo", [(0, [1, 2])])])
+    at.cluster.reassignments.alter([("foo", [(0, [1, 2])])])
     at.beat("a")
     assert at.group.epoch == epoch
 
@@ -349,7 +349,9 @@ def test_another_coordinator_goes_on() -> None:
     assert at.revoking("a") == ["foo-3", "foo-4", "foo-5"]
     at.advance(10_000)
     at.beat("b")
-    leader = at.cluster.partition(*at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g"))
+    leader = at.cluster.topics.partition(
+        *at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
+    )
     other = next(i for i in leader.isr if i != leader.leader)
     at.cluster.move_coordinator("group", "g", other)
     assert at.member_state("a") == (2, "UNREVOKED")

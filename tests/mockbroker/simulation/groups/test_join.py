@@ -446,5 +446,5 @@ def test_a_replacement_survives_a_move_of_the_coordinator(version: int) -> None:
     at.stable(instances=("i", "j"))
     member = at.join(instance="j", version=version).result.member_id
     at.groups.unload(["g"])
-    at.groups.load(["g"])
+    at.groups.load(["g"], at.cluster.offsets.keeps)
     assert at.sync(member, instance="j").result.assignment == b"j"

@@ -214,7 +214,7 @@ def test_targets_keep_a_distance_since_4_3(kind: Kind, release: tuple[int, int])
 def test_a_group_may_set_the_distance_for_itself(kind: Kind) -> None:
     at = kind((4, 4), **{f"group_{kind.group_type}_assignment_interval_ms": 1000})
     name = f"{at.group_type}.assignment.interval.ms"
-    at.cluster.incremental_alter_configs([(32, "g", [(name, 0, "0")])])
+    at.cluster.config_changes.alter_incrementally([(32, "g", [(name, 0, "0")])])
     at.advance(5)
     at.join("a")
     at.join("b")

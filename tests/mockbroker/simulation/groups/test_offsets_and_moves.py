@@ -217,7 +217,7 @@ def test_a_group_goes_with_its_last_offset_unless_it_has_members() -> None:
 
 def move(at: Coordinator) -> None:
     at.groups.unload(["g"])
-    at.groups.load(["g"])
+    at.groups.load(["g"], at.cluster.offsets.keeps)
 
 
 @pytest.mark.requirement("DP-COORD-06")
@@ -291,7 +291,7 @@ def test_a_group_that_is_too_large_rebalances_as_it_is_loaded() -> None:
 def test_groups_move_with_the_leader_of_their_partition() -> None:
     at = Coordinator()
     at.groups.unload(["unknown"])
-    at.groups.load(["unknown"])
+    at.groups.load(["unknown"], at.cluster.offsets.keeps)
     assert at.groups.groups == {}
 
 

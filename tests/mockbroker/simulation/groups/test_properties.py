@@ -105,7 +105,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.at.groups.unload(["g"])
         assert not any(each.waits for _, each in self.joins)
         assert not any(each.waits for _, _, each in self.syncs)
-        self.at.groups.load(["g"])
+        self.at.groups.load(["g"], self.at.cluster.offsets.keeps)
         self.generation = self._generation()
         self.assigned.clear()
         self.syncs.clear()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_settings import group_settings
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import Coordinator
 
 # ---- beginning -----------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ def test_the_first_rebalance_does_not_wait_for_ids_that_were_handed_out() -> Non
     ("release", "longest"), [((1, 1), 300_000), ((2, 2), 300_000), ((2, 3), 1_800_000)]
 )
 def test_settings_are_those_of_the_release(release: tuple[int, int], longest: int) -> None:
-    cluster = Cluster(1, config_release=release)
-    settings = group_settings(cluster._configs, 1)
+    cluster = simulated_cluster(1, release=release)
+    settings = group_settings(cluster.configs, 1)
     assert settings.min_session_timeout_ms == 6000
     assert settings.max_session_timeout_ms == longest
     assert settings.initial_rebalance_delay_ms == 0

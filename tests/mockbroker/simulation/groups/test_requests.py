@@ -23,7 +23,6 @@ from kproto.messages.join_group_request import JoinGroupRequestProtocol
 from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker.profiles import profile
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.security.authorizer import (
     AclOperation,
@@ -34,6 +33,7 @@ from mockbroker.simulation.security.authorizer import (
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 READ, DESCRIBE, DELETE = 3, 8, 6
 NOT_ASKED = -(2**31)
@@ -42,8 +42,8 @@ NOT_ASKED = -(2**31)
 def broker(
     profile_name: str = "kafka-4.4", *, brokers: int = 1, security: Security = OPEN
 ) -> DirectBroker:
-    cluster = Cluster(brokers, config_release=profile(profile_name).software)
-    cluster.find_coordinator(CoordinatorKind.GROUP, "g", 1)
+    cluster = simulated_cluster(brokers, release=profile(profile_name).software)
+    cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1)
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal="User:ann")
 
 
@@ -138,7 +138,7 @@ def test_only_version_9_skips_the_assignment(version: int) -> None:
 @pytest.mark.requirement("DP-COORD-05")
 def test_only_the_coordinator_answers() -> None:
     at = broker(brokers=3)
-    found = at.cluster.find_coordinator(CoordinatorKind.GROUP, "g", 1)
+    found = at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1)
     assert found is not None
     elsewhere = 1 + found.broker_id % 3
     code = ErrorCode.NOT_COORDINATOR
@@ -157,12 +157,12 @@ def test_only_the_coordinator_answers() -> None:
 @pytest.mark.requirement("DP-COORD-06", "DP-COORD-07")
 def test_a_group_moves_with_the_leader_of_its_partition() -> None:
     at = broker(brokers=3)
-    found = at.cluster.find_coordinator(CoordinatorKind.GROUP, "g", 1)
+    found = at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1)
     assert found is not None
     joined = at.ask(join(), 3, broker_id=found.broker_id)
     at.ask(sync(joined.member_id), 4, broker_id=found.broker_id)
     at.cluster.stop_broker(found.broker_id)
-    after = at.cluster.find_coordinator(CoordinatorKind.GROUP, "g", 1 + found.broker_id % 3)
+    after = at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1 + found.broker_id % 3)
     assert after is not None
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
     assert at.ask(beat, 4, broker_id=after.broker_id).error_code == ErrorCode.NONE
@@ -375,8 +375,8 @@ def test_groups_that_the_caller_may_not_use() -> None:
     for request, version in ((join(), 9), (sync("m"), 4), (beat, 4), (leave, 5)):
         assert at.ask(request, version).error_code == code
     assert listed(at) == []
-    at.cluster.create_acls([allowed("mine", AclOperation.DESCRIBE)])
-    at.cluster.create_acls([allowed("mine", AclOperation.DELETE)])
+    at.cluster.acls.create([allowed("mine", AclOperation.DESCRIBE)])
+    at.cluster.acls.create([allowed("mine", AclOperation.DELETE)])
     assert listed(at) == ["mine"]
     new = at.ask(ConsumerGroupDescribeRequest(group_ids=["mine", "other"]), 1).groups
     assert [(each.group_id, each.error_code) for each in new] == [("other", code), ("mine", 69)]

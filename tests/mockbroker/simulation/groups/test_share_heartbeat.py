@@ -82,7 +82,7 @@ def test_other_topics_ask_for_another_target() -> None:
     assert (changed.member_epoch, changed.assignment) == (4, frozenset())
     at.beat("a")
     assert at.assigned("a") == ["bar-0"]
-    at.cluster.create_partitions([("bar", 2, None)])
+    at.cluster.topics.add_partitions([("bar", 2, None)])
     assert at.beat("a").member_epoch == 6
     at.beat("a")
     assert at.assigned("a") == ["bar-0", "bar-1"]
@@ -120,7 +120,7 @@ def test_a_topic_that_goes_raises_the_epoch() -> None:
     at.beat("a")
     assert at.assigned("a") == ["bar-0", "foo-0", "foo-1"]
     epoch = at.group.epoch
-    at.cluster.delete_topics([("bar", uuid.UUID(int=0))])
+    at.cluster.topics.delete([("bar", uuid.UUID(int=0))])
     at.beat("a")
     assert at.group.epoch == epoch + 1
     at.beat("a")
@@ -222,7 +222,7 @@ def test_the_coordinator_writes_what_changes() -> None:
     def write(_group_id: str, records: Any) -> None:
         written.extend((type(key).__name__, value is None) for key, value in records)
 
-    at.groups.write = write
+    at.groups.membership._write = write
     at.join("a")
     assert written == [
         ("ShareGroupMemberMetadataKey", False),
@@ -281,7 +281,7 @@ def test_when_a_target_was_made_is_written_since_4_3(
         kind = "ShareGroupTargetAssignmentMetadataKey"
         targets.extend(value for key, value in records if type(key).__name__ == kind)
 
-    at.groups.write = write
+    at.groups.membership._write = write
     at.join("a")
     assert [each.assignment_timestamp for each in targets] == [time_ms]
 

@@ -27,6 +27,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import append
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
 from tests.mockbroker.wire import connect
@@ -45,8 +46,8 @@ def broker(
     line = profile(profile_name).line
     if line >= (4, 3):
         given.setdefault("group.share.assignment.interval.ms", "0")
-    cluster = Cluster(
-        brokers, config_release=line, topics=["foo:2:1", "bar:1:1"], broker_configs=given
+    cluster = simulated_cluster(
+        brokers, release=line, topics=["foo:2:1", "bar:1:1"], broker_configs=given
     )
     prepare(cluster)
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
@@ -54,7 +55,9 @@ def broker(
 
 def prepare(cluster: Cluster) -> None:
     """Let the group "g" begin at the start, and create the internal topic."""
-    cluster.incremental_alter_configs([(32, "g", [("share.auto.offset.reset", 0, "earliest")])])
+    cluster.config_changes.alter_incrementally(
+        [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
+    )
     cluster.set_offset("simple", "foo-0", 0)
 
 
@@ -341,12 +344,12 @@ def test_a_request_that_renews_locks_fetches_nothing() -> None:
         1, acks=[(0, 3, [RENEW])], is_renew_ack=True, **{**nothing, "max_bytes": 1}
     )
     assert (refused.error_code, refused.error_message) == (42, None)
-    at.cluster.advance(20_000)
+    at.cluster.turns.advance(20_000)
     found = row(member.fetch(1, acks=[(0, 3, [RENEW])], is_renew_ack=True, **nothing))
     assert (found.acknowledge_error_code, found.records) == (0, b"")
-    at.cluster.advance(20_000)
+    at.cluster.turns.advance(20_000)
     assert row(member.ack(2, (0, 3, [ACCEPT]))).error_code == 0
-    at.cluster.advance(40_000)
+    at.cluster.turns.advance(40_000)
     assert ranges(member.fetch(3)) == [], "an acceptance renews nothing"
 
 
@@ -401,7 +404,7 @@ def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
     at = broker(name)
     member = settled(at)
     assert member.fetch(0, [0]).error_code == 0
-    at.cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    at.cluster.topics.delete([("foo", uuid.UUID(int=0))])
     answer = member.fetch(1)
     assert answer.error_code == code
     if code:

@@ -81,7 +81,7 @@ def test_durations(text: str, expected: int) -> None:
 
 
 def test_what_is_no_duration() -> None:
-    with pytest.raises(ClusterError, match="no duration such as PT1H"):
+    with pytest.raises(ClusterError, match="not a duration such as PT1H"):
         duration_ms("1h")
 
 

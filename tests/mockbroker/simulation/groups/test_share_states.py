@@ -28,6 +28,7 @@ from mockbroker.simulation.groups.share.share_states import (
     combine,
 )
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.sharers import Sharers
 
 UNKNOWN = uuid.UUID(int=7)
@@ -38,7 +39,7 @@ class States:
     """The states of the group "g" in the topic "foo"."""
 
     def __init__(self, release: tuple[int, int] = (4, 4)) -> None:
-        self.cluster = Cluster(1, config_release=release, topics=["foo:2:1"])
+        self.cluster = simulated_cluster(1, release=release, topics=["foo:2:1"])
         self.topic_id = self.cluster.topics["foo"].topic_id
 
     @property
@@ -93,7 +94,7 @@ def test_partitions_without_a_state_or_that_are_not_there() -> None:
     ):
         assert code(result) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     states.initialize(index=1)
-    states.cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    states.cluster.topics.delete([("foo", uuid.UUID(int=0))])
     assert code(states.read(index=1)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code(states.write(index=1)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.streams.streams_group import Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
 from tests.mockbroker.simulation.groups.modern_members import refused
 from tests.mockbroker.simulation.groups.streams import COUNTING, PLAIN, Streams, tasks
@@ -281,12 +281,12 @@ def test_what_raises_the_epoch() -> None:
     at.join()
     assert (at.group.epoch, at.group.target_epoch) == (2, 2)
     made_ms = at.group.target_ms
-    at.cluster.advance(5)
+    at.cluster.turns.advance(5)
     at.beat()
     assert (at.group.epoch, at.group.target_ms) == (2, made_ms), "nothing changed"
     at.beat(rack_id="r")
     assert at.group.epoch == 3
-    at.cluster.create_partitions([("foo", 6, None)])
+    at.cluster.topics.add_partitions([("foo", 6, None)])
     at.beat(owned=True)
     assert (at.group.epoch, at.group.target_epoch) == (4, 4)
     assert len(at.target("a")) == 6
@@ -299,7 +299,7 @@ def test_configs_of_the_assignor_raise_the_epoch() -> None:
     at = Streams()
     at.join()
     changes = [("streams.num.standby.replicas", 0, "1")]
-    at.cluster.incremental_alter_configs([(32, "g", changes)])
+    at.cluster.config_changes.alter_incrementally([(32, "g", changes)])
     at.beat()
     assert at.group.epoch == 3
     assert dict(at.group.configs) == {"num.standby.replicas": "1"}
@@ -310,7 +310,7 @@ def test_configs_of_the_assignor_raise_the_epoch() -> None:
 def test_targets_have_an_interval(release: tuple[int, int]) -> None:
     configs = {} if release < OLD else {"group_streams_assignment_interval_ms": 1000}
     at = Streams(release, **configs)
-    at.cluster.advance(1)
+    at.cluster.turns.advance(1)
     at.join()
     result = at.join("b")
     if release < OLD:
@@ -319,7 +319,7 @@ def test_targets_have_an_interval(release: tuple[int, int]) -> None:
     text = "Assignment delayed due to the configured assignment interval."
     assert [(each.code, each.detail) for each in result.statuses or ()] == [(5, text)]
     assert (at.group.epoch, at.group.target_epoch, at.state) == (3, 2, "Assigning")
-    at.cluster.advance(1000)
+    at.cluster.turns.advance(1000)
     assert at.beat("b").statuses == ()
     assert at.group.target_epoch == 3
 
@@ -333,7 +333,7 @@ def test_the_first_target_may_be_delayed() -> None:
     assert (result.member_epoch, result.tasks, at.state) == (1, Tasks(), "Assigning")
     at.join("b")
     assert at.beat("a").statuses != ()
-    at.cluster.advance(500)
+    at.cluster.turns.advance(500)
     assert at.group.target_epoch == at.group.epoch
     assert sorted(len(at.target(each)) for each in "ab") == [2, 2]
     at.settle()
@@ -345,10 +345,10 @@ def test_groups_are_not_delayed_unless_that_is_set() -> None:
     at = Streams()
     at.join()
     assert (at.group.is_delayed, at.state) == (False, "Stable")
-    configs = Cluster(1, config_release=NEW)._configs
+    configs = simulated_cluster(1, release=NEW).configs
     assert streams_settings(configs, "g", 1).initial_delay_ms == 0
     assert configs.group("g", "streams.initial.rebalance.delay.ms", 1).value == "3000"
-    old = Cluster(1, config_release=(3, 9))._configs
+    old = simulated_cluster(1, release=(3, 9)).configs
     assert streams_settings(old, "g", 1) == StreamsSettings(False, 0, GroupTimes(0, 0, 0))
 
 

@@ -19,7 +19,6 @@ from kproto.messages.streams_group_topology_description_update_request import (
 )
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_group import (
     LeavingMember,
     SyncRequest,
@@ -32,6 +31,7 @@ from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import Answer
 from tests.mockbroker.simulation.groups.streams import Streams
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
@@ -91,9 +91,9 @@ def broker(
     given = {name.replace("_", "."): each for name, each in configs.items()}
     if profile(profile_name).line >= (4, 3):
         given.setdefault("group.streams.assignment.interval.ms", "0")
-    cluster = Cluster(
+    cluster = simulated_cluster(
         1,
-        config_release=profile(profile_name).software,
+        release=profile(profile_name).software,
         topics=["foo:2:1"],
         broker_configs=given,
     )
@@ -397,14 +397,14 @@ def test_when_a_target_was_made_is_written_since_4_3(
     release: tuple[int, int], time_ms: int
 ) -> None:
     at = Streams(release)
-    at.cluster.advance(7)
+    at.cluster.turns.advance(7)
     targets: list[Any] = []
 
     def write(_group_id: str, records: Any) -> None:
         kind = "StreamsGroupTargetAssignmentMetadataKey"
         targets.extend(value for key, value in records if type(key).__name__ == kind)
 
-    at.groups.write = write
+    at.groups.membership._write = write
     at.join("a")
     assert [each.assignment_timestamp for each in targets] == [time_ms]
 

@@ -171,7 +171,7 @@ def test_a_group_waits_for_its_topics() -> None:
         (1, "Source topics foo are missing.")
     ]
     assert (at.state, result.missing, at.group.epoch) == ("NotReady", (), 2)
-    at.cluster.create_topics([NewTopic("foo", 2)])
+    at.cluster.topics.create([NewTopic("foo", 2)])
     result = at.beat()
     assert [each.code for each in result.statuses or ()] == [3]
     assert (at.group.epoch, at.target("a")) == (3, [])
@@ -298,10 +298,10 @@ def test_a_member_at_its_target_stays() -> None:
 def test_who_does_not_give_up_in_time_is_fenced() -> None:
     at = two()
     at.beat("a")
-    at.cluster.advance(40_000)
+    at.cluster.turns.advance(40_000)
     at.beat("b")
     at.beat("a")
-    at.cluster.advance(20_001)
+    at.cluster.turns.advance(20_001)
     assert list(at.group.members) == ["b"]
     at.settle()
     assert len(at.active("b")) == 4

@@ -11,6 +11,7 @@ from mockbroker.simulation.log.batches.batch_header import BatchHeader, read_hea
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.producing.appender import AppendOutcome
 from mockbroker.simulation.log.producing.produce_rules import RequestFacts
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["FOO", "NOW_MS", "batch", "changed", "new_cluster", "produce", "stored"]
 
@@ -25,11 +26,11 @@ def new_cluster(
 ) -> Cluster:
     """Three brokers, of which broker 1 leads foo-0. ``configs`` are the topic's, ``static`` those
     of the brokers."""
-    cluster = Cluster(
-        3, topics=["foo=1,2,3"], config_release=release, now_ms=NOW_MS, broker_configs=static or {}
+    cluster = simulated_cluster(
+        3, topics=["foo=1,2,3"], release=release, now_ms=NOW_MS, broker_configs=static or {}
     )
     if configs:
-        cluster.incremental_alter_configs(
+        cluster.config_changes.alter_incrementally(
             [(2, "foo", [(name, 0, value) for name, value in configs.items()])]
         )
     return cluster

@@ -23,6 +23,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.log_events import BatchCorrupted, Compacted
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.state.actions import LogStartMoved
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_batch, append_times
 
 FOO = ("foo", 0)
@@ -31,7 +32,7 @@ FOO = ("foo", 0)
 def new_cluster(brokers: int = 1, **configs: str) -> Cluster:
     cluster = Cluster(brokers, topics=[f"foo={','.join(map(str, range(1, brokers + 1)))}"])
     changes = [(name.replace("_", "."), 0, value) for name, value in configs.items()]
-    cluster.incremental_alter_configs([(2, "foo", changes)])
+    cluster.config_changes.alter_incrementally([(2, "foo", changes)])
     return cluster
 
 
@@ -59,10 +60,10 @@ def segmented(**configs: str) -> Cluster:
     """Segments of two records each at the times 100, 200 and 300; now it is 300."""
     cluster = new_cluster(**configs)
     for number in range(3):
-        cluster.advance(100)
+        cluster.turns.advance(100)
         if number:
             cluster.roll_segment(FOO)
-        append_times(cluster, cluster.now_ms, cluster.now_ms - 50)
+        append_times(cluster, cluster.timers.now_ms, cluster.timers.now_ms - 50)
         assert len(log_of(cluster).segments) == number + 1
     return cluster
 
@@ -73,7 +74,7 @@ def segmented(**configs: str) -> Cluster:
 )
 def test_old_segments_go(passed_ms: int, start: int) -> None:
     cluster = segmented(retention_ms="300")
-    cluster.advance(passed_ms)
+    cluster.turns.advance(passed_ms)
     assert log_of(cluster).start_offset == 0, "nothing happens by itself"
     cluster.apply_retention(FOO)
     log = log_of(cluster)
@@ -89,7 +90,7 @@ def test_segments_beyond_the_size_go(spared: int, start: int) -> None:
     cluster = segmented()
     size = log_of(cluster).storage.size
     limit = size * 2 // 3 - spared
-    cluster.incremental_alter_configs([(2, "foo", [("retention.bytes", 0, str(limit))])])
+    cluster.config_changes.alter_incrementally([(2, "foo", [("retention.bytes", 0, str(limit))])])
     cluster.apply_retention()
     assert log_of(cluster).start_offset == start
     assert cluster.logs.bytes == log_of(cluster).storage.size
@@ -102,7 +103,7 @@ def test_retention_spares_what_is_not_replicated() -> None:
     cluster.roll_segment(FOO)
     cluster.logs.hold_replication(FOO, 2)
     append_times(cluster, 0)
-    cluster.advance(100)
+    cluster.turns.advance(100)
     cluster.apply_retention()
     assert log_of(cluster).start_offset == 1
 
@@ -111,7 +112,7 @@ def test_retention_spares_what_is_not_replicated() -> None:
 @pytest.mark.parametrize(("policy", "start"), [("compact", 0), ("compact,delete", 6)])
 def test_a_topic_that_is_only_compacted_keeps_its_segments(policy: str, start: int) -> None:
     cluster = segmented(retention_ms="1", cleanup_policy=policy)
-    cluster.advance(1_000)
+    cluster.turns.advance(1_000)
     cluster.apply_retention(FOO)
     assert log_of(cluster).start_offset == start
 
@@ -120,12 +121,12 @@ def test_a_topic_that_is_only_compacted_keeps_its_segments(policy: str, start: i
 def test_records_without_a_timestamp_are_as_old_as_their_segment() -> None:
     cluster = new_cluster(retention_ms="100")
     append_times(cluster, -1)
-    cluster.advance(50)
+    cluster.turns.advance(50)
     append_times(cluster, -1)
     cluster.roll_segment(FOO)
     append_times(cluster, -1)
     for passed_ms, start in ((100, 0), (1, 3)):
-        cluster.advance(passed_ms)
+        cluster.turns.advance(passed_ms)
         cluster.apply_retention(FOO)
         assert log_of(cluster).start_offset == start
 
@@ -136,7 +137,7 @@ def test_records_without_a_timestamp_are_as_old_as_their_segment() -> None:
 def append(cluster: Cluster, *pairs: tuple[bytes | None, bytes | None], **settings: Any) -> int:
     """Append a batch of (key, value) records, whose time is the cluster's."""
     data = build_batch(
-        [Record(timestamp=cluster.now_ms, key=key, value=value) for key, value in pairs],
+        [Record(timestamp=cluster.timers.now_ms, key=key, value=value) for key, value in pairs],
         **settings,
     )
     return append_batch(cluster, data)
@@ -183,7 +184,7 @@ def test_tombstones_go_when_their_time_has_passed() -> None:
     for _ in range(2):
         assert [(each.offset, each.value) for each in records(log_of(cluster))] == kept
         assert batches(log_of(cluster))[1].delete_horizon == 1_000
-        cluster.advance(999)
+        cluster.turns.advance(999)
         cluster.compact()
     cluster.compact()
     assert [each.offset for each in records(log_of(cluster))] == [1, 3, 4]
@@ -210,8 +211,8 @@ def test_a_producers_last_batch_stays_as_a_header() -> None:
 def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
     release: tuple[int, int], ranges: list[tuple[int, int]]
 ) -> None:
-    cluster = Cluster(1, topics=["foo=1"], config_release=release)
-    cluster.incremental_alter_configs([(2, "foo", [("cleanup.policy", 0, "compact")])])
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
+    cluster.config_changes.alter_incrementally([(2, "foo", [("cleanup.policy", 0, "compact")])])
     append(cluster, (None, b"no key"))
     cluster.roll_segment(FOO)
     append(cluster, (b"a", b"1"))
@@ -242,7 +243,7 @@ def test_aborted_records_go_first_and_their_marker_later() -> None:
     cluster.compact()
     assert [each.offset for each in records(log)] == [0, 3, 4]
     assert log.aborted == []
-    cluster.advance(10)
+    cluster.turns.advance(10)
     cluster.compact()
     assert [each.offset for each in records(log)] == [0, 4]
 
@@ -272,10 +273,10 @@ def test_recent_segments_wait_for_the_compaction_lag() -> None:
     for value in (b"1", b"2"):
         append(cluster, (b"a", value))
         cluster.roll_segment(FOO)
-        cluster.advance(60)
+        cluster.turns.advance(60)
     cluster.compact()
     assert [each.offset for each in records(log_of(cluster))] == [0, 1]
-    cluster.advance(60)
+    cluster.turns.advance(60)
     cluster.compact()
     assert [each.offset for each in records(log_of(cluster))] == [1]
 
@@ -329,9 +330,9 @@ def test_compaction_equals_a_naive_model(steps: list[Any]) -> None:
     horizons: dict[int, int] = {}
     for step in steps:
         if step == "roll":
-            log.roll(cluster.now_ms)
+            log.roll(cluster.timers.now_ms)
         elif step == "advance":
-            cluster.advance(600)
+            cluster.turns.advance(600)
         elif step == "compact":
             end = log.segments[-1].base_offset
             newest = {key: offset for offset, key, _ in model if offset < end and key is not None}
@@ -340,7 +341,7 @@ def test_compaction_equals_a_naive_model(steps: list[Any]) -> None:
                 for each in batches(log)
                 for offset in range(each.base_offset, each.last_offset + 1)
             }
-            passed = {base for base in horizons if horizons[base] <= cluster.now_ms}
+            passed = {base for base in horizons if horizons[base] <= cluster.timers.now_ms}
             model = [
                 (offset, key, value)
                 for offset, key, value in model
@@ -353,7 +354,7 @@ def test_compaction_equals_a_naive_model(steps: list[Any]) -> None:
             ]
             for offset, _, value in model:
                 if offset < end and value is None:
-                    horizons.setdefault(batch_of[offset], cluster.now_ms + 1000)
+                    horizons.setdefault(batch_of[offset], cluster.timers.now_ms + 1000)
             cluster.compact(FOO)
         else:
             base = append(cluster, *step)
@@ -369,9 +370,9 @@ def test_compaction_equals_a_naive_model(steps: list[Any]) -> None:
 def test_segments_begin_by_size_and_time() -> None:
     cluster = new_cluster(segment_ms="100")
     append_times(cluster, 1)
-    cluster.advance(101)
+    cluster.turns.advance(101)
     append_times(cluster, 102)
-    cluster.incremental_alter_configs([(2, "foo", [("segment.bytes", 0, "1048576")])])
+    cluster.config_changes.alter_incrementally([(2, "foo", [("segment.bytes", 0, "1048576")])])
     append_times(cluster, *[102] * 100_000)
     append_times(cluster, *[102] * 100_000)
     assert [each.base_offset for each in log_of(cluster).segments] == [0, 1, 2, 100_002]
@@ -395,7 +396,7 @@ def test_a_segment_ends_by_the_timestamps_of_its_first_batch(
     """Without timestamps, by the clock."""
     cluster = new_cluster(segment_ms="100")
     append_times(cluster, *first)
-    cluster.advance(101)
+    cluster.turns.advance(101)
     append_times(cluster, later)
     assert [each.base_offset for each in log_of(cluster).segments] == bases
 
@@ -471,7 +472,7 @@ def test_log_directories_have_the_sizes_of_replicas() -> None:
     cluster.logs.hold_replication(FOO, 2)
     append_times(cluster, 1)
     for broker_id in (1, 2):
-        (directory,) = cluster.describe_log_dirs(broker_id, None)
+        (directory,) = cluster.log_dirs.describe(broker_id, None)
         ((name, (replica,)),) = directory.topics
         assert (name, replica.offset_lag) == ("foo", 0)
         sizes.append(replica.partition_size)

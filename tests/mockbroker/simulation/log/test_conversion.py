@@ -55,7 +55,7 @@ def test_the_broker_sets_the_time(codec: Compression) -> None:
     data = build_batch(RECORDS, compression=codec)
     outcome = produce(cluster, data)
     assert outcome.log_append_time_ms == NOW_MS
-    cluster.advance(7)
+    cluster.turns.advance(7)
     assert produce(cluster, data).log_append_time_ms == NOW_MS + 7
     found = stored(cluster.logs.log(FOO))[len(data) :]
     assert found == changed(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kproto.records import Record, build_batch
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.log_events import Appended, DataEvents
+from tests.mockbroker.simulated import simulated_cluster
 
 
 def test_an_append_is_an_event() -> None:
-    cluster = Cluster(1, topics=["foo=1"], now_ms=7)
+    cluster = simulated_cluster(1, topics=["foo=1"], now_ms=7)
     data = build_batch([Record(timestamp=1, value=b"a"), Record(timestamp=2, value=b"b")])
     before = len(cluster.log)
     cluster.logs.append(("foo", 0), data, read_header(data))

@@ -189,9 +189,9 @@ def test_a_transaction_is_stable_once_its_end_is_replicated() -> None:
 def test_a_producer_expires(release: tuple[int, int], days: int) -> None:
     cluster = new_cluster(release)
     assert send(cluster, 0) == (0, 0)
-    cluster.advance(days * DAY - 1)
+    cluster.turns.advance(days * DAY - 1)
     assert send(cluster, 2) == (45, -1), "known"
-    cluster.advance(600_000)
+    cluster.turns.advance(600_000)
     assert send(cluster, 2) == (0, 1), "forgotten"
 
 
@@ -208,9 +208,9 @@ def test_brokers_say_when_a_producer_expires(release: tuple[int, int], config: s
     check = {"producer.id.expiration.check.interval.ms": "500"} if release >= (3, 4) else {}
     cluster = new_cluster(release, static={config: "5000", **check})
     assert send(cluster, 0) == (0, 0)
-    cluster.advance(4999)
+    cluster.turns.advance(4999)
     assert send(cluster, 2) == (45, -1), "known"
-    cluster.advance(501 if check else 600_000)
+    cluster.turns.advance(501 if check else 600_000)
     assert send(cluster, 2) == (0, 1), "forgotten"
 
 
@@ -218,10 +218,10 @@ def test_brokers_say_when_a_producer_expires(release: tuple[int, int], config: s
 def test_a_running_broker_takes_another_time_of_producers() -> None:
     cluster = new_cluster(static={"producer.id.expiration.check.interval.ms": "500"})
     assert send(cluster, 0) == (0, 0)
-    cluster.advance(1000)
+    cluster.turns.advance(1000)
     assert send(cluster, 2) == (45, -1)
-    cluster.incremental_alter_configs([(4, "", [("producer.id.expiration.ms", 0, "100")])])
-    cluster.advance(500)
+    cluster.config_changes.alter_incrementally([(4, "", [("producer.id.expiration.ms", 0, "100")])])
+    cluster.turns.advance(500)
     assert send(cluster, 2) == (0, 1)
 
 
@@ -229,12 +229,12 @@ def test_a_running_broker_takes_another_time_of_producers() -> None:
 def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
     cluster = new_cluster((3, 5))
     assert send(cluster, 0, is_transactional=True) == (0, 0)
-    cluster.advance(9 * DAY)
+    cluster.turns.advance(9 * DAY)
     assert send(cluster, 2) == (45, -1)
     mark(cluster, epoch=0)
-    cluster.advance(600_000)
+    cluster.turns.advance(600_000)
     assert not cluster.logs.log(FOO).producers
-    assert cluster.next_due_ms is None, "no more checks"
+    assert cluster.timers.next_due_ms is None, "no more checks"
 
 
 @pytest.mark.parametrize(("release", "code"), [((2, 3), 59), ((2, 4), 0), ((4, 4), 0)])

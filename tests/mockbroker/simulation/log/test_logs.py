@@ -13,6 +13,7 @@ from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.logs import _common_size
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost
+from tests.mockbroker.simulated import simulated_cluster
 
 FOO = ("foo", 0)
 
@@ -90,9 +91,9 @@ def test_a_replica_that_completes_a_reassignment_has_all_records() -> None:
     """It joins the ISR, which completes the reassignment, and leads: one change."""
     cluster = Cluster(2, topics=["foo=1"])
     append(cluster, b"a", b"b")
-    cluster.alter_partition_reassignments([("foo", [(0, [2])])])
+    cluster.reassignments.alter([("foo", [(0, [2])])])
     cluster.join_isr(FOO, 2)
-    assert cluster.partition(*FOO).leader == 2
+    assert cluster.topics.partition(*FOO).leader == 2
     assert offsets(cluster) == (0, 2, 2)
     assert lost(cluster) == []
 
@@ -105,8 +106,8 @@ def test_an_unclean_election_loses_acknowledged_records() -> None:
     append(cluster, b"b")
     assert offsets(cluster) == (0, 2, 2), "acknowledged by the only in-sync replica"
     cluster.stop_broker(1)
-    cluster.elect_leaders(1, [("foo", [0])])
-    assert cluster.partition(*FOO).leader == 2
+    cluster.elections.elect(1, [("foo", [0])])
+    assert cluster.topics.partition(*FOO).leader == 2
     assert offsets(cluster) == (0, 1, 1)
     assert lost(cluster) == [RecordsLost("foo", 0, 1, 1, acknowledged=1)]
 
@@ -114,8 +115,8 @@ def test_an_unclean_election_loses_acknowledged_records() -> None:
 @pytest.mark.parametrize(("release", "watermark"), [((3, 6), 1), ((3, 7), 0)])
 @pytest.mark.requirement("DP-LOG-07", "DP-LOG-08")
 def test_the_watermark_needs_min_isr_since_3_7(release: tuple[int, int], watermark: int) -> None:
-    cluster = Cluster(2, topics=["foo=1,2"], config_release=release)
-    cluster.incremental_alter_configs([(2, "foo", [("min.insync.replicas", 0, "2")])])
+    cluster = simulated_cluster(2, topics=["foo=1,2"], release=release)
+    cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
     cluster.leave_isr(FOO, 2)
     append(cluster, b"a")
     assert offsets(cluster) == (0, watermark, 1)
@@ -123,7 +124,7 @@ def test_the_watermark_needs_min_isr_since_3_7(release: tuple[int, int], waterma
 
 @pytest.mark.requirement("DP-LOG-14")
 def test_the_oldest_records_go_when_the_limit_is_reached() -> None:
-    cluster = Cluster(1, topics=["foo=1/1"], log_bytes=10_000)
+    cluster = simulated_cluster(1, topics=["foo=1/1"], log_bytes=10_000)
     append(cluster, b"kept", tp=("foo", 1))
     for index in range(200):
         append(cluster, b"%06d" % index * 20)
@@ -139,7 +140,7 @@ def test_the_oldest_records_go_when_the_limit_is_reached() -> None:
 
 @pytest.mark.requirement("DP-LOG-14")
 def test_logs_of_one_size_lose_alike_and_keep_their_newest_batch() -> None:
-    cluster = Cluster(1, topics=["foo:20:1"], log_bytes=20_000)
+    cluster = simulated_cluster(1, topics=["foo:20:1"], log_bytes=20_000)
     for number in range(400):
         tp = ("foo", number % 20)
         append(cluster, b"%06d" % number * 5, tp=tp)
@@ -153,7 +154,7 @@ def test_logs_of_one_size_lose_alike_and_keep_their_newest_batch() -> None:
 
 @pytest.mark.requirement("DP-LOG-14")
 def test_a_log_keeps_a_batch_that_alone_exceeds_the_limit() -> None:
-    cluster = Cluster(1, topics=["foo=1"], log_bytes=1_000)
+    cluster = simulated_cluster(1, topics=["foo=1"], log_bytes=1_000)
     append(cluster, b"a" * 2_000)
     assert offsets(cluster) == (0, 1, 1)
     append(cluster, b"b" * 3_000)
@@ -186,14 +187,14 @@ def test_a_deleted_topic_releases_its_bytes() -> None:
     assert cluster.logs.bytes > 0
     told: list[bool] = []
     cluster.logs.log(FOO).watch("test", lambda: told.append(True))
-    cluster.delete_topics([("foo", uuid.UUID(int=0))])
+    cluster.topics.delete([("foo", uuid.UUID(int=0))])
     assert (cluster.logs.bytes, told) == (0, [True])
     cluster.add_topic("foo=1")
     assert append(cluster, b"b") == 0
 
 
 def test_coordinators_append_records_of_their_own() -> None:
-    cluster = Cluster(3, topics=["__consumer_offsets=1,2,3"], now_ms=77)
+    cluster = simulated_cluster(3, topics=["__consumer_offsets=1,2,3"], now_ms=77)
     offsets_0 = ("__consumer_offsets", 0)
     outcome = cluster.appender.append_internal(1, offsets_0, [Record(key=b"k", value=b"v")])
     assert (outcome.error, outcome.base_offset, outcome.end_offset) == (0, 0, 1)
@@ -203,7 +204,7 @@ def test_coordinators_append_records_of_their_own() -> None:
     assert batch.records() == [Record(0, 77, b"k", b"v")]
     refused = cluster.appender.append_internal(2, offsets_0, [Record(value=b"v")])
     assert refused.error == 6
-    cluster.incremental_alter_configs(
+    cluster.config_changes.alter_incrementally(
         [(2, "__consumer_offsets", [("min.insync.replicas", 0, "3")])]
     )
     cluster.stop_broker(3)
@@ -216,12 +217,12 @@ def test_coordinators_append_records_of_their_own() -> None:
 @pytest.mark.requirement("DP-LOG-06", "DP-LOG-11")
 def test_a_replica_that_was_kept_and_joins_loses_no_record() -> None:
     """It was added by a reassignment that another one replaced, so it is not being added."""
-    cluster = Cluster(4, topics=["foo=2,3"], config_release=(3, 0))
+    cluster = simulated_cluster(4, topics=["foo=2,3"], release=(3, 0))
     cluster.leave_isr(("foo", 0), 3)
     cluster.append("foo-0", "x")
-    cluster.alter_partition_reassignments([("foo", [(0, [3])])])
+    cluster.reassignments.alter([("foo", [(0, [3])])])
     cluster.join_isr(("foo", 0), 3)
-    partition, log = cluster.partition("foo", 0), cluster.logs.log(("foo", 0))
+    partition, log = cluster.topics.partition("foo", 0), cluster.logs.log(("foo", 0))
     assert (partition.leader, partition.replicas) == (3, (3,))
     assert (log.high_watermark, log.end_offset) == (1, 1)
 
@@ -230,11 +231,11 @@ def test_a_replica_that_was_kept_and_joins_loses_no_record() -> None:
 @pytest.mark.parametrize("reassignment", ["kraft", "zookeeper-2.4", "zookeeper"])
 def test_a_reassignment_loses_no_record(reassignment: str) -> None:
     """KRaft removes the old leader in the very change by which the new one joins the ISR."""
-    cluster = Cluster(3, topics=["foo=2"], reassignment=reassignment)
+    cluster = simulated_cluster(3, topics=["foo=2"], reassignment=reassignment)
     cluster.append("foo-0", "x")
-    cluster.alter_partition_reassignments([("foo", [(0, [1])])])
+    cluster.reassignments.alter([("foo", [(0, [1])])])
     cluster.join_isr(("foo", 0), 1)
-    partition, log = cluster.partition("foo", 0), cluster.logs.log(("foo", 0))
+    partition, log = cluster.topics.partition("foo", 0), cluster.logs.log(("foo", 0))
     assert (partition.leader, partition.replicas) == (1, (1,))
     assert (log.high_watermark, log.end_offset) == (1, 1)
     assert not [each for each in cluster.log if isinstance(each.change, RecordsLost)]

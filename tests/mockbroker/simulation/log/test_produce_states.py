@@ -47,7 +47,7 @@ class Producing(RuleBasedStateMachine):
     # ---- producers -----------------------------------------------------------------------------
 
     def _send(self, data: bytes, acks: int = 1) -> AppendOutcome:
-        leader = self.cluster.partition(*FOO).leader
+        leader = self.cluster.topics.partition(*FOO).leader
         outcome = produce(self.cluster, data, acks=acks, broker_id=leader)
         if acks == -1:
             self.waits.append((outcome, self.cluster.appender.wait([outcome])))
@@ -85,7 +85,7 @@ class Producing(RuleBasedStateMachine):
         kept = [
             each for each in self._batches() if each.producer_id == producer and not each.is_control
         ][::-1]
-        if place >= len(kept) or self.cluster.partition(*FOO).leader == NO_LEADER:
+        if place >= len(kept) or self.cluster.topics.partition(*FOO).leader == NO_LEADER:
             return
         found = kept[place]
         before = self.log.end_offset
@@ -100,12 +100,12 @@ class Producing(RuleBasedStateMachine):
 
     @rule()
     def fail_leader(self) -> None:
-        self._step(self.cluster.stop_broker, self.cluster.partition(*FOO).leader)
+        self._step(self.cluster.stop_broker, self.cluster.topics.partition(*FOO).leader)
 
     @rule(producer=PRODUCERS, commit=st.booleans())
     def end_transaction(self, producer: int, commit: bool) -> None:
         known = self.log.producers.get(producer)
-        if known is not None and self.cluster.partition(*FOO).leader != NO_LEADER:
+        if known is not None and self.cluster.topics.partition(*FOO).leader != NO_LEADER:
             append_batch(
                 self.cluster,
                 end_transaction_marker(

@@ -94,9 +94,11 @@ def test_errors_in_order() -> None:
     assert ask(cluster, 9, "__consumer_offsets", broker_id=2) == (17, -1)
     assert ask(cluster, 9, broker_id=2) == (6, -1)
     policy = [("cleanup.policy", 0, "compact")]
-    cluster.incremental_alter_configs([(2, "foo", policy)])
+    cluster.config_changes.alter_incrementally([(2, "foo", policy)])
     assert ask(cluster, 9) == (44, -1)
-    cluster.incremental_alter_configs([(2, "foo", [("cleanup.policy", 0, "compact,delete")])])
+    cluster.config_changes.alter_incrementally(
+        [(2, "foo", [("cleanup.policy", 0, "compact,delete")])]
+    )
     assert ask(cluster, 9) == (1, -1)
 
 
@@ -107,7 +109,7 @@ def test_deleting_needs_permission() -> None:
     assert result(broker.ask(request(1), 2)) == (29, -1)
     assert result(broker.ask(request(1, "nosuch"), 2)) == (29, -1)
     delete = 6
-    cluster.create_acls([AclBinding(2, "foo", 3, "User:a", "*", delete, 3)])
+    cluster.acls.create([AclBinding(2, "foo", 3, "User:a", "*", delete, 3)])
     assert result(broker.ask(request(1), 2)) == (0, 1)
 
 
@@ -187,7 +189,7 @@ async def test_a_lost_leader_or_topic_ends_the_wait() -> None:
     assert await waiting.answer() == (6, -1)
     waiting = Waiting()
     topic_id = waiting.cluster.topics["foo"].topic_id
-    waiting.cluster.delete_topics([(None, topic_id)])
+    waiting.cluster.topics.delete([(None, topic_id)])
     assert await waiting.answer() == (3, -1)
 
 

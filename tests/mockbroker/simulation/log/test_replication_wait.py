@@ -63,7 +63,7 @@ def test_the_isr_shrinks_below_the_minimum(release: tuple[int, int], is_over: bo
     cluster.leave_isr(FOO, 3)
     assert over(wait) is is_over, "since 3.7 the high watermark does not move"
     if not is_over:
-        cluster.incremental_alter_configs([(2, "foo", [("min.insync.replicas", 0, "2")])])
+        cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
         cluster.logs.lag_watermark(FOO, 0)
     assert over(wait)
     assert outcome.error == (20 if is_over else 0)
@@ -82,7 +82,7 @@ def test_the_leader_is_lost() -> None:
 def test_the_topic_is_deleted() -> None:
     cluster = new_cluster()
     outcome, wait = waiting(cluster)
-    cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert (over(wait), outcome.error) == (True, 3)
 
 

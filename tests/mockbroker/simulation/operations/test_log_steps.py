@@ -12,12 +12,13 @@ from mockbroker.simulation.log.batches.record_documents import LoggedRecord, Unr
 from mockbroker.simulation.log.producing.partitioner import murmur2, partition_of_key
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost
+from tests.mockbroker.simulated import simulated_cluster
 
 TP = ("foo", 0)
 
 
 def cluster(**options: object) -> Cluster:
-    return Cluster(3, topics=["foo=1,2,3"], **options)  # type: ignore[arg-type]
+    return simulated_cluster(3, topics=["foo=1,2,3"], **options)  # type: ignore[arg-type]
 
 
 def batch(text: str) -> str:
@@ -40,7 +41,7 @@ def test_a_held_follower_keeps_the_high_watermark_and_its_place_in_the_isr() -> 
     made.hold_replication("foo-0", 2)
     made.append("foo-0", "two")
     assert (made.logs.log(TP).end_offset, watermark(made)) == (2, 1)
-    assert made.partition(*TP).isr == (1, 2, 3)
+    assert made.topics.partition(*TP).isr == (1, 2, 3)
     assert [made.logs.end_of(TP, broker) for broker in (1, 2, 3)] == [2, 1, 2]
 
 
@@ -172,7 +173,7 @@ def test_truncating_loses_acknowledged_records_and_raises_the_epoch() -> None:
     made.truncate("foo-0", 1)
     assert values(made) == [b"one"]
     assert watermark(made) == 1
-    partition = made.partition(*TP)
+    partition = made.topics.partition(*TP)
     assert (partition.leader, partition.leader_epoch) == (1, 1)
     (lost,) = (each.change for each in made.log if isinstance(each.change, RecordsLost))
     assert lost == RecordsLost("foo", 0, 1, 2, 2)
@@ -189,7 +190,7 @@ def test_an_unclean_election_loses_what_the_replica_lacks() -> None:
     made.leave_isr(TP, 2)
     made.append("foo-0", "lost")
     made.unclean_election("foo-0", 2)
-    partition = made.partition(*TP)
+    partition = made.topics.partition(*TP)
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
     assert values(made) == [b"kept"]
     (lost,) = (each.change for each in made.log if isinstance(each.change, RecordsLost))

@@ -99,7 +99,7 @@ async def test_a_topic_may_be_deleted_while_an_answer_is_held() -> None:
         mock.hold_replication(TP)
         waiting = await asked(wire, produce(), 9)
         await until_appended(mock, 1)
-        mock.cluster.delete_topics([("foo", UUID(int=0))])
+        mock.cluster.topics.delete([("foo", UUID(int=0))])
         assert not waiting.done()
         mock.release_produces()
         assert first(await waiting).error_code == 3
@@ -250,8 +250,8 @@ async def test_coordinators_move_and_load() -> None:
     async with MockCluster(clock="manual") as mock:
         mock.load_coordinator("group", "g")
         name, index = mock.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
-        old = mock.cluster.partition(name, index).leader
-        other = next(each for each in mock.cluster.partition(name, index).isr if each != old)
+        old = mock.cluster.topics.partition(name, index).leader
+        other = next(each for each in mock.cluster.topics.partition(name, index).isr if each != old)
 
         async def error(broker: int) -> int:
             async with connect(mock, broker) as wire:

@@ -112,22 +112,22 @@ def test_offsets_of_a_source_are_listed() -> None:
     cluster.make_source("foo", THREE)
     assert listed(cluster, -2) == (0, -1)
     assert listed(cluster, -1) == (3 * REPETITIONS, -1)
-    assert listed(cluster, -3) == (0, cluster.now_ms)
-    assert listed(cluster, 0) == (0, cluster.now_ms)
-    assert listed(cluster, cluster.now_ms + 1) == (-1, -1)
+    assert listed(cluster, -3) == (0, cluster.timers.now_ms)
+    assert listed(cluster, 0) == (0, cluster.timers.now_ms)
+    assert listed(cluster, cluster.timers.now_ms + 1) == (-1, -1)
 
 
 def test_a_source_survives_what_happens_to_logs() -> None:
     cluster = new_cluster(configs={"cleanup.policy": "compact,delete", "retention.bytes": "10"})
     cluster.make_source("foo", THREE)
     cluster.compact("foo-0")
-    cluster.advance(10**12)
+    cluster.turns.advance(10**12)
     cluster.apply_retention()
     cluster.append("foo-0", "dropped")
     cluster.stop_broker(1)
     cluster.start_broker(1)
     cluster.join_isr(("foo", 0), 1)
-    cluster.elect_leaders(0, [("foo", [0])])
+    cluster.elections.elect(0, [("foo", [0])])
     assert [each.value for each in fetched(cluster, 0)][:3] == [b"a", b"b", b"c"]
     cluster.jump_log_start("foo-0", 10)
     assert fetched(cluster, 10)[0].offset == 9
@@ -139,13 +139,13 @@ def test_a_source_survives_what_happens_to_logs() -> None:
 def test_partitions_that_are_added_are_sources_and_a_new_topic_is_none() -> None:
     cluster = new_cluster()
     cluster.make_source("foo", THREE)
-    cluster.create_partitions([("foo", 2, None)])
+    cluster.topics.add_partitions([("foo", 2, None)])
     assert cluster.logs.log(("foo", 1)).end_offset == 3 * REPETITIONS
-    cluster.delete_topics([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
+    cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     cluster.add_topic("foo=1")
     assert cluster.logs.log(FOO).end_offset == 0
     cluster.make_sink("foo")
-    cluster.delete_topics([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
+    cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     cluster.add_topic("foo=1")
     cluster.append("foo-0", "kept")
     assert cluster.logs.bytes

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["BROKERS", "TARGETS", "TPS", "AnyCommands", "cluster_of", "has_controller"]
 
@@ -21,12 +22,14 @@ TARGETS = st.permutations([1, 2, 3, 4, 5]).flatmap(
 
 
 def cluster_of(reassignment: str) -> Cluster:
-    return Cluster(5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", reassignment=reassignment)
+    return simulated_cluster(
+        5, topics=["foo=1,2,3/3,4", "bar=2"], cluster_id="c", reassignment=reassignment
+    )
 
 
 def has_controller(commands: AnyCommands) -> bool:
     """Without one, nobody acts on znodes, and what the last one remembered may be half done."""
-    return commands.cluster.controller_id != NO_CONTROLLER
+    return commands.cluster.state.controller_id != NO_CONTROLLER
 
 
 class AnyCommands(RuleBasedStateMachine):
@@ -40,7 +43,7 @@ class AnyCommands(RuleBasedStateMachine):
 
     @rule(tp=TPS)
     def join_the_next(self, tp: tuple[str, int]) -> None:
-        partition = self.cluster.partition(*tp)
+        partition = self.cluster.topics.partition(*tp)
         waiting = [each for each in partition.target or () if each not in partition.isr]
         if waiting:
             self.perhaps(lambda: self.cluster.join_isr(tp, waiting[0]))

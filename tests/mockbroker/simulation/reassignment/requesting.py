@@ -15,6 +15,7 @@ from kproto.znodes.request_znodes import (
 )
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import ReplicasMoved
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import FOO, changes
 
 __all__ = [
@@ -47,7 +48,7 @@ Tp = tuple[str, int]
 def old_cluster(*topics: str, **options: Any) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
     settings = {"reassignment": MACHINE, **options}
-    return Cluster(6, topics=topics or ["foo=1,2,3"], **settings)
+    return simulated_cluster(6, topics=topics or ["foo=1,2,3"], **settings)
 
 
 def request_text(assignments: Mapping[Tp, Sequence[int]], **others: object) -> str:

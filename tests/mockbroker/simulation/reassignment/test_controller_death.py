@@ -18,6 +18,7 @@ from mockbroker.simulation.state.actions import (
     ZnodeWritten,
 )
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import FOO, NEW, OLD, alter
 
 Step = Callable[[Cluster], object]
@@ -79,7 +80,7 @@ def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str, dra
 def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int) -> bool:
     """Whether the controller died before the step was done. Broker 7 is no replica, and so its
     death is of the controller alone."""
-    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft, cluster_id="c")
+    cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft, cluster_id="c")
     cluster.failover(7)
     before(cluster)
     cluster.kill_controller_after(after)
@@ -90,14 +91,14 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     else:
         return False
     for broker in (4, 5, 6):
-        if cluster.partition(*FOO).reassigning:
+        if cluster.topics.partition(*FOO).reassigning:
             cluster.join_isr(FOO, broker)
-    partition = cluster.partition(*FOO)
+    partition = cluster.topics.partition(*FOO)
     assert not partition.reassigning
     assert set(partition.replicas) in ends, after
     assert set(partition.isr) <= set(partition.replicas), after
     assert partition.leader in partition.isr
-    reassignment = cluster._reassignment
+    reassignment = cluster.reassignments
     assert isinstance(reassignment, Kip455Controller)
     text = cluster.znodes[topic_path("foo")]
     assert text == reassignment.topic_text(cluster.topics["foo"])
@@ -116,7 +117,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
 ) -> None:
     """The end was on record, and LeaderAndIsr not yet sent; of the older draft's also the new
     replicas alone, which leaves the leader to be chosen."""
-    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft)
+    cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft)
     cluster.failover(7)
     _in_flight(cluster)
     cluster.kill_controller_after(after)
@@ -131,7 +132,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
         ("LeaderAndIsrSent", 4, (1, 2, 3, 4, 5, 6), epoch),
         ("UpdateMetadataSent", 4, (4, 5, 6), epoch),
     ]
-    partition = cluster.partition(*FOO)
+    partition = cluster.topics.partition(*FOO)
     assert (partition.replicas, partition.isr) == ((4, 5, 6), (4, 5, 6))
     assert (partition.leader, partition.leader_epoch) == (4, epoch)
     written = cluster.znodes[partition_state_path(*FOO)]
@@ -141,7 +142,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
 @pytest.mark.requirement("K455-36")
 @pytest.mark.parametrize("draft", [NEW, OLD])
 def test_what_the_next_controller_tells_is_on_record_and_remembered_before(draft: str) -> None:
-    cluster = Cluster(7, topics=["foo=1,2,3"], reassignment=draft)
+    cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft)
     cluster.failover(7)
     _in_flight(cluster)
     cluster.kill_controller_after(8 if draft == NEW else 9)

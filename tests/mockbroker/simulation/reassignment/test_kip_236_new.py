@@ -32,15 +32,15 @@ def test_what_is_on_record_is_the_pages_own_text() -> None:
 def test_the_context_of_a_partition_can_be_looked_at() -> None:
     c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([4, 5]))
-    pending = c.partition(*FOO)
+    pending = c.topics.partition(*FOO)
     assert isinstance(pending, PendingPartition)
     assert (pending.new_replicas, pending.original_replicas) == ((4, 5), (1, 2, 3))
     assert (pending.reassigning, pending.target) == (True, (4, 5))
-    shown = c.state()["topics"]["foo"]["0"]
+    shown = c.describe()["topics"]["foo"]["0"]
     assert (shown["replicas"], shown["target"]) == ([4, 5, 1, 2, 3], [4, 5])
     assert shown["original"] == [1, 2, 3]
-    assert "original" not in c.state()["topics"]["foo"]["1"]
-    idle = c.partition("foo", 1)
+    assert "original" not in c.describe()["topics"]["foo"]["1"]
+    idle = c.topics.partition("foo", 1)
     assert (type(idle) is PendingPartition, idle.reassigning, idle.target) == (False, False, None)
 
 
@@ -53,7 +53,7 @@ def test_a_plan_over_the_limit_of_a_znode_is_refused_and_changes_nothing() -> No
     assert not c.log.since(since)
     assert c.read_znode(PLAN) is None
     submit(c, entry([1, 2, 4]))
-    assert c.partition(*FOO).reassigning
+    assert c.topics.partition(*FOO).reassigning
 
 
 @pytest.mark.requirement("K236-02")
@@ -61,9 +61,9 @@ def test_auto_progress_serves_what_is_pending() -> None:
     c = cluster()
     submit(c, entry([6, 5]))
     c.set_auto_progress(100)
-    c.advance(100)
+    c.turns.advance(100)
     assert now(c) == ([6, 5, 1, 2, 3], [1, 2, 3, 6], [6, 5])
-    c.advance(100)
+    c.turns.advance(100)
     assert now(c) == ([6, 5], [6, 5], None)
 
 
@@ -72,6 +72,6 @@ def test_the_log_replays_to_the_same_state_znodes_included() -> None:
     c = cluster()
     submit(c, entry([4, 5]))
     joined(c, 4)
-    replayed = replay(c.cluster_id, c.log)
+    replayed = replay(c.state.cluster_id, c.log)
     assert replayed.topics == c.topics
     assert replayed.znodes == c.znodes

@@ -18,6 +18,7 @@ from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import StopReplicaSent
 from mockbroker.simulation.state.results import PartitionResult
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
     NEW,
     PLAN,
@@ -41,7 +42,7 @@ from tests.mockbroker.wire import connect
 
 
 def result(c: Cluster, replicas: list[int] | None) -> PartitionResult:
-    (topic,) = c.alter_partition_reassignments([("foo", [(0, replicas)])]).topics
+    (topic,) = c.reassignments.alter([("foo", [(0, replicas)])]).topics
     return topic.partitions[0]
 
 
@@ -116,7 +117,7 @@ def test_refused_rows_stop_no_other() -> None:
     asked: list[tuple[int, list[int] | None]] = [
         (0, []), (0, [1, 1]), (0, [99]), (0, [-1]), (7, [1]), (0, None), (0, [4, 5]),
     ]  # fmt: skip
-    answer = c.alter_partition_reassignments([("foo", asked), ("bar", [(0, [1])])])
+    answer = c.reassignments.alter([("foo", asked), ("bar", [(0, [1])])])
     codes = [row.error_code for topic in answer.topics for row in topic.partitions]
     assert codes == [39, 39, 39, 39, 3, 85, 0, 3]
     assert now(c)[2] == [4, 5]
@@ -126,10 +127,10 @@ def test_refused_rows_stop_no_other() -> None:
 def test_a_plan_that_no_znode_can_hold_is_an_error_and_nothing_more() -> None:
     tree = ZnodeTree(max_request_bytes=260)
     topics = [("foo", [[1, 2]] * 3)]
-    c = Cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = simulated_cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     assert [alter(c, [3], ("foo", index)) for index in (0, 1)] == [0, 0]
     before, known = dict(c.znodes), c.topics["foo"]
-    (topic,) = c.alter_partition_reassignments([("foo", [(2, [3])])]).topics
+    (topic,) = c.reassignments.alter([("foo", [(2, [3])])]).topics
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert PLAN in (topic.partitions[0].error_message or "")
     assert (dict(c.znodes), c.topics["foo"]) == (before, known)
@@ -140,12 +141,12 @@ def test_listing_gives_what_comes_and_what_goes() -> None:
     c = cluster("foo=1,2,3", "bar=1,2")
     submit(c, entry([3, 4, 5]), entry([1, 2], tp=("bar", 0)))
     joined(c, 4)
-    (topic,) = c.list_partition_reassignments(None).topics
+    (topic,) = c.reassignments.list_ongoing(None).topics
     (row,) = topic.partitions
     assert (topic.name, row.partition_index) == ("foo", 0)
     assert row.replicas == (3, 4, 5, 1, 2)
     assert (row.adding_replicas, row.removing_replicas) == ((4, 5), (1, 2))
-    assert c.list_partition_reassignments([("bar", [0]), ("no", [0]), ("foo", [9])]).topics == ()
+    assert c.reassignments.list_ongoing([("bar", [0]), ("no", [0]), ("foo", [9])]).topics == ()
 
 
 @pytest.mark.requirement("K236-12")
@@ -190,6 +191,6 @@ async def test_over_the_wire() -> None:
         assert answer.responses[0].partitions[0].error_code == 85
         listed = await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
         assert listed.topics == []
-        assert mock.cluster.partition(*FOO).replicas == (1, 2, 3)
+        assert mock.cluster.topics.partition(*FOO).replicas == (1, 2, 3)
     async with MockCluster(4, topics=["foo=1,2,3"], profile=NEW) as mock, connect(mock, 2) as wire:
         assert (await wire.ask(asked([4]), 0)).error_code == ErrorCode.NOT_CONTROLLER

@@ -34,7 +34,7 @@ def test_while_it_runs_all_three_znodes_are_there() -> None:
     there: list[list[str]] = []
     for action in c.log.since(since):
         if isinstance(action.change, LeaderAndIsrSent | StopReplicaSent):
-            known = replay(c.cluster_id, list(c.log)[: action.offset]).znodes
+            known = replay(c.state.cluster_id, list(c.log)[: action.offset]).znodes
             there.append(sorted(path for path in known if path.startswith("/admin/")))
     assert there == [[CANCEL, PLAN]] * 4
 
@@ -58,7 +58,7 @@ def test_throttles_are_the_tools_to_remove() -> None:
         (2, "foo", [("leader.replication.throttled.replicas", 0, "0:1,0:2")]),
         (4, "1", [("leader.replication.throttled.rate", 0, "1000")]),
     ]
-    c.incremental_alter_configs(throttled)
+    c.config_changes.alter_incrementally(throttled)
     submit(c, entry([4]))
     before = {path: text for path, text in c.znodes.items() if path.startswith("/config/")}
     cancel(c)
@@ -102,7 +102,7 @@ def test_what_would_go_offline_is_skipped(steps: list[Any], rolled_back: bool) -
     for step, broker in steps:
         step(c, broker)
     cancel(c)
-    partition = c.partition(*FOO)
+    partition = c.topics.partition(*FOO)
     assert c.read_znode(CANCEL) is None
     if rolled_back:
         assert (partition.reassigning, partition.replicas) == (False, (1, 2, 3))

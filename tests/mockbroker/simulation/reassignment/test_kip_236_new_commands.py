@@ -67,7 +67,7 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @rule()
     def cancel(self) -> None:
-        before = {tp: self.cluster.partition(*tp) for tp in pending(self.cluster._controller)}
+        before = {tp: self.cluster.topics.partition(*tp) for tp in pending(self.cluster.controller)}
         tampered = self.tampered
         if not self.perhaps(lambda: self.cluster.write_znode(CANCEL, "")):
             return
@@ -75,7 +75,7 @@ class Commands(AnyCommands):
         if tampered:
             return
         for tp, was in before.items():
-            after = self.cluster.partition(*tp)
+            after = self.cluster.topics.partition(*tp)
             assert isinstance(was, PendingPartition)
             if after.reassigning:
                 assert after == was
@@ -98,10 +98,8 @@ class Commands(AnyCommands):
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
         def ask() -> None:
-            (topic,) = self.cluster.alter_partition_reassignments(
-                [(tp[0], [(tp[1], asked)])]
-            ).topics
-            partition, code = self.cluster.partition(*tp), topic.partitions[0].error_code
+            (topic,) = self.cluster.reassignments.alter([(tp[0], [(tp[1], asked)])]).topics
+            partition, code = self.cluster.topics.partition(*tp), topic.partitions[0].error_code
             assert code in (0, 39, 85)
             if asked is None:
                 assert partition.reassigning is (code == 39)
@@ -112,7 +110,7 @@ class Commands(AnyCommands):
 
     @rule(tp=TPS)
     def join_all(self, tp: tuple[str, int]) -> None:
-        for broker in self.cluster.partition(*tp).target or ():
+        for broker in self.cluster.topics.partition(*tp).target or ():
             self.perhaps(partial(self.cluster.join_isr, tp, broker))
 
     @rule(broker=BROKERS)
@@ -144,7 +142,7 @@ class Commands(AnyCommands):
                 )
                 if each.reassigning:
                     assert set(each.target or ()) <= set(each.replicas)
-                    live = any(self.cluster.broker(b).live for b in each.target or ())
+                    live = any(self.cluster.controller.broker(b).live for b in each.target or ())
                     assert not (live and set(each.target or ()) <= set(each.isr))
 
     @precondition(has_controller)
@@ -160,7 +158,7 @@ class Commands(AnyCommands):
         recorded = [] if found is None else json.loads(found[0])["partitions"]
         remembered = [
             entry(planned.replicas, planned.original_replicas, tp)
-            for tp, planned in pending(self.cluster._controller).items()
+            for tp, planned in pending(self.cluster.controller).items()
         ]
         assert sorted(recorded, key=str) == sorted(remembered, key=str)
         assert found is None or recorded

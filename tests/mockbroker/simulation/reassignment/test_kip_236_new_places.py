@@ -9,6 +9,7 @@ import pytest
 from kproto.znodes import ConnectionLossError, NodeExistsError, ZnodeStore
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import StopReplicaSent
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
     CANCEL,
     NEW,
@@ -31,7 +32,7 @@ __all__ = ["place", "store", "zookeeper"]
 
 
 def cluster_at(place: Place, *topics: str) -> Cluster:
-    return Cluster(6, topics=topics, reassignment=NEW, znodes=place.open())
+    return simulated_cluster(6, topics=topics, reassignment=NEW, znodes=place.open())
 
 
 def said(store: ZnodeStore, path: str) -> list[object]:
@@ -121,13 +122,13 @@ def test_another_process_takes_over_and_cancels_first(place: Place, store: Znode
     first = cluster_at(place, "foo=1,2,3/3,4")
     store.create(PLAN, plan(entry([4, 5]), entry([1], tp=("foo", 1))).encode())
     first.react()
-    first._controller.znodes.close()
+    first.controller.znodes.close()
     store.create(CANCEL)
-    second = Cluster(6, reassignment=NEW, znodes=place.open())
+    second = simulated_cluster(6, reassignment=NEW, znodes=place.open())
     assert now(second) == ([1, 2, 3], [1, 2, 3], None)
     assert now(second, ("foo", 1)) == ([3, 4], [3, 4], None)
     assert there(store) == ["delete_topics"]
-    assert second.partition(*FOO).leader == 1
+    assert second.topics.partition(*FOO).leader == 1
 
 
 @pytest.mark.requirement("K236-03")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kproto.znodes import EmbeddedStore, NodeExistsError, ZnodeTree
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import StopReplicaSent, ZnodeWritten
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
     NEW,
     PLAN,
@@ -30,7 +30,9 @@ ALL = (1, 2, 3, 4, 5, 6)
 @pytest.mark.requirement("K236-37")
 @pytest.mark.requirement("A-21")
 def test_the_pages_queue_beside_what_is_in_flight() -> None:
-    c = Cluster(10, topics=["foo1=1,2,3", "foo2=5,6,8/5,6,8", "bar=1,2"], reassignment=NEW)
+    c = simulated_cluster(
+        10, topics=["foo1=1,2,3", "foo2=5,6,8/5,6,8", "bar=1,2"], reassignment=NEW
+    )
     submit(c, entry([3, 4], tp=("bar", 0)))
     since = len(c.log)
     c.write_znode(
@@ -57,7 +59,9 @@ def test_the_pages_queue_beside_what_is_in_flight() -> None:
 def test_a_queue_that_is_there_blocks_the_next_submission() -> None:
     """The controller of this cluster is slow: it looks when ``react`` is called."""
     tree = ZnodeTree()
-    c = Cluster(4, topics=["foo=1,2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = simulated_cluster(
+        4, topics=["foo=1,2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
+    )
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(QUEUE, plan(entry([1, 3])).encode())
     with pytest.raises(NodeExistsError):
@@ -77,7 +81,7 @@ def test_one_too_many_for_the_plan_is_left_out_of_it() -> None:
     limit = 420
     tree = ZnodeTree(max_request_bytes=limit)
     topics = [(f"t{i}", [[1, 2]]) for i in range(6)]
-    c = Cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = simulated_cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     submit(c, *(entry([3], tp=(f"t{i}", 0)) for i in range(4)))
     queue(c, entry([4], tp=("t4", 0)), entry([4], tp=("t5", 0)))
     pending = [e["topic"] for e in on_record(c) or []]
@@ -179,7 +183,7 @@ def test_a_plan_of_nothing_goes(path: str) -> None:
     assert c.read_znode(path) is None
     c.write_znode(path, plan(entry([9])))
     assert c.read_znode(path) is None
-    assert c.partition(*FOO).reassigning is False
+    assert c.topics.partition(*FOO).reassigning is False
 
 
 @pytest.mark.requirement("K236-03")
@@ -187,7 +191,7 @@ def test_a_plan_of_nothing_goes(path: str) -> None:
 def test_a_plan_that_outgrows_the_limit_with_its_originals_is_left_out() -> None:
     tree = ZnodeTree(max_request_bytes=400)
     topics = [(f"t{i}", [[1, 2]]) for i in range(5)]
-    c = Cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = simulated_cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     submit(c, entry([3], tp=("t0", 0)))
     c.write_znode(PLAN, None)
     submit(c, *(entry([3], tp=(f"t{i}", 0)) for i in range(1, 5)))

@@ -10,6 +10,7 @@ from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, ZnodeWritten
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
     CANCEL,
     NEW,
@@ -40,10 +41,10 @@ def test_a_new_controller_goes_on_with_what_is_on_record() -> None:
     c = cluster("foo=1,2,3/1,2,3/2,3")
     submit(c, entry([4, 5]), entry([1, 4], tp=("foo", 1)), entry([3, 2], tp=("foo", 2)))
     joined(c, 4)
-    listed = c.list_partition_reassignments(None)
+    listed = c.reassignments.list_ongoing(None)
     since = len(c.log)
     c.failover(2)
-    assert c.list_partition_reassignments(None) == listed
+    assert c.reassignments.list_ongoing(None) == listed
     news = [each for each in changes(c, LeaderAndIsrSent, since) if each.leader_epoch == 2]
     assert [each.index for each in news] == [0, 1]
     assert news[0].to == news[0].replicas == (4, 5, 1, 2, 3)
@@ -72,15 +73,15 @@ def test_originals_come_from_the_znode_and_stay_unknown_without() -> None:
 @pytest.mark.requirement("K236-10")
 def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> None:
     tree = ZnodeTree()
-    first = Cluster(
+    first = simulated_cluster(
         3, topics=["foo=1,2/2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
     )
-    first._controller.znodes.close()
+    first.controller.znodes.close()
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(PLAN, plan(entry([2, 1]), entry([3], tp=("foo", 1))).encode())
     tool.create(QUEUE, plan(entry([3])).encode())
-    c = Cluster(3, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
-    assert c.controller_epoch == 2
+    c = simulated_cluster(3, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    assert c.state.controller_epoch == 2
     assert now(c) == ([3, 2, 1], [1, 2], [3])
     assert on_record(c) == [
         entry([3], [2], ("foo", 1)),
@@ -92,16 +93,16 @@ def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> Non
 @pytest.mark.requirement("K236-32")
 def test_a_cancellation_found_at_take_over_comes_first() -> None:
     tree = ZnodeTree()
-    first = Cluster(
+    first = simulated_cluster(
         4, topics=["foo=1,2/2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
     )
     submit(first, entry([3, 4]), entry([3], tp=("foo", 1)))
     first.write_znode(PLAN, plan(entry([3, 4], [1, 2]), entry([3], tp=("foo", 1))))
-    first._controller.znodes.close()
+    first.controller.znodes.close()
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(CANCEL)
     tool.create(QUEUE, plan(entry([1, 4])).encode())
-    c = Cluster(4, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
+    c = simulated_cluster(4, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     # foo-0 went back, and then was queued; foo-1 could not go back, and goes on, told once.
     assert now(c) == ([1, 4, 2], [1, 2], [1, 4])
     assert now(c, ("foo", 1)) == ([3, 2], [2], [3])
@@ -165,8 +166,8 @@ def _pending() -> Cluster:
 
 def _sound(c: Cluster) -> None:
     """Nothing is half-done: what is pending is on record, and nobody else holds a replica."""
-    assert c.controller_id != 1
-    assert c.broker(c.controller_id).live
+    assert c.state.controller_id != 1
+    assert c.controller.broker(c.state.controller_id).live
     recorded = {(e["topic"], e["partition"]): e for e in on_record(c) or []}
     for name, topic in c.topics.items():
         for partition in topic.partitions:
@@ -195,8 +196,8 @@ def test_dying_in_a_cancellation_leaves_it_to_the_successor() -> None:
         _sound(c)
         begun = _written(c, CANCEL)
         for tp, was in WAS.items():
-            assert (c.partition(*tp).replicas == was) is begun
-            assert c.partition(*tp).reassigning is not begun
+            assert (c.topics.partition(*tp).replicas == was) is begun
+            assert c.topics.partition(*tp).reassigning is not begun
         died += 1
     assert died > 40
 
@@ -204,20 +205,20 @@ def test_dying_in_a_cancellation_leaves_it_to_the_successor() -> None:
 @pytest.mark.requirement("K236-10", "K236-20", "K236-25")
 def test_the_last_broker_that_dies_in_a_cancellation_ends_it_when_it_is_back() -> None:
     def prepare() -> Cluster:
-        c = Cluster(2, topics=["foo=1"], reassignment=NEW)
+        c = simulated_cluster(2, topics=["foo=1"], reassignment=NEW)
         submit(c, entry([1, 2]))
         c.stop_broker(2)
         return c
 
     for c in deaths(prepare, cancel):
         begun = _written(c, CANCEL)
-        epoch = c.controller_epoch
+        epoch = c.state.controller_epoch
         c.start_broker(1)
-        assert (c.controller_id, c.controller_epoch) == (1, epoch + 1)
-        assert c.partition(*FOO).reassigning is not begun
-        assert c.partition(*FOO).replicas == ((1,) if begun else (1, 2))
+        assert (c.state.controller_id, c.state.controller_epoch) == (1, epoch + 1)
+        assert c.topics.partition(*FOO).reassigning is not begun
+        assert c.topics.partition(*FOO).replicas == ((1,) if begun else (1, 2))
         assert c.read_znode(CANCEL) is None
-        assert c.partition(*FOO).leader == 1
+        assert c.topics.partition(*FOO).leader == 1
 
 
 @pytest.mark.requirement("K236-12")
@@ -225,7 +226,7 @@ def test_dying_in_a_rollback_by_request_leaves_one_or_the_other() -> None:
     ends = set()
     for c in deaths(_pending, lambda c: alter(c, None)):
         _sound(c)
-        partition = c.partition(*FOO)
+        partition = c.topics.partition(*FOO)
         ends.add(partition.reassigning)
         if not partition.reassigning:
             assert partition.replicas == WAS[FOO]
@@ -244,9 +245,9 @@ def test_dying_in_a_submission_leaves_all_of_it_or_nothing() -> None:
     for c in deaths(lambda: cluster("foo=1,2,3/2,3,1", "bar=3,2"), act):
         _sound(c)
         submitted = _written(c, PLAN)
-        assert c.partition(*FOO).reassigning is submitted
-        assert c.partition("bar", 0).reassigning is submitted
-        assert c.partition("foo", 1).replicas == ((3, 1, 2) if submitted else (2, 3, 1))
+        assert c.topics.partition(*FOO).reassigning is submitted
+        assert c.topics.partition("bar", 0).reassigning is submitted
+        assert c.topics.partition("foo", 1).replicas == ((3, 1, 2) if submitted else (2, 3, 1))
 
 
 @pytest.mark.requirement("K236-39", "K236-40")
@@ -257,17 +258,17 @@ def test_dying_over_the_queue_loses_nothing_of_it() -> None:
     for c in deaths(_pending, act):
         _sound(c)
         queued = _written(c, QUEUE)
-        assert c.partition(*FOO).target == ((6, 5) if queued else (4, 5))
+        assert c.topics.partition(*FOO).target == ((6, 5) if queued else (4, 5))
         # 1 is down with the first controller.
-        assert c.partition("bar", 0).target == ((1, 2) if queued else (4,))
-        assert c.partition("foo", 1).target == (5, 6, 2)
+        assert c.topics.partition("bar", 0).target == ((1, 2) if queued else (4,))
+        assert c.topics.partition("foo", 1).target == (5, 6, 2)
 
 
 @pytest.mark.requirement("K236-02", "K236-11")
 def test_dying_at_the_end_of_a_reassignment_ends_it_all_the_same() -> None:
     for c in deaths(_pending, lambda c: c.join_isr(FOO, 5)):
         _sound(c)
-        if c.partition(*FOO).reassigning:
+        if c.topics.partition(*FOO).reassigning:
             c.join_isr(FOO, 5)
         assert now(c) == ([4, 5], [4, 5], None)
 
@@ -277,11 +278,11 @@ def test_dying_at_the_end_of_a_reassignment_ends_it_all_the_same() -> None:
 def test_dying_while_a_broker_goes_leaves_no_dead_broker_in_sync(broker: int) -> None:
     for c in deaths(_pending, lambda c: c.stop_broker(broker)):
         _sound(c)
-        if c.broker(broker).live:
+        if c.controller.broker(broker).live:
             c.stop_broker(broker)
         for topic in c.topics.values():
             for partition in topic.partitions:
-                assert all(c.broker(each).live for each in partition.isr)
+                assert all(c.controller.broker(each).live for each in partition.isr)
         for joining in (4, 5):
             c.join_isr(FOO, joining)
         assert now(c) == ([4, 5], [4, 5], None)

@@ -49,12 +49,12 @@ def test_czxid_names_a_reassignment_and_mzxid_tells_that_it_was_changed() -> Non
 @pytest.mark.requirement("K236-12")
 def test_the_state_shows_what_it_would_be_rolled_back_to() -> None:
     cluster = old_cluster()
-    assert "original" not in cluster.state()["topics"]["foo"]["0"]
+    assert "original" not in cluster.describe()["topics"]["foo"]["0"]
     submit(cluster, [4])
-    shown = cluster.state()["topics"]["foo"]["0"]
+    shown = cluster.describe()["topics"]["foo"]["0"]
     assert (shown["target"], shown["original"]) == ([4], [1, 2, 3])
     cluster.failover(2)
-    assert cluster.state()["topics"]["foo"]["0"]["original"] is None
+    assert cluster.describe()["topics"]["foo"]["0"]["original"] is None
 
 
 @pytest.mark.requirement("K236-03")
@@ -64,12 +64,12 @@ def test_a_request_too_large_for_zookeeper_is_refused_whole() -> None:
     store = EmbeddedStore(tree, lambda: 0)
     cluster = old_cluster(("foo", [[1]] * 30), znodes=store)
     rows = [(index, [2, 3, 4, 5, 6]) for index in range(30)]
-    result = cluster.alter_partition_reassignments([("foo", [*rows, (99, [2])])])
+    result = cluster.reassignments.alter([("foo", [*rows, (99, [2])])])
     *refused, unknown = result.topics[0].partitions
     assert {row.error_code for row in refused} == {ErrorCode.INVALID_REQUEST}
     assert all("jute.maxbuffer" in str(row.error_message) for row in refused)
     assert (len(refused), unknown.error_code) == (30, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert in_flight(cluster) == set()
-    few = cluster.alter_partition_reassignments([("foo", rows[:10])])
+    few = cluster.reassignments.alter([("foo", rows[:10])])
     assert {row.error_code for row in few.topics[0].partitions} == {0}
     assert len(in_flight(cluster)) == 10

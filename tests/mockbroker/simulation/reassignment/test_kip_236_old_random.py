@@ -62,13 +62,13 @@ class Commands(AnyCommands):
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: Any, asked: list[int] | None) -> None:
         try:
-            result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+            result = self.cluster.reassignments.alter([(tp[0], [(tp[1], asked)])])
         except NotControllerError:
-            assert self.cluster.controller_id == NO_CONTROLLER
+            assert self.cluster.state.controller_id == NO_CONTROLLER
             return
         (row,) = result.topics[0].partitions
         if asked is None and row.error_code == 0:
-            assert not self.cluster.partition(*tp).reassigning
+            assert not self.cluster.topics.partition(*tp).reassigning
 
     @rule()
     def switch(self) -> None:
@@ -114,7 +114,7 @@ class Commands(AnyCommands):
         assert self.cluster.read_znode(EXTRA) is None
         planned = plan(self.cluster)
         for tp in in_flight(self.cluster):
-            partition = self.cluster.partition(*tp)
+            partition = self.cluster.topics.partition(*tp)
             assert isinstance(partition, RequestedPartition)
             assert child(self.cluster, tp) == {
                 "version": 1,

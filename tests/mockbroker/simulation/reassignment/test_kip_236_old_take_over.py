@@ -11,6 +11,7 @@ from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import (
     CANCEL,
     CHILD,
@@ -42,7 +43,7 @@ def left_behind(*znodes: tuple[str, str], topics: tuple[str, ...] = ("foo=1,2",)
     tree = ZnodeTree()
     first = old_cluster(*topics, znodes=EmbeddedStore(tree, lambda: 0))
     assert not first.log.since(len(first.log))
-    first._controller.znodes.close()
+    first.controller.znodes.close()
     client = EmbeddedStore(tree, lambda: 0)
     for path, text in znodes:
         at = "/"
@@ -54,7 +55,7 @@ def left_behind(*znodes: tuple[str, str], topics: tuple[str, ...] = ("foo=1,2",)
             client.create(path, text.encode())
         else:
             client.set(path, text.encode())
-    return Cluster(6, reassignment="kip-236-old", znodes=EmbeddedStore(tree, lambda: 0))
+    return simulated_cluster(6, reassignment="kip-236-old", znodes=EmbeddedStore(tree, lambda: 0))
 
 
 @pytest.mark.requirement("K236-60")
@@ -103,7 +104,7 @@ def test_original_replicas_found_in_the_plan_are_remembered() -> None:
 def test_a_switch_that_came_while_there_was_no_controller_goes_before_requests() -> None:
     cluster = old_cluster("foo=1,2", "bar=1")
     legacy(cluster, [3, 4])
-    tree = cluster._controller.znodes
+    tree = cluster.controller.znodes
     tree.touch(CANCEL)
     tree._store.create(f"{REQUESTS}/request_5", request_text({("bar", 0): [2]}).encode())
     tree.take_events()
@@ -206,16 +207,16 @@ def test_whenever_the_controller_dies_the_next_one_brings_it_to_its_end(
 
 
 def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
-    assert cluster.controller_id != 1
+    assert cluster.state.controller_id != 1
     cluster.start_broker(1)
-    partition = cluster.partition(*FOO)
+    partition = cluster.topics.partition(*FOO)
     if not partition.reassigning and partition.replicas != (5, 6):
         way(cluster)  # it died before anything was on record
     for broker in (4, 5, 6):
-        target = cluster.partition(*FOO).target or ()
+        target = cluster.topics.partition(*FOO).target or ()
         if broker in target:
             joined(cluster, broker)
-    partition = cluster.partition(*FOO)
+    partition = cluster.topics.partition(*FOO)
     assert not partition.reassigning, entries(cluster, 0)
     assert partition.replicas in ((5, 6), (4, 5)), entries(cluster, 0)
     assert set(partition.isr) == set(partition.replicas)
@@ -223,7 +224,7 @@ def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
     assert cluster.read_znode(LEGACY) is None
     assert json.loads(cluster.znodes[TOPIC])["partitions"]["0"] == list(partition.replicas)
     replayed = replay("c", cluster.log)
-    assert (replayed.topics, replayed.znodes) == (cluster.topics, cluster.znodes)
+    assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
 
 
 @pytest.mark.requirement("K236-60")

@@ -41,7 +41,7 @@ async def test_alter_list_and_roll_back() -> None:
         assert (found.adding_replicas, found.removing_replicas) == ([4, 5, 6], [1, 2, 3])
         await admin.alter_partition_reassignments({FOO: None}).all()
         assert await admin.list_partition_reassignments() == {}
-        partition = mock.cluster.partition("foo", 0)
+        partition = mock.cluster.topics.partition("foo", 0)
         assert (partition.replicas, partition.isr) == ((1, 2, 3), (1, 2, 3))
 
 

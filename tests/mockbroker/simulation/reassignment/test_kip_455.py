@@ -27,7 +27,7 @@ def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     joined(cluster, 4)
-    shown = cluster.state()["topics"]["foo"]["0"]
+    shown = cluster.describe()["topics"]["foo"]["0"]
     assert shown["target"] == ([5, 6] if draft == OLD else [4, 5, 6])
     assert (shown["replicas"], shown["adding"], shown["removing"]) == ([1, 2, 3, 4], [], [])
 
@@ -38,9 +38,9 @@ def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
 def test_a_cancellation_before_the_controller_saw_the_isr_keeps_who_joined(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
-    before = cluster.partition(*FOO)
+    before = cluster.topics.partition(*FOO)
     ahead = PartitionChanged("foo", before, replace(before, isr=(1, 2, 3, 4)))
-    cluster._controller.record("the leader's write", ahead)
+    cluster.controller.record("the leader's write", ahead)
     since = len(cluster.log)
     alter(cluster, None)
     assert now(cluster) == ([1, 2, 3, 4], [1, 2, 3, 4], None)

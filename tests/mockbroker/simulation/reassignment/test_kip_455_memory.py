@@ -37,11 +37,11 @@ from tests.mockbroker.simulation.reassignment.walks import (
 def test_the_list_is_the_controllers_memory_until_another_takes_over(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
-    listed = cluster.list_partition_reassignments(None)
+    listed = cluster.reassignments.list_ongoing(None)
     cluster.write_znode(STATE, None)
-    assert cluster.list_partition_reassignments(None) == listed
+    assert cluster.reassignments.list_ongoing(None) == listed
     cluster.failover(2)
-    assert cluster.list_partition_reassignments(None).topics == ()
+    assert cluster.reassignments.list_ongoing(None).topics == ()
 
 
 @BOTH
@@ -50,14 +50,14 @@ def test_a_new_controller_resumes_what_the_state_znodes_say(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     joined(cluster, 4)
-    listed, before = cluster.list_partition_reassignments(None), now(cluster)
+    listed, before = cluster.reassignments.list_ongoing(None), now(cluster)
     since = len(cluster.log)
     cluster.failover(2)
-    assert (cluster.list_partition_reassignments(None), now(cluster)) == (listed, before)
+    assert (cluster.reassignments.list_ongoing(None), now(cluster)) == (listed, before)
     (request,) = changes(cluster, LeaderAndIsrSent, since)
     assert set(request.to) == {1, 2, 3, 4, 5, 6}
-    assert request.target_replicas == cluster.partition(*FOO).target
-    assert request.leader_epoch == cluster.partition(*FOO).leader_epoch == 2
+    assert request.target_replicas == cluster.topics.partition(*FOO).target
+    assert request.leader_epoch == cluster.topics.partition(*FOO).leader_epoch == 2
     assert '"leader_epoch":2,"controller_epoch":2' in cluster.znodes[STATE]
 
 
@@ -67,10 +67,10 @@ def test_the_newer_draft_completes_after_a_take_over() -> None:
     alter(cluster, [4, 5, 6])
     joined(cluster, 4)
     cluster.stop_broker(1)
-    assert cluster.controller_id == 2
+    assert cluster.state.controller_id == 2
     joined(cluster, 5, 6)
     assert now(cluster) == ([4, 5, 6], [4, 5, 6], None)
-    assert cluster.partition(*FOO).leader == 4
+    assert cluster.topics.partition(*FOO).leader == 4
 
 
 @pytest.mark.requirement("A-12")
@@ -83,7 +83,7 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
     assert now(cluster) == ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], None)
     (warning,) = changes(cluster, Warned)
     assert warning.text.startswith("foo-0: target unknown")
-    assert cluster.partition(*FOO).leader_epoch == 3
+    assert cluster.topics.partition(*FOO).leader_epoch == 3
     told = changes(cluster, LeaderAndIsrSent)[-1]
     assert (told.to, told.leader_epoch, told.target_replicas) == ((1, 2, 3, 4, 5, 6), 3, None)
     assert changes(cluster, UpdateMetadataSent)[-1].leader_epoch == 3
@@ -161,10 +161,10 @@ def test_no_leader_among_the_targets_holds_the_end_up(draft: str) -> None:
     cluster.stop_broker(1)
     since = len(cluster.log)
     alter(cluster, [1])
-    assert cluster.partition(*FOO).reassigning
+    assert cluster.topics.partition(*FOO).reassigning
     cluster.start_broker(1)
     assert now(cluster) == ([1], [1], None)
-    assert cluster.partition(*FOO).leader == 1
+    assert cluster.topics.partition(*FOO).leader == 1
     assert changes(cluster, StopReplicaSent, since) == []
 
 
@@ -174,9 +174,9 @@ def test_auto_progress_serves_the_targets(draft: str) -> None:
     cluster = cluster_of(draft)
     cluster.set_auto_progress(100)
     alter(cluster, [6, 5])
-    cluster.advance(100)
+    cluster.turns.advance(100)
     assert now(cluster)[0] == [1, 2, 3, 6]
-    cluster.advance(100)
+    cluster.turns.advance(100)
     assert now(cluster) == ([6, 5], [6, 5], None)
 
 
@@ -184,7 +184,7 @@ def test_auto_progress_serves_the_targets(draft: str) -> None:
 @pytest.mark.requirement("K455-30")
 def test_topics_come_and_go_with_their_znodes(draft: str) -> None:
     cluster = cluster_of(draft)
-    cluster.create_partitions([("foo", 2, [[3, 2, 4]])])
+    cluster.topics.add_partitions([("foo", 2, [[3, 2, 4]])])
     assert topic_znodes(cluster) == {
         TOPIC: '{"version":1,"partitions":{"0":[1,2,3],"1":[3,2,4]}}',
         STATE: '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}',
@@ -193,9 +193,9 @@ def test_topics_come_and_go_with_their_znodes(draft: str) -> None:
         ),
     }
     alter(cluster, [4])
-    cluster.delete_topics([("foo", ZERO_UUID)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
     assert topic_znodes(cluster) == {}
-    assert cluster.list_partition_reassignments(None).topics == ()
+    assert cluster.reassignments.list_ongoing(None).topics == ()
 
 
 @BOTH
@@ -224,7 +224,7 @@ def test_the_log_replays_to_the_same_state_znodes_included(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     joined(cluster, 4, 5)
-    replayed = replay(cluster.cluster_id, cluster.log)
+    replayed = replay(cluster.state.cluster_id, cluster.log)
     assert replayed.znodes == cluster.znodes
     assert replayed.topics == cluster.topics
 

@@ -109,7 +109,7 @@ async def test_start_list_and_cancel_all(draft: str) -> None:
         assert await say(wire, list_request(2, None)) == expected
         assert await say(wire, alter_request(3, None)) == alter_response(3, (0, None))
         assert await say(wire, list_request(4, None)) == list_response(4, [])
-        assert mock.cluster.partition("foo", 0).replicas == (1, 2, 3, 4)
+        assert mock.cluster.topics.partition("foo", 0).replicas == (1, 2, 3, 4)
 
 
 @BOTH
@@ -124,7 +124,7 @@ async def test_a_null_stands_for_what_it_cancelled(draft: str) -> None:
         cancel: Asked = [("foo", None), ("idle", None), ("bar", [(1, None)])]
         assert await say(wire, alter_request(2, cancel)) == alter_response(2, *[(0, None)] * 3)
         assert await say(wire, alter_request(3, None)) == alter_response(3)
-        assert mock.cluster.list_partition_reassignments(None).topics == ()
+        assert mock.cluster.reassignments.list_ongoing(None).topics == ()
 
 
 @BOTH
@@ -138,7 +138,7 @@ async def test_empty_lists_are_not_nulls(draft: str) -> None:
         refused = "The manual partition assignment includes an empty replica list."
         expected = alter_response(4, (39, refused))
         assert await say(wire, alter_request(4, [("foo", [(0, [])])])) == expected
-        assert mock.cluster.partition("foo", 0).reassigning
+        assert mock.cluster.topics.partition("foo", 0).reassigning
 
 
 @BOTH
@@ -174,7 +174,7 @@ async def test_only_the_controller_answers(draft: str) -> None:
         assert await say(other, start) == alter_response(1, not_controller, not_controller)
         assert await say(other, alter_request(2, None)) == alter_response(2, not_controller)
         assert await say(other, list_request(3, None)) == list_response(3, [], 41)
-        assert mock.cluster.list_partition_reassignments(None).topics == ()
+        assert mock.cluster.reassignments.list_ongoing(None).topics == ()
         mock.failover(2)
         assert await say(other, start) == alter_response(1, (0, None), (0, None))
 
@@ -190,7 +190,7 @@ async def test_recorded_in_time_or_not_at_all(draft: str) -> None:
         assert await say(wire, alter_request(1, start, 0)) == alter_response(1, (7, None))
         assert await say(wire, alter_request(2, None, -1)) == alter_response(2, (7, None))
         assert await say(wire, list_request(3, None, 0)) == list_response(3, [], 7)
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
         # Recorded is enough: nothing has been moved by then.
         assert await say(wire, alter_request(4, start, 1)) == alter_response(4, (0, None))
 

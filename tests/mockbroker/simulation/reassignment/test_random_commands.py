@@ -38,9 +38,9 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @rule(tp=TPS, asked=st.one_of(TARGETS, TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
-        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        result = self.cluster.reassignments.alter([(tp[0], [(tp[1], asked)])])
         assert result.topics[0].partitions[0].error_code == 0
-        partition = self.cluster.partition(*tp)
+        partition = self.cluster.topics.partition(*tp)
         if asked is None:
             assert not partition.reassigning
         else:
@@ -48,12 +48,12 @@ class Commands(AnyCommands):
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
-        before = self.cluster.list_partition_reassignments(None)
+        before = self.cluster.reassignments.list_ongoing(None)
         if (
             self.perhaps(lambda: self.cluster.failover(broker))
             and self.reassignment == "kip-455-new"
         ):
-            assert self.cluster.list_partition_reassignments(None) == before
+            assert self.cluster.reassignments.list_ongoing(None) == before
 
     @precondition(has_controller)
     @invariant()
@@ -75,7 +75,7 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        reassignment = self.cluster._reassignment
+        reassignment = self.cluster.reassignments
         assert isinstance(reassignment, Kip455Controller)
         for name, topic in self.cluster.topics.items():
             text = self.cluster.znodes[topic_path(name)]
@@ -84,7 +84,7 @@ class Commands(AnyCommands):
                 text = self.cluster.znodes[partition_state_path(name, each.index)]
                 written = json.loads(text)
                 epoch = written["controller_epoch"]
-                assert epoch <= self.cluster.controller_epoch
+                assert epoch <= self.cluster.state.controller_epoch
                 if written.get("targetReplicas") == [] and not each.reassigning:
                     # The older draft's last step, found by a new controller: no reassignment.
                     del written["targetReplicas"]

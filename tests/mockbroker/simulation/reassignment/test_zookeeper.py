@@ -231,7 +231,7 @@ def test_a_cancellation_that_leaves_no_replica_in_sync_goes_through_all_the_same
     assert alter(cluster, None) == (0, None)
     assert shape(cluster)[:3] == ([1], [4], -1)
     cluster.start_broker(1)
-    assert cluster.partition(*FOO).leader == -1
+    assert cluster.topics.partition(*FOO).leader == -1
 
 
 @pytest.mark.requirement("K455-42")
@@ -316,7 +316,7 @@ def test_another_leader_costs_an_epoch_and_is_announced() -> None:
     ]
     found = cluster.read_znode(STATE)
     assert found is not None
-    assert cluster.partition(*FOO).partition_epoch == found[1].version
+    assert cluster.topics.partition(*FOO).partition_epoch == found[1].version
 
 
 @pytest.mark.requirement("K455-42")
@@ -351,7 +351,7 @@ def test_the_deletion_of_a_topic_waits_for_no_reassignment() -> None:
     """Kafka 3.9.2 answers 0 at once, and the topic goes as soon as its brokers answer."""
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
-    (result,) = cluster.delete_topics([("foo", ZERO_UUID)])
+    (result,) = cluster.topics.delete([("foo", ZERO_UUID)])
     assert result.error_code == 0
     assert listed(cluster) == {}
     assert alter(cluster, [1]) == (3, "The partition does not exist.")

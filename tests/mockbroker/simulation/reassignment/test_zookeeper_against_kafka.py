@@ -29,7 +29,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.znodes import ZnodeStore
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
-from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.zookeeper_story import PLAN, plan_of, submit
 from tests.real.kafka import BROKER_IDS, LAGGARD, RealKafka
 from tests.real.targets import RealTarget
@@ -116,13 +116,13 @@ class Real:
 
 class Ours:
     def __init__(self, reassignment: str) -> None:
-        self._cluster = Cluster(len(BROKER_IDS), reassignment=reassignment)
+        self._cluster = simulated_cluster(len(BROKER_IDS), reassignment=reassignment)
 
     def create(self, topic: str, replicas: list[int]) -> None:
         self._cluster.add_topic((topic, [replicas]))
 
     def alter(self, topic: str, replicas: list[int] | None) -> Answer:
-        result = self._cluster.alter_partition_reassignments([(topic, [(0, replicas)])])
+        result = self._cluster.reassignments.alter([(topic, [(0, replicas)])])
         row = result.topics[0].partitions[0]
         return row.error_code, row.error_message
 
@@ -134,11 +134,11 @@ class Ours:
 
     def catch_up(self, topic: str, brokers: Sequence[int]) -> None:
         for broker in brokers:
-            if broker in self._cluster.partition(topic, 0).replicas:
+            if broker in self._cluster.topics.partition(topic, 0).replicas:
                 self._cluster.join_isr((topic, 0), broker)
 
     def view(self, topic: str) -> View:
-        found = self._cluster.partition(topic, 0)
+        found = self._cluster.topics.partition(topic, 0)
         return View(
             list(found.replicas),
             list(found.adding),

@@ -15,6 +15,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.releases.facts import ZOOKEEPER_CONTROLLER
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.topics.administration import NewTopic
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
     STATE,
@@ -36,7 +37,7 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
     tree = ZnodeTree()
     user = EmbeddedStore(tree, lambda: 0)
     mine = EmbeddedStore(tree, lambda: 0)
-    cluster = Cluster(
+    cluster = simulated_cluster(
         4, topics=["foo=1,3/2,4", "bar=1,2"], reassignment=ZK, znodes=mine, cluster_id="c"
     )
     for broker in (3, 4):
@@ -45,7 +46,7 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
         user.create(MARK, b"")
         cluster.react()
     else:
-        cluster.delete_topics([("foo", ZERO_UUID)])
+        cluster.topics.delete([("foo", ZERO_UUID)])
         cluster.react()
     for last in (False, True):
         assert list(cluster.topics) == ["bar"]
@@ -59,13 +60,13 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
     assert user.exists(TOPIC) is None
     assert list(cluster.topics) == ["bar"]
     replayed = replay("c", cluster.log)
-    assert (replayed.topics, replayed.znodes) == (cluster.topics, cluster.znodes)
+    assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
     assert _create(cluster) == ErrorCode.NONE
     assert user.exists(TOPIC) is not None
 
 
 def _create(cluster: Cluster) -> int:
-    (result,) = cluster.create_topics([NewTopic("foo", 1, 1)])
+    (result,) = cluster.topics.create([NewTopic("foo", 1, 1)])
     return result.error_code
 
 
@@ -78,12 +79,12 @@ def test_a_topic_does_not_wait_for_its_reassignments(name: str, by_znode: bool) 
     cluster = cluster_of(reassignment=name)
     submit(cluster, {FOO: [4, 5, 6]})
     cluster.join_isr(FOO, 4)
-    replicas = cluster.partition(*FOO).replicas
+    replicas = cluster.topics.partition(*FOO).replicas
     since = len(cluster.log)
     if by_znode:
         cluster.write_znode(MARK, "")
     else:
-        (gone,) = cluster.delete_topics([("foo", ZERO_UUID)])
+        (gone,) = cluster.topics.delete([("foo", ZERO_UUID)])
         assert gone.error_code == ErrorCode.NONE
     assert "foo" not in cluster.topics
     assert not {MARK, TOPIC, STATE} & set(cluster.znodes)
@@ -99,7 +100,7 @@ def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 2, 3])
     cluster.stop_broker(3)
-    cluster.delete_topics([("foo", ZERO_UUID)])
+    cluster.topics.delete([("foo", ZERO_UUID)])
     assert MARK in cluster.znodes
     for target in ([1, 2, 4], None):
         code, text = alter(cluster, target)

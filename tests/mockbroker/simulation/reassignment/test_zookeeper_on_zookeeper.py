@@ -11,6 +11,7 @@ import pytest
 from kproto.znodes import ZnodeStore
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import warnings
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
@@ -47,7 +48,7 @@ def user(place: Place) -> ZnodeStore:
 
 
 def start(place: Place, *topics: str) -> Cluster:
-    return Cluster(6, topics=topics, reassignment=ZK, znodes=place.open(), cluster_id="c")
+    return simulated_cluster(6, topics=topics, reassignment=ZK, znodes=place.open(), cluster_id="c")
 
 
 def read(user: ZnodeStore, path: str) -> dict[str, object]:
@@ -77,10 +78,10 @@ def test_there_and_back(place: Place, user: ZnodeStore) -> None:
     assert (topic["partitions"], topic["adding_replicas"]) == ({"0": [4, 5, 6]}, {})
     state = read(user, STATE)
     assert (state["isr"], state["leader"]) == ([4, 5, 6], 4)
-    assert state["leader_epoch"] == cluster.partition(*FOO).leader_epoch
-    assert user.get(STATE).stat.version == cluster.partition(*FOO).partition_epoch
+    assert state["leader_epoch"] == cluster.topics.partition(*FOO).leader_epoch
+    assert user.get(STATE).stat.version == cluster.topics.partition(*FOO).partition_epoch
     replayed = replay("c", cluster.log)
-    assert (replayed.topics, replayed.znodes) == (cluster.topics, cluster.znodes)
+    assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
 
 
 @pytest.mark.requirement("K455-60")
@@ -99,7 +100,7 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
         assert list(listed(cluster)) == [FOO]
         user.set(PLAN, plan_of({FOO: replicas}).encode())
         cluster.join_isr(FOO, replicas[-1])
-        assert cluster.partition(*FOO).replicas == tuple(replicas)
+        assert cluster.topics.partition(*FOO).replicas == tuple(replicas)
         assert user.exists(PLAN) is None
     user.create(PLAN, b"{")
     cluster.react()
@@ -110,16 +111,16 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
 @pytest.mark.requirement("K455-63")
 def test_another_cluster_takes_up_what_one_left(place: Place, user: ZnodeStore) -> None:
     store = place.open()
-    first = Cluster(6, topics=["foo=1,2,3", "bar=1,2"], reassignment=ZK, znodes=store)
+    first = simulated_cluster(6, topics=["foo=1,2,3", "bar=1,2"], reassignment=ZK, znodes=store)
     alter(first, [4, 5], ("bar", 0))
     user.create(PLAN, plan_of({FOO: [6, 1]}).encode())
     first.react()
     before = listed(first)
-    epoch = first.controller_epoch
+    epoch = first.state.controller_epoch
     store.close()
     second = start(place)
     assert listed(second) == before
-    assert second.controller_epoch == epoch + 1
+    assert second.state.controller_epoch == epoch + 1
     second.join_isr(FOO, 6)
     assert user.exists(PLAN) is None
     alter(second, None, ("bar", 0))

@@ -58,7 +58,7 @@ def test_the_next_plan_is_seen_once_the_znode_has_gone() -> None:
         submit(cluster, {FOO: target})
         if target == [3]:
             cluster.join_isr(FOO, 3)
-        assert cluster.partition(*FOO).replicas == tuple(target)
+        assert cluster.topics.partition(*FOO).replicas == tuple(target)
         assert planned(cluster) is None
 
 
@@ -136,7 +136,7 @@ def test_a_broker_named_twice_counts_once_and_its_plan_is_never_done() -> None:
     submit(cluster, {FOO: [2, 2, 4]})
     assert listed(cluster) == {FOO: ([2, 4, 1, 3], [4], [1, 3])}
     cluster.join_isr(FOO, 4)
-    assert (listed(cluster), cluster.partition(*FOO).replicas) == ({}, (2, 4))
+    assert (listed(cluster), cluster.topics.partition(*FOO).replicas) == ({}, (2, 4))
     assert planned(cluster) == {FOO: [2, 2, 4]}
 
 

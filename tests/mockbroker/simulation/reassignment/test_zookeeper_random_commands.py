@@ -39,11 +39,11 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @rule(tp=TPS, asked=st.one_of(TARGETS, TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
-        before = self.cluster.partition(*tp)
+        before = self.cluster.topics.partition(*tp)
         since = len(self.cluster.log)
-        result = self.cluster.alter_partition_reassignments([(tp[0], [(tp[1], asked)])])
+        result = self.cluster.reassignments.alter([(tp[0], [(tp[1], asked)])])
         code = result.topics[0].partitions[0].error_code
-        partition = self.cluster.partition(*tp)
+        partition = self.cluster.topics.partition(*tp)
         if code:
             assert code == (85 if asked is None else 39)
             assert partition == before
@@ -59,24 +59,24 @@ class Commands(AnyCommands):
     @rule(plan=st.dictionaries(TPS, TARGETS, max_size=3))
     def submit(self, plan: dict[tuple[str, int], list[int]]) -> None:
         fresh = PLAN not in self.cluster.znodes
-        before = self.cluster.list_partition_reassignments(None)
+        before = self.cluster.reassignments.list_ongoing(None)
         self.cluster.write_znode(PLAN, plan_of(plan))
         if not fresh:
-            assert self.cluster.list_partition_reassignments(None) == before
+            assert self.cluster.reassignments.list_ongoing(None) == before
 
     @rule()
     def delete_the_plan(self) -> None:
-        before = self.cluster.list_partition_reassignments(None)
+        before = self.cluster.reassignments.list_ongoing(None)
         if self.cluster.read_znode(PLAN) is not None:
             self.cluster.write_znode(PLAN, None)
-        assert self.cluster.list_partition_reassignments(None) == before
+        assert self.cluster.reassignments.list_ongoing(None) == before
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
-        before = self.cluster.list_partition_reassignments(None)
+        before = self.cluster.reassignments.list_ongoing(None)
         nothing_new = PLAN not in self.cluster.znodes
         if self.perhaps(lambda: self.cluster.failover(broker)) and nothing_new:
-            assert self.cluster.list_partition_reassignments(None) == before
+            assert self.cluster.reassignments.list_ongoing(None) == before
 
     @precondition(has_controller)
     @invariant()
@@ -99,14 +99,14 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
-        reassignment = self.cluster._reassignment
+        reassignment = self.cluster.reassignments
         assert isinstance(reassignment, KafkaZooKeeperController)
         for name, topic in self.cluster.topics.items():
             assert self.cluster.znodes[topic_path(name)] == reassignment.topic_text(topic)
             for each in topic.partitions:
                 text = self.cluster.znodes[partition_state_path(name, each.index)]
                 epoch = json.loads(text)["controller_epoch"]
-                assert epoch <= self.cluster.controller_epoch
+                assert epoch <= self.cluster.state.controller_epoch
                 assert text == reassignment.state_text(each, epoch)
 
     @invariant()

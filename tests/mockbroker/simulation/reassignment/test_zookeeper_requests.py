@@ -11,9 +11,9 @@ from kproto.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.reassignment.zookeeper.refusal_texts import scala_set
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
     ZK,
@@ -96,9 +96,7 @@ def test_unknown_partitions_and_idle_ones() -> None:
 @pytest.mark.requirement("K455-23")
 def test_refused_rows_stop_no_other() -> None:
     cluster = cluster_of("foo=1,2,3/1,2,3")
-    result = cluster.alter_partition_reassignments(
-        [("foo", [(0, []), (1, [4])]), ("none", [(0, None)])]
-    )
+    result = cluster.reassignments.alter([("foo", [(0, []), (1, [4])]), ("none", [(0, None)])])
     assert [
         (topic.name, row.partition_index, row.error_code)
         for topic in result.topics
@@ -110,7 +108,7 @@ def test_refused_rows_stop_no_other() -> None:
 @pytest.mark.requirement("K455-20")
 def test_a_partition_named_twice_is_asked_for_once_as_the_last_has_it() -> None:
     cluster = cluster_of()
-    result = cluster.alter_partition_reassignments(
+    result = cluster.reassignments.alter(
         [("foo", [(0, [4]), (0, [])]), ("bar", []), ("foo", [(0, [5])])]
     )
     (topic,) = result.topics
@@ -123,7 +121,7 @@ def test_a_partition_named_twice_is_asked_for_once_as_the_last_has_it() -> None:
 @pytest.mark.requirement("K455-24")
 def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_was_asked() -> None:
     broker = DirectBroker(
-        Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
+        simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
     )
     body = AlterPartitionReassignmentsRequest(
         topics=[
@@ -158,7 +156,7 @@ def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_wa
 def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
     """In flight while another took over, or sent by one who has not heard."""
     broker = DirectBroker(
-        Cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
+        simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
     )
     body = AlterPartitionReassignmentsRequest(
         topics=[
@@ -167,14 +165,14 @@ def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
             )
         ]
     )
-    epoch = broker.cluster.controller_epoch
+    epoch = broker.cluster.state.controller_epoch
     broker.cluster.failover(2)
     since = len(broker.cluster.log)
     assert broker.ask(body, 0, broker_id=1).error_code == 41
     assert not broker.cluster.log.since(since)
     assert broker.ask(body, 0, broker_id=2).error_code == 0
     assert list(listed(broker.cluster)) == [FOO]
-    assert broker.cluster.controller_epoch == epoch + 1
+    assert broker.cluster.state.controller_epoch == epoch + 1
 
 
 @pytest.mark.requirement("K455-24")
@@ -184,6 +182,6 @@ def test_listing_leaves_out_what_is_idle_or_unknown() -> None:
     alter(cluster, [4], ("foo", 1))
     alter(cluster, [2], ("bar", 0))
     assert list(listed(cluster)) == [("bar", 0), ("foo", 1)]
-    assert cluster.list_partition_reassignments([("foo", [0]), ("none", [0])]).topics == ()
-    (topic,) = cluster.list_partition_reassignments([("foo", [1, 0, 1])]).topics
+    assert cluster.reassignments.list_ongoing([("foo", [0]), ("none", [0])]).topics == ()
+    (topic,) = cluster.reassignments.list_ongoing([("foo", [1, 0, 1])]).topics
     assert [row.partition_index for row in topic.partitions] == [1]

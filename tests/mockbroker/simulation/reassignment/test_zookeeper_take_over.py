@@ -13,6 +13,7 @@ from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import warnings
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
@@ -37,11 +38,11 @@ def test_a_new_controller_resumes_what_the_topic_znodes_say_and_tells_it_anew() 
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
     cluster.join_isr(FOO, 4)
-    before, epoch = listed(cluster), cluster.controller_epoch
+    before, epoch = listed(cluster), cluster.state.controller_epoch
     since = len(cluster.log)
     cluster.failover(2)
     assert listed(cluster) == before
-    assert cluster.controller_epoch == epoch + 1
+    assert cluster.state.controller_epoch == epoch + 1
     assert shape(cluster) == ([4, 5, 6, 1, 2, 3], [1, 2, 3, 4], 1, 2)
     told = [a.change for a in cluster.log.since(since) if isinstance(a.change, LeaderAndIsrSent)]
     assert {(to, each.is_new) for each in told for to in each.to} == {
@@ -134,7 +135,7 @@ def test_no_leader_on_record_is_none() -> None:
     assert shape(cluster) == ([4], [4], -1, 2)
     cluster.write_znode(STATE, cluster.znodes[STATE].replace('"isr":[4]', '"isr":[4,5]'))
     cluster.failover(3)
-    assert cluster.partition(*FOO).leader == -1
+    assert cluster.topics.partition(*FOO).leader == -1
 
 
 # ---- znodes that cannot be read ------------------------------------------------------------------
@@ -199,7 +200,7 @@ def test_a_cluster_that_comes_up_resumes_what_it_finds() -> None:
 
     def start(*topics: str) -> Cluster:
         store = EmbeddedStore(tree, lambda: 0)
-        cluster = Cluster(6, topics=topics, reassignment=ZK, znodes=store)
+        cluster = simulated_cluster(6, topics=topics, reassignment=ZK, znodes=store)
         stores.append(store)
         return cluster
 
@@ -244,8 +245,11 @@ def _join_last(cluster: Cluster) -> None:
 
 
 def _finish(cluster: Cluster) -> None:
-    for broker in cluster.partition(*FOO).target or ():
-        if cluster.partition(*FOO).reassigning and broker in cluster.partition(*FOO).replicas:
+    for broker in cluster.topics.partition(*FOO).target or ():
+        if (
+            cluster.topics.partition(*FOO).reassigning
+            and broker in cluster.topics.partition(*FOO).replicas
+        ):
             cluster.join_isr(FOO, broker)
 
 
@@ -295,7 +299,7 @@ def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str) -> 
 
 def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
     """Whether the controller died before the step was done."""
-    cluster = Cluster(6, topics=["foo=1,2,3"], reassignment=ZK, cluster_id="c")
+    cluster = simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK, cluster_id="c")
     cluster.failover(2)
     before(cluster)
     cluster.failover(3)
@@ -308,9 +312,9 @@ def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
         died = False
     if not died:
         return False
-    assert cluster.controller_id == 1
+    assert cluster.state.controller_id == 1
     cluster.start_broker(3)
-    if 3 in cluster.partition(*FOO).replicas:
+    if 3 in cluster.topics.partition(*FOO).replicas:
         cluster.join_isr(FOO, 3)
     _finish(cluster)
     if step is _cancel and _forgot_whom_to_stop(cluster):
@@ -331,8 +335,8 @@ def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
 
 def _forgot_whom_to_stop(cluster: Cluster) -> bool:
     """The replicas are those of the cancellation, and others are still in sync."""
-    return cluster.partition(*FOO).replicas == (1, 2, 3) and bool(
-        set(cluster.partition(*FOO).isr) - {1, 2, 3}
+    return cluster.topics.partition(*FOO).replicas == (1, 2, 3) and bool(
+        set(cluster.topics.partition(*FOO).isr) - {1, 2, 3}
     )
 
 
@@ -354,23 +358,23 @@ def test_what_a_cancellation_drops_is_forgotten_between_two_writes(
     sake of the dead follower, takes them out of the ISR, but for 2.4 to 2.8; there they
     have to become replicas first, and to be removed again."""
     for after, left in left_in_the_isr.items():
-        cluster = Cluster(6, topics=["foo=1,2,3"], reassignment=reassignment)
+        cluster = simulated_cluster(6, topics=["foo=1,2,3"], reassignment=reassignment)
         _in_flight(cluster)
         cluster.failover(3)
         since = len(cluster.log)
         cluster.kill_controller_after(after)
         with contextlib.suppress(ControllerDiedError):
             _cancel(cluster)
-        assert cluster.partition(*FOO).replicas == (1, 2, 3)
-        assert cluster.partition(*FOO).isr == left
+        assert cluster.topics.partition(*FOO).replicas == (1, 2, 3)
+        assert cluster.topics.partition(*FOO).isr == left
         assert not any(line.startswith("StopReplica") for line in story(cluster, since))
         assert listed(cluster) == {}
         assert alter(cluster, None)[0] == 85
         assert alter(cluster, [1, 2, 3]) == (0, None)
-        assert cluster.partition(*FOO).isr == left
+        assert cluster.topics.partition(*FOO).isr == left
         assert alter(cluster, [1, 2, *left[2:]]) == (0, None)
         assert alter(cluster, [1, 2]) == (0, None)
-        assert cluster.partition(*FOO).isr == (1, 2)
+        assert cluster.topics.partition(*FOO).isr == (1, 2)
 
 
 @pytest.mark.requirement("K455-38")

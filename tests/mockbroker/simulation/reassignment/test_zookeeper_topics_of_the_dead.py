@@ -14,20 +14,21 @@ from kproto.znodes.kafka_znodes import partition_state_path
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 
 KINDS = pytest.mark.parametrize("reassignment", ["zookeeper", "zookeeper-0.10", "kip-236-new"])
 
 
 def _after(reassignment: str, changes: int, command: str) -> tuple[Cluster, bool]:
     """A cluster whose controller, broker 4, hosts nothing, and whether it died of the command."""
-    cluster = Cluster(4, topics=["foo=1,2/2,3", "bar=3"], reassignment=reassignment)
+    cluster = simulated_cluster(4, topics=["foo=1,2/2,3", "bar=3"], reassignment=reassignment)
     cluster.failover(4)
     cluster.kill_controller_after(changes)
     try:
         if command == "delete":
-            cluster.delete_topics([("foo", ZERO_UUID)])
+            cluster.topics.delete([("foo", ZERO_UUID)])
         else:
-            cluster.create_partitions([("foo", 4, None)])
+            cluster.topics.add_partitions([("foo", 4, None)])
     except ControllerDiedError:
         return cluster, True
     return cluster, False
@@ -43,7 +44,7 @@ def test_a_deletion_is_all_or_nothing(reassignment: str) -> None:
             assert changes <= 1, f"begun, and not finished: after {changes} changes"
         else:
             assert left == []
-        assert replay(cluster.cluster_id, cluster.log).topics == cluster.topics
+        assert replay(cluster.state.cluster_id, cluster.log).topics == cluster.topics
         changes += 1
     assert changes > 5
 
@@ -54,7 +55,7 @@ def test_new_partitions_have_their_znodes_versions(reassignment: str) -> None:
     while died:
         cluster, died = _after(reassignment, changes, "grow")
         for each in cluster.topics["foo"].partitions:
-            stat = cluster._controller.state.znode_stats[partition_state_path("foo", each.index)]
+            stat = cluster.controller.state.znode_stats[partition_state_path("foo", each.index)]
             assert each.partition_epoch == stat.version, (changes, each, stat)
         changes += 1
     assert changes > 3

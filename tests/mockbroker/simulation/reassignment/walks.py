@@ -8,6 +8,7 @@ import pytest
 
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import PartitionChanged, Warned, ZnodeWritten
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "BOTH",
@@ -42,17 +43,17 @@ State: TypeAlias = tuple[list[int], list[int], list[int] | None]
 
 def cluster_of(reassignment: str, *topics: str) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
-    return Cluster(6, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
+    return simulated_cluster(6, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
 
 
 def alter(cluster: Cluster, replicas: list[int] | None, tp: tuple[str, int] = FOO) -> int:
     """The error code."""
-    (topic,) = cluster.alter_partition_reassignments([(tp[0], [(tp[1], replicas)])]).topics
+    (topic,) = cluster.reassignments.alter([(tp[0], [(tp[1], replicas)])]).topics
     return topic.partitions[0].error_code
 
 
 def now(cluster: Cluster, tp: tuple[str, int] = FOO) -> State:
-    return _state(cluster.partition(*tp))
+    return _state(cluster.topics.partition(*tp))
 
 
 def walk(cluster: Cluster, tp: tuple[str, int] = FOO) -> list[State]:

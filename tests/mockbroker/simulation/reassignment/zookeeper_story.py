@@ -15,6 +15,7 @@ from mockbroker.simulation.state.actions import (
     UpdateMetadataSent,
     ZnodeWritten,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "FOO",
@@ -41,14 +42,14 @@ STATE = "/brokers/topics/foo/partitions/0/state"
 
 def cluster_of(*topics: str, reassignment: str = ZK, brokers: int = 6) -> Cluster:
     """Six brokers, foo-0 on the first three unless told otherwise."""
-    return Cluster(brokers, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
+    return simulated_cluster(brokers, topics=topics or ["foo=1,2,3"], reassignment=reassignment)
 
 
 def alter(
     cluster: Cluster, replicas: Sequence[int] | None, tp: tuple[str, int] = FOO
 ) -> tuple[int, str | None]:
     """Error code and text."""
-    (topic,) = cluster.alter_partition_reassignments([(tp[0], [(tp[1], replicas)])]).topics
+    (topic,) = cluster.reassignments.alter([(tp[0], [(tp[1], replicas)])]).topics
     (row,) = topic.partitions
     return row.error_code, row.error_message
 
@@ -61,14 +62,14 @@ def listed(cluster: Cluster) -> dict[tuple[str, int], tuple[list[int], list[int]
             list(each.adding_replicas),
             list(each.removing_replicas),
         )
-        for topic in cluster.list_partition_reassignments(None).topics
+        for topic in cluster.reassignments.list_ongoing(None).topics
         for each in topic.partitions
     }
 
 
 def shape(cluster: Cluster, tp: tuple[str, int] = FOO) -> tuple[list[int], list[int], int, int]:
     """Replicas, ISR, leader and leader epoch."""
-    partition = cluster.partition(*tp)
+    partition = cluster.topics.partition(*tp)
     return (
         list(partition.replicas), list(partition.isr), partition.leader, partition.leader_epoch
     )  # fmt: skip

@@ -19,6 +19,7 @@ from mockbroker.simulation.security.authorizer import (
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "ADMIN", "ALICE", "ENFORCED", "EVERYTHING", "FOO_0_1", "KAFKA", "SERVED", "UNKNOWN",
@@ -39,7 +40,7 @@ UNKNOWN = uuid.UUID(int=8)
 
 def new_cluster(**options: Any) -> Cluster:
     numbers = iter(range(1, 10_000))
-    return Cluster(
+    return simulated_cluster(
         4,
         cluster_id="mockclusterid000000000",
         topics=["foo=1,2,3/2,3,4", "bar=2,1"],
@@ -62,7 +63,7 @@ def allow(
     kind: ResourceType = ResourceType.CLUSTER,
 ) -> None:
     acl = AclBinding(kind, name, 3, ALICE, "*", operation, PermissionType.ALLOW)
-    assert cluster.create_acls([acl])[0].error_code == 0
+    assert cluster.acls.create([acl])[0].error_code == 0
 
 
 def on_topic(cluster: Cluster, operation: AclOperation, name: str) -> None:

@@ -27,7 +27,6 @@ from kproto.messages.describe_delegation_token_request import DescribeDelegation
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.profiles import profile
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import (
     ANONYMOUS,
     AclOperation,
@@ -41,6 +40,7 @@ from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.control.test_command_line import run_here
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import Wire, connect
 
 SECRET = "the brokers' secret"
@@ -70,8 +70,8 @@ class Tokens:
         if configs is None:
             old = found.line < (2, 8)
             configs = {"delegation.token.master.key" if old else KEY: SECRET}
-        self.cluster = Cluster(
-            1, broker_configs=configs, config_release=found.software,
+        self.cluster = simulated_cluster(
+            1, broker_configs=configs, release=found.software,
             reassignment=found.reassignment, features=features or {}, now_ms=START,
         )  # fmt: skip
         self.broker = DirectBroker(self.cluster, profile_name=name, security=security)
@@ -154,7 +154,9 @@ def test_a_token_is_created_and_described(name: str) -> None:
     )  # fmt: skip
     assert (found.issue_timestamp, found.expiry_timestamp, found.max_timestamp) == times
     assert [each.principal_name for each in found.renewers] == ["bob", "carol"]
-    assert replay(tokens.cluster.cluster_id, tokens.cluster.log).tokens.keys() == {made.token_id}
+    assert replay(tokens.cluster.state.cluster_id, tokens.cluster.log).tokens.keys() == {
+        made.token_id
+    }
 
 
 def test_the_configs_and_the_client_limit_the_lifetime() -> None:
@@ -219,7 +221,7 @@ def test_tokens_of_another_owner(name: str) -> None:
     assert made.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     assert (made.principal_name, made.max_timestamp_ms) == ("bob", -1)
     assert tokens.create(owner="alice").error_code == tokens.create().error_code == 0
-    tokens.cluster.create_acls([binding(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob")])
+    tokens.cluster.acls.create([binding(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob")])
     made = tokens.create(owner="bob")
     assert (made.error_code, made.principal_name) == (0, "bob")
     assert made.token_requester_principal_name == "alice"
@@ -260,10 +262,10 @@ def test_only_the_owner_and_renewers_change_a_token(name: str) -> None:
 def test_an_expired_token_is_not_renewed(name: str, stranger: int) -> None:
     tokens = Tokens(name)
     made = tokens.create(lifetime_ms=1000)
-    tokens.cluster.advance(1000)
+    tokens.cluster.turns.advance(1000)
     assert tokens.renew(made.hmac, "carol")[0] == MISMATCH
     assert tokens.renew(made.hmac) == (0, START + 1000)
-    tokens.cluster.advance(1)
+    tokens.cluster.turns.advance(1)
     assert tokens.renew(made.hmac)[0] == EXPIRED
     assert tokens.renew(made.hmac, "carol")[0] == stranger
 
@@ -293,7 +295,7 @@ def test_expiring_a_token(name: str, removed: bool) -> None:
     assert tokens.expire(made.hmac, period_ms=8 * DAY) == (0, START + 7 * DAY)
     assert tokens.expire(made.hmac, period_ms=0) == (0, START)
     assert len(tokens.describe()) == 1
-    tokens.cluster.advance(1)
+    tokens.cluster.turns.advance(1)
     assert tokens.expire(made.hmac, period_ms=5)[0] == EXPIRED
     answer = tokens.expire(made.hmac)
     assert answer == ((0, START + 1) if removed else (EXPIRED, -1))
@@ -322,17 +324,17 @@ def test_others_need_permission_to_see_a_token() -> None:
     tokens = Tokens(security=Security(Authorizer()))
     bob, carol = tokens.create("bob").token_id, tokens.create("carol").token_id
     assert tokens.describe("alice") == []
-    tokens.cluster.create_acls([binding(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, bob)])
+    tokens.cluster.acls.create([binding(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, bob)])
     assert tokens.describe("alice") == [bob]
     assert tokens.describe("alice", "carol") == []
-    tokens.cluster.create_acls(
+    tokens.cluster.acls.create(
         [binding(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:carol")]
     )
     assert tokens.describe("alice") == [bob, carol]
     assert tokens.describe("alice", "carol") == [carol]
     older = Tokens("kafka-3.2-zk", security=Security(Authorizer()))
     older.create("carol")
-    older.cluster.create_acls(
+    older.cluster.acls.create(
         [binding(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:carol")]
     )
     assert older.describe("alice") == []
@@ -343,11 +345,11 @@ def test_a_periodic_check_removes_expired_tokens() -> None:
     tokens = Tokens()
     tokens.create(lifetime_ms=1000)
     later = tokens.create("bob").token_id
-    tokens.cluster.advance(HOUR - 1)
+    tokens.cluster.turns.advance(HOUR - 1)
     assert len(tokens.describe()) == 2
-    tokens.cluster.advance(1)
+    tokens.cluster.turns.advance(1)
     assert tokens.describe() == [later]
-    tokens.cluster.advance(25 * HOUR)
+    tokens.cluster.turns.advance(25 * HOUR)
     assert tokens.describe() == []
     assert not any("token" in name for _, name in tokens.cluster.timers.pending())
 
@@ -438,7 +440,7 @@ async def test_what_does_not_authenticate() -> None:
         ):
             async with connect(mock) as wire:
                 assert (await authenticate(wire, login)).error_code == 58
-        mock.cluster.expire_token(made.hmac, "User:alice", -1, allowed=True)
+        mock.cluster.tokens.expire(made.hmac, "User:alice", -1, allowed=True)
         async with connect(mock) as wire:
             assert (await authenticate(wire, Login(made.token_id, made.hmac))).error_code == 58
 

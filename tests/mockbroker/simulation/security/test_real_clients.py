@@ -59,7 +59,7 @@ async def secured(tls: bool) -> AsyncIterator[MockCluster]:
 def let_alice(mock: MockCluster, operation: AclOperation) -> None:
     cluster = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL)
     who = ("User:alice", "127.0.0.1")
-    mock.cluster.create_acls([AclBinding(*cluster, *who, operation, PermissionType.ALLOW)])
+    mock.cluster.acls.create([AclBinding(*cluster, *who, operation, PermissionType.ALLOW)])
 
 
 # ---- kafka-python --------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ async def test_kafka_python(mechanism: str, tls: bool) -> None:
             try:
                 if user == "admin":
                     await in_thread(alter)
-                    assert mock.cluster.partition("foo", 0).replicas == (2, 3)
+                    assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3)
                     continue
                 before = len(mock.cluster.log)
                 with pytest.raises(kafka.errors.ClusterAuthorizationFailedError):
@@ -147,9 +147,9 @@ async def test_librdkafka(mechanism: str, tls: bool) -> None:
         with pytest.raises(package.KafkaException) as caught:
             await in_thread(lambda: elect("alice"))
         assert caught.value.args[0].code() == package.KafkaError.CLUSTER_AUTHORIZATION_FAILED
-        assert mock.cluster.partition("foo", 0).leader == 2
+        assert mock.cluster.topics.partition("foo", 0).leader == 2
         assert list((await in_thread(lambda: elect("admin"))).values()) == [None]
-        assert mock.cluster.partition("foo", 0).leader == 1
+        assert mock.cluster.topics.partition("foo", 0).leader == 1
         let_alice(mock, AclOperation.ALTER)
         (result,) = (await in_thread(lambda: elect("alice"))).values()
         assert result is None or result.code() == package.KafkaError.ELECTION_NOT_NEEDED
@@ -176,7 +176,7 @@ async def test_librdkafka_alters_users_who_can_then_log_in() -> None:
         await in_thread(lambda: alter(new))
         cluster = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL)
         rights = (AclOperation.DESCRIBE, PermissionType.ALLOW)
-        mock.cluster.create_acls([AclBinding(*cluster, "User:carol", "*", *rights)])
+        mock.cluster.acls.create([AclBinding(*cluster, "User:carol", "*", *rights)])
         found = (await in_thread(lambda: described("carol", "password"))).scram_credential_infos
         assert [(each.mechanism, each.iterations) for each in found] == [(kind, 8192)]
         await in_thread(lambda: alter(module.UserScramCredentialDeletion("carol", kind)))
@@ -219,7 +219,7 @@ async def test_our_admin(mechanism: str, tls: bool) -> None:
     async with secured(tls) as mock:
         async with ours(mock, tls, mechanism, "admin", USERS["admin"]) as admin:
             await admin.alter_partition_reassignments({("foo", 0): [2, 3, 1]}).all()
-        assert mock.cluster.partition("foo", 0).replicas == (2, 3, 1)
+        assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3, 1)
         async with ours(mock, tls, mechanism, "alice", USERS["alice"]) as admin:
             before = len(mock.cluster.log)
             with pytest.raises(BrokerError) as caught:

@@ -110,7 +110,7 @@ def test_only_what_exists_is_deleted() -> None:
     assert alter(at, delete=(("a", SHA_256),)) == [("a", 0, None)]
     assert alter(at, delete=(("a", SHA_256),)) == [missing]
     cluster = at.cluster
-    assert replay(cluster.cluster_id, cluster.log).scram == {}
+    assert replay(cluster.state.cluster_id, cluster.log).scram == {}
 
 
 @pytest.mark.requirement("SCRAM-05")

@@ -205,7 +205,7 @@ async def test_a_session_ends_with_the_token() -> None:
         1, profile="kafka-4.4", clock="manual", oauth_clients=CLIENTS, topics=["foo:1:1"]
     ) as mock:
         assert mock.token_issuer is not None
-        text = granted(mock.token_issuer, mock.cluster.now_ms)
+        text = granted(mock.token_issuer, mock.cluster.timers.now_ms)
         async with connect(mock) as wire:
             answer = await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
             assert (answer.error_code, answer.mechanisms) == (33, ["OAUTHBEARER"])
@@ -273,7 +273,7 @@ async def test_the_routes_need_no_control_token_and_check_the_client(pyjwt: Any)
         key = pyjwt.PyJWK(keys["keys"][0])
         found = pyjwt.decode(document["access_token"], key, algorithms=["RS256"])
         assert found["sub"] == "alice"
-        assert abs(found["iat"] - mock.cluster.now_ms / 1000) < SECONDS
+        assert abs(found["iat"] - mock.cluster.timers.now_ms / 1000) < SECONDS
         ask = partial(fetched, f"{url}/clusters/1/oauth/token", FORM)
         assert await in_thread(ask) == (401, {"error": "invalid_client"})
         status, _ = await in_thread(partial(fetched, f"{url}/state"))

@@ -29,6 +29,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.security.enforced import (
     ALICE,
     UNKNOWN,
@@ -147,8 +148,8 @@ def test_configs_are_changed_by_who_may(cluster: Cluster) -> None:
         (29, "Topic authorization failed."), (31, None), (31, None), (31, None),
         (31, "Cluster authorization failed."), (30, "Group authorization failed."),
         (0, None)]  # fmt: skip
-    assert cluster.topic_config("foo", "retention.ms").value != "5"
-    assert cluster.topic_config("bar", "retention.ms").value == "5"
+    assert cluster.configs.topic("foo", "retention.ms").value != "5"
+    assert cluster.configs.topic("bar", "retention.ms").value == "5"
 
 
 def named(*names: str) -> list[dict[str, Any]]:
@@ -181,7 +182,7 @@ def test_metadata_hides_what_may_not_be_described(cluster: Cluster) -> None:
 
 
 def test_metadata_creates_topics_for_who_may() -> None:
-    cluster = Cluster(3, broker_configs={"auto.create.topics.enable": "true"})
+    cluster = simulated_cluster(3, broker_configs={"auto.create.topics.enable": "true"})
     asked = as_alice(cluster)
     for name in ("one", "two"):
         on_topic(cluster, AclOperation.DESCRIBE, name)
@@ -226,7 +227,7 @@ def test_the_clusters_operations_are_told_to_who_may_describe_it(
 
 def test_a_rule_about_the_cluster_names_it(cluster: Cluster) -> None:
     wrong = AclBinding(ResourceType.CLUSTER, "mine", 3, ALICE, "*", AclOperation.ALTER, 3)
-    (result,) = cluster.create_acls([wrong])
+    (result,) = cluster.acls.create([wrong])
     assert result.error_code == 42
     assert result.error_message == "The only valid name for the CLUSTER resource is kafka-cluster"
 

@@ -9,6 +9,7 @@ import pytest
 from mockbroker.profiles import profile as profile_named
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import AclOperation
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.security.enforced import (
     FOO_0_1,
     allow,
@@ -42,8 +43,8 @@ def test_alter_reassignments_of_the_drafts(
 @pytest.mark.requirement("K455-24", "K455-25")
 @pytest.mark.parametrize("profile", ["kip-455-old", "kip-455-new"])
 def test_list_reassignments_of_the_drafts_answers_the_error_alone(profile: str) -> None:
-    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=profile)
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
+    cluster = simulated_cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=profile)
+    cluster.reassignments.alter([("foo", [(0, [2, 3, 4])])])
     asked = as_alice(cluster, profile)
     request: Any = asked.codec.apis[46].request
     for topics in ([{"partitionIds": [0]}], None):
@@ -71,8 +72,8 @@ def test_elect_preferred_leaders_of_kip_183(cluster: Cluster) -> None:
 @pytest.mark.parametrize("key", [32240, 32241])
 def test_the_requests_of_kip_240_need_describe_on_the_cluster(key: int) -> None:
     reassignment = profile_named("kip-240").reassignment
-    cluster = Cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=reassignment)
-    cluster.alter_partition_reassignments([("foo", [(0, [2, 3, 4])])])
+    cluster = simulated_cluster(4, topics=["foo=1,2,3/2,3,4"], reassignment=reassignment)
+    cluster.reassignments.alter([("foo", [(0, [2, 3, 4])])])
     asked = as_alice(cluster, "kip-240")
     kind = asked.codec.apis[key].request
     field = "topicPartitions" if key == 32240 else "topicReassignments"

@@ -55,4 +55,4 @@ def test_a_super_user_is_answered_as_if_nothing_was_enforced(data: st.DataObject
         broker_id = data.draw(st.integers(1, 4))
         answers = [each.ask(body, version, broker_id=broker_id) for each in (boss, anybody)]
         assert answers[0] == answers[1]
-    assert boss.cluster.state() == anybody.cluster.state()
+    assert boss.cluster.describe() == anybody.cluster.describe()

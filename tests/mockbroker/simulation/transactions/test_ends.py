@@ -33,23 +33,23 @@ def test_partitions_join_a_transaction(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster)
     producer.init()
-    cluster.advance(5)
+    cluster.turns.advance(5)
     assert producer.add(FOO, FOO) == 0
     metadata = producer.transaction.metadata
     began = (metadata.state, metadata.partitions, metadata.start_ms)
-    assert began == ("Ongoing", (FOO,), cluster.now_ms)
-    cluster.advance(5)
+    assert began == ("Ongoing", (FOO,), cluster.timers.now_ms)
+    cluster.turns.advance(5)
     assert producer.add(FOO) == 0
     assert producer.transaction.metadata is metadata
     assert producer.add(FOO, BAR, FOO_1) == 0
     joined = producer.transaction.metadata
     assert (joined.partitions, joined.start_ms) == ((FOO, BAR, FOO_1), metadata.start_ms)
-    assert joined.update_ms == cluster.now_ms
+    assert joined.update_ms == cluster.timers.now_ms
     assert producer.end() == 0
-    cluster.advance(5)
+    cluster.turns.advance(5)
     assert producer.add(BAR) == 0
     again = producer.transaction.metadata
-    assert (again.partitions, again.start_ms) == ((BAR,), cluster.now_ms)
+    assert (again.partitions, again.start_ms) == ((BAR,), cluster.timers.now_ms)
 
 
 @BOTH
@@ -183,10 +183,10 @@ def test_an_abort_of_nothing_raises_the_epoch() -> None:
     producer = Producer(cluster)
     producer.init()
     assert producer.end(commit=True) == 48
-    cluster.advance(7)
+    cluster.turns.advance(7)
     assert (producer.end(commit=False), producer.epoch) == (0, 1)
     assert (producer.state, producer.transaction.metadata.start_ms) == (
-        "CompleteAbort", cluster.now_ms,
+        "CompleteAbort", cluster.timers.now_ms,
     )  # fmt: skip
     assert (producer.end(commit=False), producer.epoch) == (0, 2)
     assert producer.end(commit=True) == 48
@@ -242,7 +242,7 @@ def test_an_end_is_answered_before_its_markers() -> None:
 def test_the_version_is_that_of_the_client() -> None:
     """The feature's level decides what a coordinator does by itself."""
     cluster = coordinator(NEWEST)
-    cluster.update_features([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
+    cluster.features.update([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
     producer = Producer(cluster).begun()
     assert Producer(cluster).init().code == 51
     assert producer.transaction.metadata.epoch == 1

@@ -139,7 +139,7 @@ def test_a_change_that_was_being_written_is_lost_with_its_record(
     cluster = coordinator(release, 3)
     producer = Producer(cluster).begun()
     tp = own_log(cluster)
-    heir, other = [each for each in cluster.partition(*tp).isr if each != producer.at]
+    heir, other = [each for each in cluster.topics.partition(*tp).isr if each != producer.at]
     cluster.hold_replication(tp, other)
     if lost:
         cluster.hold_replication(tp, heir)
@@ -184,7 +184,7 @@ def test_markers_find_their_partition_again(release: Release) -> None:
     cluster = coordinator(release, 2)
     producer = Producer(cluster).begun()
     producer.write(tp=BAR)
-    leader = cluster.partition(*FOO).leader
+    leader = cluster.topics.partition(*FOO).leader
     cluster.hold_markers()
     producer.end()
     cluster.leave_isr(FOO, 3 - leader)
@@ -207,7 +207,7 @@ def test_a_deleted_partition_needs_no_marker(release: Release) -> None:
     producer.write(tp=BAR)
     cluster.hold_markers()
     producer.end()
-    cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert producer.state == "PrepareCommit"
     cluster.release_markers()
     assert producer.state == "CompleteCommit"
@@ -221,7 +221,7 @@ def test_a_partition_may_be_deleted_while_its_marker_is_replicated() -> None:
     cluster.hold_replication(FOO)
     producer.end()
     assert producer.state == "PrepareCommit"
-    cluster.delete_topics([(None, cluster.topics["foo"].topic_id)])
+    cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert producer.state == "CompleteCommit"
 
 
@@ -250,7 +250,7 @@ def test_the_completion_is_written_as_soon_as_it_can_be(release: Release) -> Non
     cluster.hold_markers()
     producer.end()
     tp = own_log(cluster)
-    cluster.incremental_alter_configs([(2, tp[0], [("min.insync.replicas", 0, "2")])])
+    cluster.config_changes.alter_incrementally([(2, tp[0], [("min.insync.replicas", 0, "2")])])
     cluster.leave_isr(tp, 3 - producer.at)
     cluster.release_markers()
     assert len(markers(cluster)) == 1

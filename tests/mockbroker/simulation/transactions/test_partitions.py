@@ -115,7 +115,7 @@ def test_a_coordinator_that_cannot_answer(release: Release) -> None:
     leader = producer.at
     cluster.leave_isr(tp, 3 - leader)
     cluster.stop_broker(leader)
-    leaders = {cluster.partition(*each).leader for each in (FOO, BAR)}
+    leaders = {cluster.topics.partition(*each).leader for each in (FOO, BAR)}
     assert leaders == {3 - leader}
     for api_version in (9, 12) if release == NEWEST else (9,):
         error = producer.verify(api_version=api_version).errors[FOO]
@@ -234,7 +234,7 @@ def test_a_marker_needs_the_leader_and_its_replicas(release: Release) -> None:
     assert waiting == []
     cluster.release_replication(FOO)
     assert waiting == [0]
-    cluster.incremental_alter_configs([(2, "foo", [("min.insync.replicas", 0, "2")])])
+    cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
     cluster.leave_isr(FOO, 2)
     assert write(cluster) == [19]
     assert len(markers(cluster)) == 1
@@ -255,7 +255,7 @@ def test_an_old_message_format_takes_no_marker() -> None:
         cluster = coordinator(release)
         if release < (3, 0):
             config = ("message.format.version", 0, "0.10.2")
-            cluster.incremental_alter_configs([(2, "foo", [config])])
+            cluster.config_changes.alter_incrementally([(2, "foo", [config])])
         assert write(cluster) == [code]
         with pytest.raises(ClusterError):
             cluster.write_marker("foo-0", 1, "commit")
@@ -270,7 +270,7 @@ def test_a_partition_of_an_old_format_is_left_out(release: Release) -> None:
     assert producer.add(FOO, BAR) == 0
     if release == OLD:
         config = ("message.format.version", 0, "0.10.2")
-        cluster.incremental_alter_configs([(2, "foo", [config])])
+        cluster.config_changes.alter_incrementally([(2, "foo", [config])])
     assert producer.end() == 0
     assert producer.state == "CompleteCommit"
     assert len(markers(cluster)) == (0 if release == OLD else 1)

@@ -182,9 +182,9 @@ def test_changes_wait_for_the_replicas_of_the_log(release: Release) -> None:
     assert waiting == [ProducerResult(0, 1000, 1)]
     cluster.hold_replication(tp)
     waiting = producer.ask_init(timeout_ms=700)
-    cluster.advance(699)
+    cluster.turns.advance(699)
     assert waiting == []
-    cluster.advance(1)
+    cluster.turns.advance(1)
     assert waiting == [ProducerResult(15)]
     assert producer.ask_init() == []
     assert producer.transaction.metadata.timeout_ms == TIMEOUT_MS
@@ -197,7 +197,7 @@ def test_a_log_with_too_few_replicas_takes_no_changes(release: Release) -> None:
     producer = Producer(cluster).begun()
     tp = cluster.coordinators.partition_of(KIND, "t")
     config = ("min.insync.replicas", 0, "2")
-    cluster.incremental_alter_configs([(2, tp[0], [config])])
+    cluster.config_changes.alter_incrementally([(2, tp[0], [config])])
     cluster.leave_isr(tp, 3 - producer.at)
     assert producer.add(BAR) == 15
     assert producer.end() == 15

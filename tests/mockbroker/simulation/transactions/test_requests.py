@@ -35,6 +35,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.coordinators.offset_requests import fetch
 from tests.mockbroker.simulation.security.enforced import ALICE, ENFORCED, allow
 from tests.mockbroker.simulation.transactions.transacting import (
@@ -329,10 +330,10 @@ def test_offsets_that_cannot_be_committed(version: int) -> None:
 @pytest.mark.parametrize(("profile_name", "code"), [("kafka-1.1", 0), ("kafka-2.0", 24)])
 def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code: int) -> None:
     found = profile(profile_name)
-    cluster = Cluster(1, topics=["foo=1"], config_release=found.software)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=found.software)
     at = DirectBroker(cluster, profile_name=profile_name)
     for key_type, key in ((0, ""), (1, "t")):
-        cluster.find_coordinator(CoordinatorKind(key_type), key, 1)
+        cluster.coordinators.find(CoordinatorKind(key_type), key, 1)
     init = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
     producer = at.ask(init, 0)
     adds = AddOffsetsToTxnRequest(
@@ -353,7 +354,7 @@ def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code
 @pytest.mark.requirement("DP-TXNOFF-01")
 def test_another_broker_does_not_coordinate_the_group() -> None:
     client = Client(brokers=2)
-    elsewhere = 3 - client.cluster.partition(*OFFSETS).leader
+    elsewhere = 3 - client.cluster.topics.partition(*OFFSETS).leader
     client.producer.init()
     assert client.commit({FOO: 1}, broker_id=elsewhere) == {FOO: 16}
 
@@ -465,12 +466,12 @@ def test_when_the_last_transaction_of_a_new_producer_began(
 def test_transactions_are_listed(version: int) -> None:
     client = Client()
     client.init()
-    client.cluster.advance(100)
+    client.cluster.turns.advance(100)
     for name in ("t-1", "u"):
         producer = Producer(client.cluster, name)
         producer.init()
         producer.add(FOO)
-    client.cluster.advance(100)
+    client.cluster.turns.advance(100)
 
     def listed(**fields: Any) -> tuple[int, list[str], list[tuple[str, int, str]]]:
         answer = client.ask(ListTransactionsRequest(**fields), version)

@@ -30,11 +30,11 @@ def test_a_transaction_times_out_at_the_next_check(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster)
     producer.init()
-    cluster.advance(1)
+    cluster.turns.advance(1)
     producer.write()
-    cluster.advance(TIMEOUT_MS + CHECK_MS - 2)
+    cluster.turns.advance(TIMEOUT_MS + CHECK_MS - 2)
     assert producer.state == "Ongoing"
-    cluster.advance(1)
+    cluster.turns.advance(1)
     assert producer.state == "CompleteAbort"
     assert markers(cluster) == [("ABORT", 1000, 1, 0)]
     metadata = producer.transaction.metadata
@@ -54,14 +54,14 @@ def test_what_is_in_time_or_ends_is_left_alone() -> None:
     producer = Producer(cluster)
     producer.init()
     producer.write()
-    cluster.advance(TIMEOUT_MS)  # a check, at which the time-out is not over yet
+    cluster.turns.advance(TIMEOUT_MS)  # a check, at which the time-out is not over yet
     assert producer.state == "Ongoing"
     cluster.hold_markers()
     assert producer.end() == 0
-    cluster.advance(10 * TIMEOUT_MS)
+    cluster.turns.advance(10 * TIMEOUT_MS)
     assert producer.state == "PrepareCommit"
     cluster.release_markers()
-    cluster.advance(10 * TIMEOUT_MS)
+    cluster.turns.advance(10 * TIMEOUT_MS)
     assert producer.state == "CompleteCommit"
 
 
@@ -73,9 +73,9 @@ def test_only_the_transaction_that_is_overdue_is_aborted() -> None:
     long.init(timeout_ms=10 * TIMEOUT_MS)
     for each in (short, long):
         each.write()
-    cluster.advance(TIMEOUT_MS + CHECK_MS)
+    cluster.turns.advance(TIMEOUT_MS + CHECK_MS)
     assert (short.state, long.state) == ("CompleteAbort", "Ongoing")
-    cluster.advance(9 * TIMEOUT_MS)
+    cluster.turns.advance(9 * TIMEOUT_MS)
     assert long.state == "CompleteAbort"
 
 
@@ -83,9 +83,9 @@ def test_only_the_transaction_that_is_overdue_is_aborted() -> None:
 def test_a_fence_without_transaction_version_2() -> None:
     """The feature's level decides, which a release that has version 2 may keep at 1."""
     cluster = coordinator(NEWEST)
-    cluster.update_features([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
+    cluster.features.update([FeatureUpdate("transaction.version", 1, upgrade_type=2)])
     producer = Producer(cluster).begun()
-    cluster.advance(TIMEOUT_MS + CHECK_MS)
+    cluster.turns.advance(TIMEOUT_MS + CHECK_MS)
     metadata = producer.transaction.metadata
     assert (metadata.version, metadata.epoch, metadata.last_epoch) == (0, 1, -1)
     assert producer.end() == 90
@@ -96,10 +96,10 @@ def test_a_coordinator_that_loads_checks_nothing() -> None:
     cluster = coordinator()
     producer = Producer(cluster).begun()
     cluster.load_coordinator("transaction", "t")
-    cluster.advance(5 * TIMEOUT_MS)
+    cluster.turns.advance(5 * TIMEOUT_MS)
     assert producer.state == "Ongoing"
     cluster.finish_loading("transaction", "t")
-    cluster.advance(CHECK_MS)
+    cluster.turns.advance(CHECK_MS)
     assert producer.state == "CompleteAbort"
 
 
@@ -109,16 +109,16 @@ def test_an_unused_id_is_forgotten(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster)
     producer.init()
-    cluster.advance(7 * DAY_MS - 1)
+    cluster.turns.advance(7 * DAY_MS - 1)
     assert producer.state == "Empty"
-    cluster.advance(HOUR_MS)
+    cluster.turns.advance(HOUR_MS)
     assert producer.state == "none"
     assert log_records(cluster)[-1].value is None
     assert producer.add() == 49
     assert producer.again().producer_id == 1001
     producer.write()
     producer.end()
-    cluster.advance(8 * DAY_MS)
+    cluster.turns.advance(8 * DAY_MS)
     assert producer.state == "none"
 
 
@@ -128,10 +128,10 @@ def test_an_id_that_was_used_in_between_stays() -> None:
     unused, used = Producer(cluster), Producer(cluster, "u")
     for each in (unused, used):
         each.init()
-    cluster.advance(4 * DAY_MS)
+    cluster.turns.advance(4 * DAY_MS)
     used.write()
     assert used.end() == 0
-    cluster.advance(3 * DAY_MS + HOUR_MS)
+    cluster.turns.advance(3 * DAY_MS + HOUR_MS)
     assert (unused.state, used.state) == ("none", "CompleteCommit")
 
 
@@ -143,10 +143,10 @@ def test_an_open_transaction_keeps_its_id() -> None:
     producer.write()
     cluster.hold_markers()
     assert producer.end() == 0
-    cluster.advance(3 * HOUR_MS)
+    cluster.turns.advance(3 * HOUR_MS)
     assert producer.state == "PrepareCommit"
     cluster.release_markers()
-    cluster.advance(3 * HOUR_MS)
+    cluster.turns.advance(3 * HOUR_MS)
     assert producer.state == "none"
 
 
@@ -156,12 +156,12 @@ def test_an_id_stays_while_its_end_cannot_be_written() -> None:
     producer = Producer(cluster)
     producer.init()
     tp = cluster.coordinators.partition_of(KIND, "t")
-    cluster.incremental_alter_configs([(2, tp[0], [("min.insync.replicas", 0, "2")])])
+    cluster.config_changes.alter_incrementally([(2, tp[0], [("min.insync.replicas", 0, "2")])])
     cluster.leave_isr(tp, 3 - producer.at)
-    cluster.advance(8 * DAY_MS)
+    cluster.turns.advance(8 * DAY_MS)
     assert producer.state == "Empty"
     cluster.join_isr(tp, 3 - producer.at)
-    cluster.advance(HOUR_MS)
+    cluster.turns.advance(HOUR_MS)
     assert producer.state == "none"
 
 

@@ -14,6 +14,7 @@ from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.transactions.transaction_events import InitRequest
 from mockbroker.simulation.transactions.transactional_ids import ProducerResult, Transaction
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = [
     "BAR",
@@ -38,9 +39,9 @@ KIND = CoordinatorKind.TRANSACTION
 def coordinator(release: tuple[int, int] = NEWEST, brokers: int = 1, **options: Any) -> Cluster:
     """A cluster whose internal topics exist, with foo of two partitions and bar of one."""
     topics = options.pop("topics", (f"foo:2:{brokers}", f"bar:1:{brokers}"))
-    cluster = Cluster(brokers, topics=topics, config_release=release, now_ms=NOW_MS, **options)
+    cluster = simulated_cluster(brokers, topics=topics, release=release, now_ms=NOW_MS, **options)
     for kind in (KIND, CoordinatorKind.GROUP):
-        assert cluster.find_coordinator(kind, "t", 1) is None
+        assert cluster.coordinators.find(kind, "t", 1) is None
     return cluster
 
 
@@ -59,7 +60,7 @@ class Producer:
     def at(self) -> int:
         """The broker that coordinates it."""
         tp = self.cluster.coordinators.partition_of(KIND, self.name)
-        return self.cluster.partition(*tp).leader
+        return self.cluster.topics.partition(*tp).leader
 
     @property
     def transaction(self) -> Transaction:
@@ -164,7 +165,12 @@ class Producer:
             unverified=found.errors, guards=guards,
         )  # fmt: skip
         outcome = self.cluster.appender.append(
-            self.cluster.partition(*tp).leader, *tp, data, facts, may_write=True, is_known=True
+            self.cluster.topics.partition(*tp).leader,
+            *tp,
+            data,
+            facts,
+            may_write=True,
+            is_known=True,
         )
         if not outcome.error:
             self.sequences[tp] = self.sequences.get(tp, 0) + len(values)

@@ -35,7 +35,7 @@ class Heard:
 
 def alter(mock: MockCluster, replicas: list[int] | None, tp: tuple[str, int] = ("foo", 0)) -> int:
     """The error code."""
-    (topic,) = mock.cluster.alter_partition_reassignments([(tp[0], [(tp[1], replicas)])]).topics
+    (topic,) = mock.cluster.reassignments.alter([(tp[0], [(tp[1], replicas)])]).topics
     return topic.partitions[0].error_code
 
 

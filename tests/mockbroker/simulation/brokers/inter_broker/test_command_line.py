@@ -129,4 +129,4 @@ async def test_a_level_over_http() -> None:
             400,
             {"error": '"level" must be a string such as "4=0-2", not 4'},
         )
-        assert mock.cluster.broker(2).apis == ((4, 0, 1), (45, 0, -1))
+        assert mock.cluster.controller.broker(2).apis == ((4, 0, 1), (45, 0, -1))

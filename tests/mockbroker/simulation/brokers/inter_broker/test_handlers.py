@@ -18,6 +18,7 @@ from kproto.messages import (
 )
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
 from tests.mockbroker.wire import connect
 
@@ -69,13 +70,13 @@ def test_leader_and_isr_by_epochs(version: int) -> None:
     assert answer(led(2)) == (0, [STALE_CONTROLLER_EPOCH])
     refused = (STALE_CONTROLLER_EPOCH, [STALE_CONTROLLER_EPOCH])
     assert answer(led(4, controller_epoch=4)) == refused
-    assert broker.cluster.memory(1).replicas["foo", 0].leader_epoch == 3
+    assert broker.cluster.memories[1].replicas["foo", 0].leader_epoch == 3
     assert answer(led(4, controller_id=2, controller_epoch=6)) == (0, [0])
     assert answer(led(5, controller_epoch=6, replicas=(2, 3))) == (0, [UNKNOWN_TOPIC_OR_PARTITION])
-    memory = broker.cluster.memory(1)
+    memory = broker.cluster.memories[1]
     assert (memory.controller_id, memory.controller_epoch) == (1, 6)
     assert memory.replicas["foo", 0].leader_epoch == 4
-    assert broker.cluster.memory(2).replicas == {}
+    assert broker.cluster.memories[2].replicas == {}
 
 
 def test_stop_replica_by_epochs() -> None:
@@ -85,11 +86,11 @@ def test_stop_replica_by_epochs() -> None:
             broker.ask(led(3)(4), 4)
         answer = broker.ask(stopped(leader_epoch), 3)
         assert errors(answer, 3) == (0, [code])
-        assert len(broker.cluster.memory(1).replicas) == left
+        assert len(broker.cluster.memories[1].replicas) == left
     broker.ask(led(3)(4), 4)
     answer = broker.ask(stopped(-2), 4)  # the topic is being deleted, whatever the epoch
     assert errors(answer, 4) == (0, [0])
-    assert broker.cluster.memory(1).replicas == {}
+    assert broker.cluster.memories[1].replicas == {}
     answer = broker.ask(stopped(9, controller_epoch=4), 3)
     assert (answer.error_code, answer.partition_errors) == (STALE_CONTROLLER_EPOCH, [])
 
@@ -101,19 +102,19 @@ def test_update_metadata_by_controller_epoch() -> None:
     for version in range(9):
         assert broker.ask(newest, version).error_code == 0
         assert broker.ask(oldest, version).error_code == STALE_CONTROLLER_EPOCH
-    assert broker.cluster.memory(1).controller_id == 1
+    assert broker.cluster.memories[1].controller_id == 1
 
 
 def test_a_request_for_an_earlier_life_is_refused() -> None:
-    cluster = Cluster(2, topics=["foo=1,2"], reassignment="zookeeper")
+    cluster = simulated_cluster(2, topics=["foo=1,2"], reassignment="zookeeper")
     broker = DirectBroker(cluster, profile_name="kafka-3.9-zk")
-    before = cluster.broker_epoch(1)
+    before = cluster.memories.epoch(1)
     broker.ask(led(0, broker_epoch=before)(2), 2)
-    assert cluster.memory(1).replicas
+    assert cluster.memories[1].replicas
     cluster.stop_broker(1)
     cluster.start_broker(1)
-    assert cluster.broker_epoch(1) > before
-    assert cluster.memory(1).replicas == {}
+    assert cluster.memories.epoch(1) > before
+    assert cluster.memories[1].replicas == {}
     answer = broker.ask(led(9, broker_epoch=before)(2), 2)
     assert errors(answer, 2) == (STALE_BROKER_EPOCH, [STALE_BROKER_EPOCH])
     answer = broker.ask(stopped(9, broker_epoch=before), 3)

@@ -11,10 +11,10 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, LiveBrokersSent
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.cluster_state import replay
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.brokers.inter_broker.heard import alter, heard, said
 from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
 from tests.mockbroker.simulation.reassignment.walks import FOO, NEW, STATE, changes, joined, now
@@ -55,7 +55,7 @@ async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(dra
         assert answers[-1].decode(mock.dialect).body.partitions[0].error_code == 3
 
         mock.join_isr("foo-0", 2)
-        before = mock.cluster.partition("foo", 0)
+        before = mock.cluster.topics.partition("foo", 0)
         with pytest.raises(ClusterError, match=TOO_OLD):
             mock.join_isr("foo-0", 3)
         upgraded_at = last(mock)
@@ -66,7 +66,7 @@ async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(dra
         assert told_of_foo(mock, 3, upgraded_at) == []
         with pytest.raises(ClusterError, match=TOO_OLD):
             mock.join_isr("foo-0", 3)
-        after = mock.cluster.partition("foo", 0)
+        after = mock.cluster.topics.partition("foo", 0)
         assert (after.replicas, after.target) == (before.replicas, before.target)
 
         mock.failover(2)
@@ -74,7 +74,7 @@ async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(dra
         target = (3,) if draft == "kip-455-old" else (2, 3)
         assert told_of_foo(mock, 3, upgraded_at) == [(3, target)]
         mock.join_isr("foo-0", 3)
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
 
 
 @BOTH
@@ -87,7 +87,7 @@ async def test_a_downgraded_broker_stops_and_the_others_go_on(draft: str) -> Non
         with pytest.raises(ClusterError, match=TOO_OLD):
             mock.join_isr("foo-0", 3)
         mock.join_isr("foo-0", 4)
-        partition = mock.cluster.partition("foo", 0)
+        partition = mock.cluster.topics.partition("foo", 0)
         assert partition.isr == (1, 2, 4)
         assert partition.reassigning
         # Up again, it still does not know.
@@ -96,7 +96,7 @@ async def test_a_downgraded_broker_stops_and_the_others_go_on(draft: str) -> Non
             mock.join_isr("foo-0", 3)
         mock.failover(2)
         mock.join_isr("foo-0", 3)
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
 
 
 @BOTH
@@ -106,7 +106,7 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
     async with talking(4, topics=["foo=1"], profile=draft, clock="manual") as mock:
         assert alter(mock, [2, 3]) == 0
         await mock.settled()
-        seen, target = last(mock), mock.cluster.partition("foo", 0).target
+        seen, target = last(mock), mock.cluster.topics.partition("foo", 0).target
         if how == "in place":
             await mock.set_level(1, "kafka-2.3")
         else:
@@ -118,10 +118,10 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
         for broker_id in (2, 3):
             with pytest.raises(ClusterError, match=TOO_OLD):
                 mock.join_isr("foo-0", broker_id)
-        assert mock.cluster.partition("foo", 0).target == target
+        assert mock.cluster.topics.partition("foo", 0).target == target
         assert '"targetReplicas":[2,3]' in mock.cluster.znodes[STATE]
         # And nobody can ask the old controller what is going on.
-        controller = mock.cluster.controller_id
+        controller = mock.cluster.state.controller_id
         async with connect(mock, controller) as wire:
             rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 2)).api_keys}
             assert (45 in rows, 46 in rows, rows[4].max_version) == (False, False, 2)
@@ -137,8 +137,8 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
         mock.join_isr("foo-0", 3)
         # The older draft's controllers have forgotten that 1 was to go (A-12).
         replicas = (1, 2, 3) if draft == "kip-455-old" else (2, 3)
-        assert mock.cluster.partition("foo", 0).replicas == replicas
-        assert not mock.cluster.partition("foo", 0).reassigning
+        assert mock.cluster.topics.partition("foo", 0).replicas == replicas
+        assert not mock.cluster.topics.partition("foo", 0).reassigning
 
 
 async def test_released_brokers_of_any_age_follow() -> None:
@@ -151,22 +151,24 @@ async def test_released_brokers_of_any_age_follow() -> None:
         assert {row[0] for row in told_of_foo(mock, 3)} == {1}
         mock.join_isr("foo-0", 3)
         mock.join_isr("foo-0", 2)
-        assert mock.cluster.partition("foo", 0).replicas == (2, 3)
+        assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3)
 
 
 @pytest.mark.requirement("K455-64")
 def test_auto_progress_passes_those_by_that_do_not_follow() -> None:
     old = Broker(3, apis=((4, 0, 2),))
-    cluster = Cluster([Broker(1), Broker(2), old, Broker(4)], topics=["foo=1"], reassignment=NEW)
+    cluster = simulated_cluster(
+        [Broker(1), Broker(2), old, Broker(4)], topics=["foo=1"], reassignment=NEW
+    )
     cluster.set_auto_progress(100)
     alter_cluster(cluster, [3, 4])
-    cluster.advance(1000)
+    cluster.turns.advance(1000)
     assert now(cluster) == ([1, 4], [1, 4], [3, 4])
 
 
 @pytest.mark.requirement("K455-64")
 def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> None:
-    cluster = Cluster(4, topics=["foo=1"], reassignment=NEW)
+    cluster = simulated_cluster(4, topics=["foo=1"], reassignment=NEW)
     cluster.stop_broker(4)
     alter_cluster(cluster, [4])
     since = len(cluster.log)
@@ -180,13 +182,15 @@ def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> Non
 @pytest.mark.requirement("K455-64")
 def test_a_topic_that_goes_leaves_nothing_behind() -> None:
     """Also what a broker was told that has stopped since, and is told nothing any more."""
-    cluster = Cluster([Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], reassignment=NEW)
+    cluster = simulated_cluster(
+        [Broker(1), Broker(2, apis=((4, 0, 2),))], topics=["foo=1"], reassignment=NEW
+    )
     alter_cluster(cluster, [2])
-    assert cluster._state.known_targets.by_replica == {(1, "foo", 0): True, (2, "foo", 0): False}
+    assert cluster.state.known_targets.by_replica == {(1, "foo", 0): True, (2, "foo", 0): False}
     cluster.stop_broker(2)
-    (deleted,) = cluster.delete_topics([("foo", ZERO_UUID)])
+    (deleted,) = cluster.topics.delete([("foo", ZERO_UUID)])
     assert deleted.error_code == 0
-    assert cluster._state.known_targets.by_replica == {}
+    assert cluster.state.known_targets.by_replica == {}
 
 
 async def test_connections_to_a_broker_do_not_outlive_its_software() -> None:
@@ -212,7 +216,7 @@ LEVELS = st.integers(0, 3)
 @pytest.mark.requirement("A-38")
 def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -> None:
     brokers = [Broker(i, apis=((4, 0, level),)) for i, level in enumerate(levels, 1)]
-    cluster = Cluster(brokers, cluster_id="c", topics=["foo=1"], reassignment=NEW)
+    cluster = simulated_cluster(brokers, cluster_id="c", topics=["foo=1"], reassignment=NEW)
     alter_cluster(cluster, [2, 3])
     sent = changes(cluster, LeaderAndIsrSent)[-1]
     assert dict(zip(sent.to, sent.versions, strict=True)) == {
@@ -227,12 +231,12 @@ def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -
             with pytest.raises(ClusterError, match="does not fetch"):
                 cluster.join_isr(FOO, broker_id)
     replayed = replay("c", cluster.log)
-    assert replayed.known_targets == cluster._state.known_targets
+    assert replayed.known_targets == cluster.state.known_targets
     assert replayed.topics == cluster.topics
 
 
 def test_a_request_that_a_broker_lacks_is_not_sent() -> None:
-    cluster = Cluster([Broker(1), Broker(2, apis=((6, 0, -1),))], reassignment=NEW)
+    cluster = simulated_cluster([Broker(1), Broker(2, apis=((6, 0, -1),))], reassignment=NEW)
     greeting = changes(cluster, LiveBrokersSent)[0]
     assert (greeting.to, greeting.versions) == ((1, 2), (5, -1))
 

@@ -34,7 +34,7 @@ async def test_what_brokers_know_in_the_end_is_what_there_is(profile: str) -> No
         for broker_id in (4, 5, 6):
             mock.join_isr("foo-0", broker_id)
         await mock.settled()
-        partition = mock.cluster.partition("foo", 0)
+        partition = mock.cluster.topics.partition("foo", 0)
         assert partition.replicas == (4, 5, 6)
         for broker_id in range(1, 7):
             memory = mock.broker_knows(broker_id)
@@ -55,7 +55,7 @@ async def test_replicas_that_go_are_stopped_at_the_partitions_leader_epoch() -> 
         mock.join_isr("foo-0", 3)
         await mock.settled()
         stops = [each.body.topic_states[0] for each in heard(mock, 1) if each.api_key == 5]
-        epoch = mock.cluster.partition("foo", 0).leader_epoch
+        epoch = mock.cluster.topics.partition("foo", 0).leader_epoch
         assert epoch > 0
         assert [
             (state.leader_epoch, state.delete_partition)
@@ -129,7 +129,7 @@ async def test_a_broker_that_is_back_learns_everything_anew(profile: str) -> Non
         assert arrived(mock, 3, seen) == recorded(mock, 3, since)
         assert mock.broker_knows(1).live_brokers.keys() == {1, 2, 3}
         epochs = {each.body.broker_epoch for each in heard(mock, 3, seen) if each.version >= 5}
-        assert epochs == {mock.cluster.broker_epoch(3)}
+        assert epochs == {mock.cluster.memories.epoch(3)}
 
 
 @PROFILES
@@ -163,7 +163,7 @@ async def test_all_down_and_up_again() -> None:
             memory = mock.broker_knows(broker_id)
             assert (memory.controller_id, memory.controller_epoch) == (
                 2,
-                mock.cluster.controller_epoch,
+                mock.cluster.state.controller_epoch,
             )
             assert memory.partitions["foo", 0].leader == 2
 
@@ -193,7 +193,9 @@ async def test_a_controller_that_dies_in_the_midst_of_it() -> None:
             alter(mock, [4])
         await mock.settled()
         for broker_id in (2, 3, 4):
-            assert mock.broker_knows(broker_id).controller_id == mock.cluster.controller_id != 1
+            assert (
+                mock.broker_knows(broker_id).controller_id == mock.cluster.state.controller_id != 1
+            )
         # As far as it came, it is on record, and the successor has said so.
         sent = [each for each in changes(mock.cluster, LeaderAndIsrSent) if 4 in each.to]
         assert [row[2] for row in arrived(mock, 4) if row[1] == 4] == [("foo", 0)] * len(sent)
@@ -204,7 +206,7 @@ async def test_topics_that_go_are_stopped_and_forgotten() -> None:
         await mock.settled()
         seen = last(mock)
         name, topic_id = "foo", mock.cluster.topics["foo"].topic_id
-        (result,) = mock.cluster.delete_topics([(None, topic_id)])
+        (result,) = mock.cluster.topics.delete([(None, topic_id)])
         assert result.error_code == 0
         await mock.settled()
         for broker_id in (1, 2, 3):

@@ -37,13 +37,13 @@ async def live_a_little(mock: MockCluster) -> None:
     assert alter(mock, [4, 2]) == 0
     mock.join_isr("foo-0", 4)
     mock.leave_isr("foo-1", 3)
-    mock.cluster.create_partitions([("foo", 3, [[4, 1]])])
+    mock.cluster.topics.add_partitions([("foo", 3, [[4, 1]])])
     await mock.settled()
     await mock.stop_broker(1)
     await mock.settled()
     await mock.start_broker(1)
     mock.failover(1)
-    mock.cluster.delete_topics([("bar", ZERO_UUID)])
+    mock.cluster.topics.delete([("bar", ZERO_UUID)])
     await mock.settled()
 
 
@@ -96,10 +96,10 @@ def by_partition(rows: list[tuple[Any, ...]]) -> dict[Any, list[tuple[Any, ...]]
 def check_the_head(mock: MockCluster, request: Heard) -> None:
     body = request.body
     assert request.client_id == str(body.controller_id)
-    assert 1 <= body.controller_epoch <= mock.cluster.controller_epoch
+    assert 1 <= body.controller_epoch <= mock.cluster.state.controller_epoch
     epochs_since = {4: 2, 5: 1, 6: 5}[request.api_key]
     if request.version >= epochs_since:
-        assert 0 < body.broker_epoch <= mock.cluster.broker_epoch(request.broker_id)
+        assert 0 < body.broker_epoch <= mock.cluster.memories.epoch(request.broker_id)
     else:
         assert body.broker_epoch == -1
     if request.api_key == 6:
@@ -238,6 +238,6 @@ async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener:
         ]
         for broker_id in (1, 2, 3):
             memory = mock.broker_knows(broker_id)
-            partition = mock.cluster.partition("foo", 0)
+            partition = mock.cluster.topics.partition("foo", 0)
             assert memory.partitions["foo", 0].isr == partition.isr
             assert ("foo", 0) in memory.replicas

@@ -15,11 +15,11 @@ from kproto.messages.alter_client_quotas_request import EntityData, EntryData, O
 from kproto.messages.describe_client_quotas_request import ComponentData
 from mockbroker.serving.exchange import Outcome
 from mockbroker.simulation.clients.quotas.client_quotas import Limit
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 Names = dict[str, str | None]
 REFUSED = ErrorCode.INVALID_REQUEST
@@ -42,7 +42,7 @@ async def _waited(outcome: Awaitable[Any]) -> Outcome:
 
 def broker(release: tuple[int, int] = (4, 4), security: Security = OPEN) -> DirectBroker:
     name = f"kafka-{release[0]}.{release[1]}"
-    return QuotaBroker(Cluster(1, config_release=release), profile_name=name, security=security)
+    return QuotaBroker(simulated_cluster(1, release=release), profile_name=name, security=security)
 
 
 def entry(names: Names, *values: tuple[str, float | None]) -> EntryData:
@@ -181,7 +181,7 @@ def test_an_entity_changes_together_or_not_at_all() -> None:
     assert one(at, {"user": "bob"}, (RATE, None), ("consumer_byte_rate", None)) is None
     assert describe(at) == {}
     cluster = at.cluster
-    assert replay(cluster.cluster_id, cluster.log).quotas == {}
+    assert replay(cluster.state.cluster_id, cluster.log).quotas == {}
 
 
 @pytest.mark.requirement("QUOTA-08")

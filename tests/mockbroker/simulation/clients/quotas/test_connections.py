@@ -10,6 +10,7 @@ from kproto.messages import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.simulation.clients.quotas.client_quotas import Alteration
 from mockbroker.simulation.cluster import Cluster
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
 
 LOCAL = "127.0.0.1"
@@ -17,9 +18,7 @@ LOCAL = "127.0.0.1"
 
 def limit(cluster: Cluster, name: str | None, value: float | None) -> None:
     entity = (("ip", name),)
-    (result,) = cluster.alter_client_quotas(
-        [Alteration(entity, [("connection_creation_rate", value)])]
-    )
+    (result,) = cluster.quotas.alter([Alteration(entity, [("connection_creation_rate", value)])])
     assert result.error_code == 0
 
 
@@ -38,10 +37,10 @@ def test_connections_beyond_the_rate_are_held_and_do_not_count() -> None:
     assert cluster.meters.connection(1, LOCAL) == 1_000
     assert accepted(cluster, "127.0.0.2") == 20
     assert accepted(cluster, broker_id=2) == 10
-    cluster.advance(10_500)
+    cluster.turns.advance(10_500)
     # The rate is about the last 10.5 seconds.
     assert cluster.meters.connection(1, LOCAL) == 500
-    cluster.advance(500)
+    cluster.turns.advance(500)
     assert accepted(cluster) == 10
 
 
@@ -61,7 +60,7 @@ def test_an_address_of_its_own_goes_before_the_default() -> None:
 @pytest.mark.requirement("QUOTA-21")
 def test_the_rate_exists_since_2_8() -> None:
     for release, count in (((2, 7), 20), ((2, 8), 10)):
-        cluster = Cluster(1, config_release=release)
+        cluster = simulated_cluster(1, release=release)
         limit(cluster, LOCAL, 1)
         assert accepted(cluster) == count
 
@@ -79,6 +78,6 @@ async def test_a_held_connection_is_closed_without_an_answer() -> None:
         writer.close()
         notes = [entry.note for entry in mock.journal.select(event="throttled")]
         assert notes == ["exceeds connection_creation_rate; it is closed after 1000 ms"]
-        mock.cluster.advance(11_000)
+        mock.cluster.turns.advance(11_000)
         async with connect(mock) as wire:
             assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0

@@ -21,7 +21,7 @@ METADATA = MetadataRequest(topics=None)
 
 
 def limit(cluster: Cluster, entity: Entity, key: str, value: float | None) -> None:
-    (result,) = cluster.alter_client_quotas([Alteration(entity, [(key, value)])])
+    (result,) = cluster.quotas.alter([Alteration(entity, [(key, value)])])
     assert result.error_code == 0
 
 
@@ -50,9 +50,9 @@ def test_the_throttle_time_brings_the_rate_back_to_the_quota() -> None:
     assert meters.produce("bob", "a", 10**9) == 0
     # 20,000 bytes in 10 s are 2,000 a second: another 10 s make it 1,000.
     assert meters.produce("alice", "b", 10_000) == 10_000
-    cluster.advance(10_999)
+    cluster.turns.advance(10_999)
     assert meters.produce("alice", "a", 0) == 20_000 - 10_999
-    cluster.advance(11_000)
+    cluster.turns.advance(11_000)
     assert meters.produce("alice", "a", 0) == 0
     assert meters.produce("alice", "a", 11_000) == 1_000
 

@@ -24,6 +24,7 @@ from mockbroker.simulation.clients.quotas.mutations import TokenBucket
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.serving.test_throttling import answers_in_time
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
 
 REFUSED = (int(ErrorCode.THROTTLING_QUOTA_EXCEEDED), None)
@@ -47,15 +48,13 @@ class ThrottlingBroker(DirectBroker):
 def broker(name: str = "kafka-4.4", rate: float | None = 1.0) -> ThrottlingBroker:
     """A broker on which the client has this rate, so that its bucket holds 11 tokens."""
     found = profile(name)
-    cluster = Cluster(3, config_release=found.software, reassignment=found.reassignment)
+    cluster = simulated_cluster(3, release=found.software, reassignment=found.reassignment)
     limit(cluster, rate)
     return ThrottlingBroker(cluster, profile_name=name)
 
 
 def limit(cluster: Cluster, rate: float | None) -> None:
-    (result,) = cluster.alter_client_quotas(
-        [Alteration(CLIENT, [("controller_mutation_rate", rate)])]
-    )
+    (result,) = cluster.quotas.alter([Alteration(CLIENT, [("controller_mutation_rate", rate)])])
     assert result.error_code == 0
 
 
@@ -105,14 +104,14 @@ def test_topics_beyond_the_quota_are_refused(name: str) -> None:
     assert sorted(asked.cluster.topics) == ["a", "b"]
     assert outcomes(asked.ask(grow("a", 12), 3)) == [REFUSED]
     assert outcomes(asked.ask(delete("a"), 5)) == [REFUSED]
-    asked.cluster.advance(3_999)
+    asked.cluster.turns.advance(3_999)
     assert asked.ask(delete("a"), 5).throttle_time_ms == 1
-    asked.cluster.advance(1)
+    asked.cluster.turns.advance(1)
     answer = asked.ask(grow("a", 12), 3)
     assert (outcomes(answer)[0][0], answer.throttle_time_ms) == (0, 0)
     answer = asked.ask(delete("a"), 5)
     assert (outcomes(answer), answer.throttle_time_ms) == ([REFUSED], 2_000)
-    asked.cluster.advance(2_000)
+    asked.cluster.turns.advance(2_000)
     assert asked.ask(delete("a"), 5).responses[0].error_code == 0
     assert asked.ask(delete("b"), 5).throttle_time_ms == 12_000
     assert list(asked.cluster.topics) == ["b"]
@@ -181,7 +180,7 @@ def test_a_new_quota_applies_to_the_tokens_that_are_left() -> None:
 
 async def test_who_is_refused_is_muted() -> None:
     async with MockCluster(profile="kafka-4.4", clock="manual") as mock:
-        (result,) = mock.cluster.alter_client_quotas(
+        (result,) = mock.cluster.quotas.alter(
             [Alteration((("client-id", "wire"),), [("controller_mutation_rate", 1.0)])]
         )
         assert result.error_code == 0

@@ -12,8 +12,8 @@ from kproto.messages import (
 )
 from kproto.messages.describe_configs_request import DescribeConfigsResource
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
-from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 REFUSED, BAD, FAILED = (
     ErrorCode.INVALID_REQUEST,
@@ -24,7 +24,7 @@ REFUSED, BAD, FAILED = (
 
 def broker(release: tuple[int, int] = (4, 4)) -> DirectBroker:
     name = f"kafka-{release[0]}.{release[1]}"
-    return DirectBroker(Cluster(1, config_release=release), profile_name=name)
+    return DirectBroker(simulated_cluster(1, release=release), profile_name=name)
 
 
 def alter(

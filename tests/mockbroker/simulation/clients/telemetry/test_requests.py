@@ -23,9 +23,9 @@ from mockbroker.simulation.clients.telemetry.subscriptions import (
     shown_id,
     subscription_id,
 )
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.releases.release import NEWEST
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.clients.telemetry.test_configs import alter
 from tests.telemetry.protobuf import gauge, metrics_data
 
@@ -41,7 +41,7 @@ def broker(
 ) -> DirectBroker:
     name = f"kafka-{release[0]}.{release[1]}"
     configs = {"telemetry.max.bytes": str(max_bytes)}
-    cluster = Cluster(2, config_release=release, broker_configs=configs, now_ms=1_000)
+    cluster = simulated_cluster(2, release=release, broker_configs=configs, now_ms=1_000)
     at = DirectBroker(cluster, profile_name=name, apis=profile(name).optional_versions)
     assert alter(at, "s", {"metrics": "a,b", "interval.ms": str(interval_ms)})[0] == 0
     return at
@@ -130,15 +130,15 @@ def test_the_longest_interval_and_software() -> None:
 def test_getting_too_early() -> None:
     at = broker()
     assert get(at).error_code == 0
-    at.cluster.advance(MINUTE - 1)
+    at.cluster.turns.advance(MINUTE - 1)
     refused = get(at)
     assert (refused.error_code, refused.requested_metrics) == (EARLY, [])
     assert push(at) == 0  # the first after a GetTelemetrySubscriptions
-    at.cluster.advance(1)
+    at.cluster.turns.advance(1)
     assert get(at).error_code == EARLY
     assert alter(at, "s", {"metrics": "a"})[0] == 0
     assert get(at).error_code == 0
-    at.cluster.advance(MINUTE)
+    at.cluster.turns.advance(MINUTE)
     assert get(at).error_code == 0
 
 
@@ -165,7 +165,7 @@ def test_nothing_follows_the_last_push() -> None:
     at = broker()
     get(at)
     assert push(at, terminating=True) == 0
-    at.cluster.advance(MINUTE)
+    at.cluster.turns.advance(MINUTE)
     assert at.cluster.telemetry.view().clients[0].terminating
     assert push(at, number=7, codec=9) == REFUSED
     assert push(at) == 0  # the refused one was not said to be the last
@@ -176,9 +176,9 @@ def test_pushing_too_early() -> None:
     at = broker()
     assert push(at) == 0
     assert push(at, number=7) == EARLY
-    at.cluster.advance(MINUTE - 1)
+    at.cluster.turns.advance(MINUTE - 1)
     assert push(at) == EARLY
-    at.cluster.advance(1)
+    at.cluster.turns.advance(1)
     assert push(at) == 0
     assert push(at, terminating=True) == 0
 
@@ -237,9 +237,9 @@ def test_a_closed_connection(release: tuple[int, int], known: bool) -> None:
 def test_an_instance_that_stays_away(interval_ms: int, stay_ms: int) -> None:
     at = broker(interval_ms=interval_ms)
     get(at)
-    at.cluster.advance(stay_ms - 1)
+    at.cluster.turns.advance(stay_ms - 1)
     assert len(at.cluster.telemetry.view().clients) == 1
-    at.cluster.advance(1)
+    at.cluster.turns.advance(1)
     assert not at.cluster.telemetry.view().clients
 
 
@@ -287,11 +287,11 @@ def test_single_apis_can_be_served() -> None:
 def test_what_a_tester_reads() -> None:
     at = broker()
     assert push(at) == 0
-    at.cluster.advance(MINUTE)
+    at.cluster.turns.advance(MINUTE)
     assert push(at, b"\x0a\x05ab") == 0
-    at.cluster.advance(MINUTE)
+    at.cluster.turns.advance(MINUTE)
     assert push(at, metrics_data(gauge("n", float("nan")))) == 0
-    at.cluster.advance(MINUTE)
+    at.cluster.turns.advance(MINUTE)
     assert push(at, b"") == 0  # nothing to keep
     seen = telemetry_json(at.cluster.telemetry.view())
     assert seen["subscriptions"] == [
@@ -309,7 +309,7 @@ def test_the_oldest_pushes_go() -> None:
     at = broker(max_bytes=20 << 20)
     for _ in range(3):
         assert push(at, bytes(9 << 20)) == 0
-        at.cluster.advance(MINUTE)
+        at.cluster.turns.advance(MINUTE)
     assert [each.number for each in at.cluster.telemetry.view().pushes] == [3]
 
 

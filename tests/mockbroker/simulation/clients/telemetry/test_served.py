@@ -31,7 +31,7 @@ ALL = [("metrics", 0, "*"), ("interval.ms", 0, "100")]
 
 def telemetry_cluster(profile: str = "kafka-4.4") -> MockCluster:
     mock = MockCluster(1, topics=["foo:1:1"], profile=profile, client_telemetry=True)
-    (result,) = mock.cluster.incremental_alter_configs([(16, "all", ALL)])
+    (result,) = mock.cluster.config_changes.alter_incrementally([(16, "all", ALL)])
     assert result.error_code == 0
     return mock
 

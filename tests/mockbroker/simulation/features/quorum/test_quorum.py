@@ -21,12 +21,12 @@ from kproto.messages import (
 from kproto.messages.add_raft_voter_request import Listener
 from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
-from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.features.feature_updates import FeatureUpdate
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 
 DIRECTORY = uuid.UUID(int=7)
 TEXT = "AAAAAAAAAAAAAAAAAAAABw"
@@ -35,7 +35,9 @@ HERE = (("CONTROLLER", "host-9", 9009),)
 
 
 def broker(security: Security = OPEN, release: tuple[int, int] = (4, 4)) -> DirectBroker:
-    cluster = Cluster(3, cluster_id="cluster", topics=["foo=2,3", "bar=2"], config_release=release)
+    cluster = simulated_cluster(
+        3, cluster_id="cluster", topics=["foo=2,3", "bar=2"], release=release
+    )
     return DirectBroker(cluster, profile_name=f"kafka-{release[0]}.{release[1]}", security=security)
 
 
@@ -108,7 +110,7 @@ def test_voters_change_only_with_the_feature() -> None:
     refused = ErrorCode.UNSUPPORTED_VERSION
     assert add(at, 1) == (refused, text.format("adding"))
     assert remove(at, 1) == (refused, text.format("removing"))
-    at.cluster.update_features([FeatureUpdate("kraft.version", 1)])
+    at.cluster.features.update([FeatureUpdate("kraft.version", 1)])
     assert add(at) == (0, None)
 
 
@@ -146,7 +148,7 @@ def test_a_voter_is_removed_by_id_and_directory() -> None:
     assert remove(at) == (0, None)
     assert at.cluster.quorum.voters == (leader,)
     cluster = at.cluster
-    assert replay(cluster.cluster_id, cluster.log).voters == (leader,)
+    assert replay(cluster.state.cluster_id, cluster.log).voters == (leader,)
 
 
 @pytest.mark.requirement("QUORUM-07")
@@ -188,8 +190,8 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
     cluster = at.cluster
     assert unregister(at, 2) == (0, "")
     assert unregister(at, 2)[0] == ErrorCode.BROKER_ID_NOT_REGISTERED
-    assert cluster.partition("foo", 0).isr == (3,)
-    assert cluster.partition("bar", 0).leader == -1
+    assert cluster.topics.partition("foo", 0).isr == (3,)
+    assert cluster.topics.partition("bar", 0).leader == -1
     shown = at.ask(MetadataRequest(topics=[]), 9).brokers
     assert [each.node_id for each in shown] == [1, 3]
     shown = at.ask(DescribeClusterRequest(include_fenced_brokers=True), 2).brokers
@@ -206,7 +208,7 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
     (result,) = at.ask(CreateTopicsRequest(topics=[topic]), 7).topics
     assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
     cluster.start_broker(2)
-    assert cluster.partition("bar", 0).leader == 2
+    assert cluster.topics.partition("bar", 0).leader == 2
     assert unregister(at, 2) == (0, "")
 
 
@@ -238,7 +240,7 @@ def test_unregistering_controllers() -> None:
 
 @pytest.mark.requirement("QUORUM-09")
 def test_unregistering_controllers_needs_a_level() -> None:
-    cluster = Cluster(1, config_release=(4, 3))
+    cluster = simulated_cluster(1, release=(4, 3))
     code, text = cluster.quorum.unregister_controller(9)
     assert (code, text) == (
         ErrorCode.UNSUPPORTED_VERSION,

@@ -76,6 +76,7 @@ from mockbroker.simulation.state.actions import (
     Warned,
     ZnodeWritten,
 )
+from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["FOLDER", "Scenario", "cases", "entries", "parse", "play", "recorded"]
 
@@ -159,7 +160,9 @@ def cases(name: str) -> Any:
 
 def play(scenario: Scenario, controller: str) -> None:
     """Raises AssertionError at the first step that prints something else."""
-    world = _World(Cluster(6, topics=scenario.topics, reassignment=controller), controller)
+    world = _World(
+        simulated_cluster(6, topics=scenario.topics, reassignment=controller), controller
+    )
     for step in scenario.steps:
         output = world.run(step.command)
         if step.expected:
@@ -207,7 +210,7 @@ class _World:
         for word in rest.split():
             (name, index), ids = _assignment(word)
             rows.setdefault(name, []).append((index, None if ids == "none" else _brokers(ids)))
-        result = self._cluster.alter_partition_reassignments(list(rows.items()))
+        result = self._cluster.reassignments.alter(list(rows.items()))
         for topic in result.topics:
             for row in topic.partitions:
                 if row.error_code:
@@ -238,11 +241,11 @@ class _World:
         self._cluster.failover(int(rest))
 
     def _do_elect(self, _: str) -> None:
-        self._cluster.elect_leaders(0, None)
+        self._cluster.elections.elect(0, None)
 
     def _do_config(self, rest: str) -> None:
         name, _, value = rest.partition("=")
-        self._cluster.incremental_alter_configs([(2, "foo", [(name, 0, value)])])
+        self._cluster.config_changes.alter_incrementally([(2, "foo", [(name, 0, value)])])
 
     def _do_plan(self, rest: str) -> None:
         self._cluster.write_znode(REASSIGN_PARTITIONS, _plan(rest))
@@ -278,7 +281,7 @@ class _World:
 
     def _print_show(self, rest: str) -> Iterator[str]:
         for name, index in [_tp(word) for word in rest.split()] or [("foo", 0)]:
-            yield f"{name}-{index} {_partition(self._cluster.partition(name, index))}"
+            yield f"{name}-{index} {_partition(self._cluster.topics.partition(name, index))}"
 
     def _print_walk(self, _: str) -> Iterator[str]:
         changed = self._cluster.log.partition_changes("foo", 0)
@@ -286,7 +289,7 @@ class _World:
             yield f"R={_ids(each.replicas)} I={_ids(each.isr)}{_target(each)}"
 
     def _print_list(self, _: str) -> Iterator[str]:
-        for topic in self._cluster.list_partition_reassignments(None).topics:
+        for topic in self._cluster.reassignments.list_ongoing(None).topics:
             for row in topic.partitions:
                 yield (
                     f"{topic.name}-{row.partition_index} {_ids(row.replicas)} "
@@ -294,7 +297,7 @@ class _World:
                 )
 
     def _print_view(self, rest: str) -> Iterator[str]:
-        partition = self._cluster.metadata_view(int(rest)).topics["foo"].partitions[0]
+        partition = self._cluster.controller.metadata_view(int(rest)).topics["foo"].partitions[0]
         yield f"R={_ids(partition.replicas)} I={_ids(partition.isr)}"
 
     def _print_znode(self, rest: str) -> Iterator[str]:
@@ -460,7 +463,9 @@ def _recorded_block(block: Sequence[str]) -> list[str]:
         return list(block)
     scenario = _scenario([line for line in block if line.strip() and not line.startswith("#")])
     controller = scenario.controllers[0]
-    world = _World(Cluster(6, topics=scenario.topics, reassignment=controller), controller)
+    world = _World(
+        simulated_cluster(6, topics=scenario.topics, reassignment=controller), controller
+    )
     steps = iter(scenario.steps)
     lines: list[str] = []
     for line in block:

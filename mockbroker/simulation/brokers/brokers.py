@@ -6,11 +6,12 @@ Each step is an event that a real cluster could see, followed at once by the con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
+from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.elections.partition_change import (
@@ -18,7 +19,7 @@ from mockbroker.simulation.elections.partition_change import (
     Election,
     next_partition,
 )
-from mockbroker.simulation.reassignment.reassignment_controller import ReassignmentController
+from mockbroker.simulation.features.quorum.voters import Outcome
 from mockbroker.simulation.state.actions import (
     BrokerChanged,
     BrokerRegistered,
@@ -29,33 +30,41 @@ from mockbroker.simulation.state.actions import (
 from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     NO_LEADER,
+    Broker,
     Partition,
     TopicPartition,
 )
-from mockbroker.simulation.state.controller import ChangePartition, Controller
+from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.controller_znodes import SEEN
 
-__all__ = ["Steps"]
+__all__ = ["Brokers"]
 
 
-class Steps:
-    """The steps of one cluster. Partitions whose ISR or leader changes are changed by
-    ``change_partition``."""
+class Brokers(Mapping[int, Broker]):
+    """All registered brokers of one cluster, live or not, by id ascending."""
 
     def __init__(
         self,
         controller: Controller,
-        reassignment: ReassignmentController,
         configs: EffectiveConfigs,
         completion: CompletionRows,
-        change_partition: ChangePartition,
     ) -> None:
         self._controller = controller
-        self._reassignment = reassignment
+        self._brokers = controller.state.brokers
         self._configs = configs
         self._completion = completion
-        self._change_partition = change_partition
         self._resigned = False
+        self.turns = controller.turns
+        self.turns.on_death.append(self._replace_dead_controller)
+
+    def __getitem__(self, broker_id: int) -> Broker:
+        return self._brokers[broker_id]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._brokers)
+
+    def __len__(self) -> int:
+        return len(self._brokers)
 
     def join_isr(self, tp: TopicPartition, broker_id: int, *, cause: str = "join_isr") -> Partition:
         """Let a live replica that caught up join the ISR; do nothing if it is in the ISR
@@ -134,14 +143,14 @@ class Steps:
             election=self._election(tp[0]),
             completion=self._completion,
         )
-        self._change_partition(cause, tp[0], after)
-        return self._reassignment.settle(cause, tp)
+        self._controller.change_partition(cause, tp[0], after)
+        return self._controller.reactions.settle(cause, tp)
 
     def _election(self, topic: str) -> Election:
         unclean = self._configs.unclean_election_enabled(topic)
         return Election.UNCLEAN if unclean else Election.ONLINE
 
-    def stop_broker(self, broker_id: int) -> None:
+    def stop(self, broker_id: int) -> None:
         """Stop a live broker, which leaves every ISR in which it is not the last replica.
 
         Partitions that it led get another leader from the ISR, in replica order, or go offline. If
@@ -189,15 +198,22 @@ class Steps:
                 self._controller.record(cause, PartitionChanged(name, partition, offline))
                 self._apply(cause, (name, partition.index), offline, offline.isr)
 
-    def unregister_broker(self, broker_id: int) -> None:
-        """Forget a broker of a KRaft cluster: it leaves its partitions as if it had stopped, until
-        it starts again."""
-        broker = self._controller.broker(broker_id)
-        after = replace(broker, live=False, unregistered=True)
-        self._controller.record("unregister_broker", BrokerChanged(broker, after))
-        self.leave_isrs(broker_id, "unregister_broker")
+    def unregister(self, broker_id: int) -> Outcome:
+        """Forget a broker of a KRaft cluster, which leaves its partitions as if it had stopped,
+        until it starts again."""
+        if not self._controller.state.is_registered(broker_id):
+            return Outcome(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"Broker ID {broker_id} is not currently registered",
+            )
+        with self.turns.step():
+            broker = self[broker_id]
+            after = replace(broker, live=False, unregistered=True)
+            self._controller.record("unregister_broker", BrokerChanged(broker, after))
+            self.leave_isrs(broker_id, "unregister_broker")
+        return Outcome()
 
-    def start_broker(self, broker_id: int) -> None:
+    def start(self, broker_id: int) -> None:
         """Start a stopped broker, which leads the offline partitions that it can lead.
 
         It joins ISRs only by ``join_isr`` or auto-progress. If no broker was live in ZooKeeper
@@ -220,7 +236,7 @@ class Steps:
             if partition.leader == NO_LEADER and not partition.vacated:
                 self._apply(cause, (name, partition.index), partition, partition.isr)
         if not new_controller:
-            self._reassignment.broker_started(cause, broker_id)
+            self._controller.reactions.broker_started(cause, broker_id)
 
     def fail_over(self, to: int) -> None:
         """Make another live broker the controller.
@@ -277,7 +293,7 @@ class Steps:
         self._controller.znodes.renew()
         for broker in list(self._controller.state.brokers.values()):
             if broker.live:
-                self._reassignment.store(SEEN, BrokerRegistered(broker))
+                self._controller.reactions.store(SEEN, BrokerRegistered(broker))
         live = self._controller.live_ids()
         if live and not self._resigned:
             self.move_controller(live[0], SEEN)
@@ -295,13 +311,13 @@ class Steps:
         if broker_id == self._controller.state.controller_id and before.live:
             self.move_controller(broker_id, "set_level")
 
-    def replace_dead_controller(self, broker_id: int) -> None:
+    def _replace_dead_controller(self, broker_id: int) -> None:
         """Stop the broker of a controller that died, so that another one takes over.
 
         The new controller also handles the end of brokers that the dead one had not handled.
         """
         if self._controller.is_live(broker_id):
-            self.stop_broker(broker_id)
+            self.stop(broker_id)
         for each in [
             broker for broker in self._controller.state.brokers.values() if not broker.live
         ]:
@@ -317,7 +333,7 @@ class Steps:
         self._resigned = False
         change = ControllerChanged(state.controller_id, to, state.controller_epoch + 1)
         self._controller.record(cause, change)
-        self._reassignment.take_over(cause)
+        self._controller.reactions.take_over(cause)
         for broker in list(state.brokers.values()) if vacant else ():
             if not broker.live:
                 self.leave_isrs(broker.broker_id, cause)

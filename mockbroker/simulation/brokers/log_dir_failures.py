@@ -17,14 +17,14 @@ import msgspec
 
 from kproto.znodes.kafka_znodes import LOG_DIR_EVENT_PREFIX, encode_log_dir_event
 from mockbroker.errors import ClusterError
-from mockbroker.simulation.brokers.steps import Steps
+from mockbroker.simulation.brokers.brokers import Brokers
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import LogDirFailed, LogDirMended, LogDirReported
 from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 from mockbroker.simulation.state.controller import Controller
 
-__all__ = ["ON_FAILURE", "LogDirSteps"]
+__all__ = ["ON_FAILURE", "LogDirFailures"]
 
 _FAIL: Final = "fail_log_dir"
 _MEND: Final = "mend_log_dir"
@@ -36,7 +36,7 @@ class _Failure(msgspec.Struct, frozen=True):
     """Directories of one broker that fail: context and subject of the rows."""
 
     controller: Controller
-    steps: Steps
+    brokers: Brokers
     broker: Broker
     directories: tuple[str, ...]
 
@@ -46,7 +46,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
     def halt(self) -> None:
         self.fail()
-        self.steps.stop_broker(self.broker.broker_id)
+        self.brokers.stop(self.broker.broker_id)
 
     def fail(self) -> None:
         for directory in self.directories:
@@ -57,12 +57,12 @@ class _Failure(msgspec.Struct, frozen=True):
         self.controller.znodes.append(_FAIL, LOG_DIR_EVENT_PREFIX, text)
 
     def report(self) -> None:
-        report(self.controller, self.steps, _FAIL, self.broker.broker_id)
+        report(self.controller, self.brokers, _FAIL, self.broker.broker_id)
 
     def drop_followers(self) -> None:
         """Let the leaders of other brokers drop the replicas, which fetch no more."""
         state, broker_id = self.controller.state, self.broker.broker_id
-        self.steps.leave_isrs(
+        self.brokers.leave_isrs(
             broker_id,
             _FAIL,
             lambda tp: (
@@ -87,7 +87,7 @@ ON_FAILURE: Final[tuple[Row[_Failure, _Failure], ...]] = (
 so that leaders stay where they are."""
 
 
-def report(controller: Controller, steps: Steps, cause: str, broker_id: int) -> None:
+def report(controller: Controller, brokers: Brokers, cause: str, broker_id: int) -> None:
     """Let the controller learn which directories of a broker have failed: their replicas are
     offline."""
     dirs = controller.state.replica_dirs
@@ -100,15 +100,15 @@ def report(controller: Controller, steps: Steps, cause: str, broker_id: int) -> 
         return dirs.is_reported(broker_id, tp) and dirs.directory(broker_id, tp) in new
 
     if new:
-        steps.leave_isrs(broker_id, cause, is_concerned)
+        brokers.leave_isrs(broker_id, cause, is_concerned)
 
 
-class LogDirSteps:
+class LogDirFailures:
     """The failures of log directories in one cluster, by the rules of its release."""
 
-    def __init__(self, controller: Controller, steps: Steps, release: Release) -> None:
+    def __init__(self, controller: Controller, brokers: Brokers, release: Release) -> None:
         self._controller = controller
-        self._steps = steps
+        self._brokers = brokers
         self._rows = rows_of_release(ON_FAILURE, release)
 
     def fail(self, broker_id: int, directory: str | None) -> None:
@@ -120,7 +120,7 @@ class LogDirSteps:
         failing = tuple(each for each in chosen if each not in failed)
         if not failing:
             raise ClusterError(f"{_named(directory)} of broker {broker_id} has already failed")
-        failure = _Failure(self._controller, self._steps, broker, failing)
+        failure = _Failure(self._controller, self._brokers, broker, failing)
         apply_first(self._rows, failure, failure)
 
     def mend(self, broker_id: int, directory: str | None) -> None:
@@ -133,15 +133,15 @@ class LogDirSteps:
         if not mended:
             raise ClusterError(f"{_named(directory)} of broker {broker_id} has not failed")
         if broker.live:
-            self._steps.stop_broker(broker_id)
+            self._brokers.stop(broker_id)
         for each in mended:
             self._controller.record(_MEND, LogDirMended(broker_id, each))
         if broker.live:
-            self._steps.start_broker(broker_id)
+            self._brokers.start(broker_id)
 
     def report(self, cause: str, broker_id: int) -> None:
         """As the function ``report``."""
-        report(self._controller, self._steps, cause, broker_id)
+        report(self._controller, self._brokers, cause, broker_id)
 
     def _broker(self, broker_id: int, directory: str | None) -> tuple[Broker, frozenset[str]]:
         broker = self._controller.broker(broker_id)
