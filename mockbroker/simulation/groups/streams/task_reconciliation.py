@@ -2,7 +2,8 @@
 
 It first gives up what it should not have, then gets what is new as soon as no other member has it.
 A process never has two copies of a task. From 4.4 on a member whose standby becomes active, or
-whose active task becomes a standby, changes its role without giving it up."""
+whose active task becomes a standby, changes its role without giving it up.
+"""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def test_durations(text: str, expected: int) -> None:
     assert duration_ms(text) == expected
 
 
-def test_what_is_no_duration() -> None:
-    with pytest.raises(ClusterError, match="not a duration such as PT1H"):
+def test_a_text_that_is_not_a_duration() -> None:
+    with pytest.raises(ClusterError, match="is not a duration such as PT1H"):
         duration_ms("1h")
 
 
