@@ -17,13 +17,7 @@ from kproto.errors import KprotoError
 from kproto.framing import SIZE_LENGTH
 from kproto.partial import PartialFrame, request_partly, response_partly
 from wiredump.dialects import codec_of
-from wiredump.field_trees import (
-    FieldTree,
-    base64_size,
-    changed,
-    error_code_fields,
-    records_fields,
-)
+from wiredump.field_trees import FieldTree, base64_size, changed, error_code_fields, records_fields
 from wiredump.model import Exchange, Frame
 
 __all__ = ["Bodies", "ErrorFound", "Side", "find_errors", "read", "without_records"]

@@ -5,9 +5,8 @@
 ``Reading.restore`` the whole (``native/connection_state.c``). ``Reading.restore`` requires that
 both directions are between two frames, ``Reading.dump`` works at any packet.
 
-Some objects are shared instead of copied, because both sides update them: the ``Connection``, the
-tallies, the requests without a response, and the early responses. Python keeps its own objects of a
-connection while the extension reads it, so a dump says what is new since the last ``restore``.
+The ``Connection``, its tallies, its open requests and its early responses are shared, not copied.
+Python keeps its own objects while the extension reads, so a dump has what is new since ``restore``.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ class FrameState(NamedTuple):
 
 
 class PairingState(NamedTuple):
-    """``early`` has responses that came before their requests, by correlation id. The last client
-    id, and the last correlation ids of requests and of responses, are None if there was none since
-    the last ``restore``."""
+    """``early`` has responses that came before their requests, by correlation id. The client id and
+    the last correlation ids of requests and responses are None without one since ``restore``."""
 
     requests: OpenRequests
     early: dict[int, Frame]

@@ -33,8 +33,7 @@ _LEAST: Final[dict[Direction, int]] = {"request": 8, "response": 4}
 (KIP-43)."""
 
 _int32: Final = Struct(">i").unpack_from
-_packet: Final = Struct("=qqqqiI")
-"""``FrameState.packets``."""
+_packet: Final = Struct("=qqqqiI")  # of FrameState.packets
 
 
 class Passed(NamedTuple):
@@ -75,12 +74,7 @@ class FrameCutter:
     """
 
     def __init__(
-        self,
-        direction: Direction,
-        find: Finder,
-        *,
-        in_step: bool,
-        max_size: int = DEFAULT_MAX_SIZE,
+        self, direction: Direction, find: Finder, *, in_step: bool, max_size: int = DEFAULT_MAX_SIZE
     ) -> None:
         self.direction = direction
         self.least = _LEAST[direction]
@@ -333,13 +327,6 @@ class _CutFrame:
 
     def frame(self, direction: Direction) -> Frame:
         return Frame(
-            direction,
-            self.offset,
-            self.size,
-            self.raw,
-            self.missing,
-            self.first.timestamp_ns,
-            self.last_ns,
-            self.first.place,
-            waited_ns=self.waited_ns,
-        )
+            direction, self.offset, self.size, self.raw, self.missing, self.first.timestamp_ns,
+            self.last_ns, self.first.place, waited_ns=self.waited_ns,
+        )  # fmt: skip

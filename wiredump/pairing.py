@@ -100,8 +100,7 @@ class Pairing:
             self.connection.protocol = "kafka"
             self._newest = newest
             self.is_confirmed = True
-        if answered is not None:
-            self._answered = answered
+        self._answered = self._answered if answered is None else answered
 
     @property
     def expected(self) -> Expected:
@@ -303,14 +302,9 @@ class Pairing:
 
     def _anomaly(self, kind: str, reason: str, frame: Frame) -> Anomaly:
         return Anomaly(
-            kind,
-            reason,
-            frame.place,
-            frame.first_ns,
-            self.connection,
-            frame.direction,
+            kind, reason, frame.place, frame.first_ns, self.connection, frame.direction,
             frame.offset,
-        )
+        )  # fmt: skip
 
 
 def software_of(codec: Dialect, raw: bytes) -> ClientSoftware | None:

@@ -88,8 +88,7 @@ REASONS: Final[dict[Unread, Reason]] = {
         "Another session on the same ports, whose SYN was not captured, looks like this.",
     ),
     "fragments": Reason(
-        "in incomplete IP datagrams",
-        "The capture lacks other fragments of the datagram.",
+        "in incomplete IP datagrams", "The capture lacks other fragments of the datagram."
     ),
 }
 """In the order of the documentation."""

@@ -50,10 +50,7 @@ def _release(context: click.Context, option: click.Parameter, value: str) -> Rel
 @jobs_option
 @source_options
 def audit_command(
-    captures: tuple[str, ...],
-    wanted: Release,
-    as_json: bool,
-    options: SourceOptions,
+    captures: tuple[str, ...], wanted: Release, as_json: bool, options: SourceOptions
 ) -> int:
     """List the clients whose requests a release would refuse, and what they would send instead.
 

@@ -13,13 +13,7 @@ from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.tables.run import MODES, is_run
 
-__all__ = [
-    "chosen_tables",
-    "mode_option",
-    "print_account",
-    "print_counts",
-    "table_options",
-]
+__all__ = ["chosen_tables", "mode_option", "print_account", "print_counts", "table_options"]
 
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 

@@ -37,12 +37,7 @@ _TABLES = (
 @port_option("brokers of CAPTUREs")
 @jobs_option
 @source_options
-def report_command(
-    tables: tuple[str, ...],
-    out: str,
-    title: str,
-    options: SourceOptions,
-) -> None:
+def report_command(tables: tuple[str, ...], out: str, title: str, options: SourceOptions) -> None:
     """Write one HTML page about the traffic in TABLES, a folder that `wiredump table` wrote, or in
     CAPTUREs.
 

@@ -14,12 +14,7 @@ __all__ = ["sql_command"]
 @click.argument("sources", nargs=-1, required=True, metavar="TABLES|CAPTURE...")
 @click.argument("query")
 @answering_options
-def sql_command(
-    sources: tuple[str, ...],
-    query: str,
-    form: str,
-    options: SourceOptions,
-) -> None:
+def sql_command(sources: tuple[str, ...], query: str, form: str, options: SourceOptions) -> None:
     """Run QUERY over the traffic in TABLES, a folder that `wiredump table` wrote, or in CAPTUREs.
 
     QUERY is a SELECT in DuckDB's SQL; `wiredump help tables` lists tables and columns. moment(x)

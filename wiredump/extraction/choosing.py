@@ -28,10 +28,7 @@ class Choice(NamedTuple):
 
 
 def chosen(
-    items: Iterable[Item],
-    *,
-    numbers: Collection[int] = (),
-    client_id: str | None = None,
+    items: Iterable[Item], *, numbers: Collection[int] = (), client_id: str | None = None
 ) -> list[Choice]:
     """Return the connections with these numbers, or all with that client id; without either, the
     only connection there is.

@@ -35,23 +35,13 @@ class ExchangeRows:
     """Makes rows of exchanges."""
 
     def __new__(
-        cls,
-        frames: HeldRows | None,
-        requests: HeldRows | None,
-        bodies: HeldRows | None,
-        prints_all: bool,
-        printers_of: Callable[[int, int, bool], tuple[str, str, Any, Any] | None],
-        left_over: Callable[[bytes, int], str],
-        errors_of: Callable[[tuple[int, ...]], list[str]],
-        follow: Callable[..., None] | None,
-        followed: tuple[int, ...],
-        full: Callable[[str], None],
-        gatherer: Gatherer | None,
-        dialect: str,
-        items: tuple[int, ...],
-        carrying: tuple[int, ...],
+        cls, frames: HeldRows | None, requests: HeldRows | None, bodies: HeldRows | None,
+        prints_all: bool, printers_of: Callable[[int, int, bool], tuple[str, str, Any, Any] | None],
+        left_over: Callable[[bytes, int], str], errors_of: Callable[[tuple[int, ...]], list[str]],
+        follow: Callable[..., None] | None, followed: tuple[int, ...], full: Callable[[str], None],
+        gatherer: Gatherer | None, dialect: str, items: tuple[int, ...], carrying: tuple[int, ...],
         /,
-    ) -> ExchangeRows: ...
+    ) -> ExchangeRows: ...  # fmt: skip
 
 @final
 class OpenRequests:
@@ -62,7 +52,6 @@ class OpenRequests:
     def size(self) -> int: ...
     @property
     def pushed(self) -> int: ...
-    make: Callable[..., Any]
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
     def __contains__(self, correlation_id: object, /) -> bool: ...
@@ -78,39 +67,22 @@ class OpenRequests:
 @final
 class Reading:
     def __new__(
-        cls,
-        frame: type,
-        exchange: type,
-        place: type,
-        states: tuple[type, ...],
-        dialect: str,
-        rows: ExchangeRows | None,
-        limits: tuple[int, int, int, int],
-        flexible: tuple[int, ...],
-        left: tuple[int, ...],
-        seed: int,
-        share: tuple[int, int, bool],
-        /,
-    ) -> Reading: ...
+        cls, frame: type, exchange: type, place: type, states: tuple[type, ...], dialect: str, rows:
+        ExchangeRows | None, limits: tuple[int, int, int, int], flexible: tuple[int, ...], left:
+        tuple[int, ...], seed: int, share: tuple[int, int, bool], /,
+    ) -> Reading: ...  # fmt: skip
     def run(self, packets: Packets, /) -> int: ...
     def restore(self, state: ConnectionState, /) -> None: ...
     def dump(self, flow: bytes, /) -> ConnectionState | None: ...
     def flows(self, with_closed: bool, /) -> list[bytes]: ...
-    def counts(
-        self,
-    ) -> tuple[int, int, int, int, int, int, int, list[tuple[int, int, int]]]: ...
+    def counts(self) -> tuple[int, int, int, int, int, int, int, list[tuple[int, int, int]]]: ...
     def items(self) -> list[Any]: ...
     def open_with(
-        self,
-        opened: Callable[[bytes, int, int, int], tuple[Any, Any] | None],
-        closed: Callable[[Any, int | None, int | None, str | None, int, int, int, int], None],
-        software: Callable[[bytes], Any],
-        decodes: Callable[[bytes], bool | None],
-        known: Mapping[bytes, Any],
-        versions: bytes,
-        readable: bytes,
-        /,
-    ) -> None: ...
+        self, opened: Callable[[bytes, int, int, int], tuple[Any, Any] | None], closed:
+        Callable[[Any, int | None, int | None, str | None, int, int, int, int], None], software:
+        Callable[[bytes], Any], decodes: Callable[[bytes], bool | None], known: Mapping[bytes, Any],
+        versions: bytes, readable: bytes, /,
+    ) -> None: ...  # fmt: skip
     def end(self) -> None: ...
     def __len__(self) -> int: ...
 
@@ -129,28 +101,17 @@ class Gatherer:
     """Records of whole frames to where they are gathered."""
 
     def __new__(
-        cls,
-        places_of: Callable[[int, int], tuple[Any, Any, int, int] | None],
-        text_of: Callable[[bytes], str],
-        name_of: Callable[[str, int], str | None],
-        unpack: Callable[[int, bytes], bytes | None],
-        rest: Callable[..., None],
-        otherwise: Callable[[int, int, int, int, int, bytes], bool],
-        named: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
-        unnamed: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
-        checked: tuple[HeldRows | None, Callable[[bytes, int, int], int], Any, Any] | None,
-        /,
-    ) -> Gatherer: ...
+        cls, places_of: Callable[[int, int], tuple[Any, Any, int, int] | None], text_of:
+        Callable[[bytes], str], name_of: Callable[[str, int], str | None], unpack: Callable[[int,
+        bytes], bytes | None], rest: Callable[..., None], otherwise: Callable[[int, int, int, int,
+        int, bytes], bool], named: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int],
+        unnamed: tuple[Any, bytearray, dict[Any, int], Callable[[], None], int], checked:
+        tuple[HeldRows | None, Callable[[bytes, int, int], int], Any, Any] | None, /,
+    ) -> Gatherer: ...  # fmt: skip
     def __call__(
-        self,
-        connection: int,
-        api_key: int,
-        version: int,
-        offset: int,
-        completed_ns: int,
-        frame: bytes,
-        /,
-    ) -> bool: ...
+        self, connection: int, api_key: int, version: int, offset: int, completed_ns: int, frame:
+        bytes, /,
+    ) -> bool: ...  # fmt: skip
 
 def read_run(
     run: Any, number: int, files: tuple[tuple[int, int], ...], most: int, /
@@ -178,25 +139,10 @@ def order_runs(
 ) -> Spans | None: ...
 def steps() -> int: ...
 def walk_pcap(
-    chunk: bytes,
-    position: int,
-    base: int,
-    big: bool,
-    scale: int,
-    limit: int,
-    link_type: int,
-    capture: int,
-    stop: int = ...,
-    /,
-) -> tuple[Packets | None, int]: ...
+    chunk: bytes, position: int, base: int, big: bool, scale: int, limit: int, link_type: int,
+    capture: int, stop: int = ..., /,
+) -> tuple[Packets | None, int]: ...  # fmt: skip
 def walk_pcapng(
-    chunk: bytes,
-    position: int,
-    base: int,
-    big: bool,
-    interfaces: tuple[tuple[int, int, int, int], ...],
-    first_interface: int,
-    capture: int,
-    stop: int = ...,
-    /,
-) -> tuple[Packets | None, int]: ...
+    chunk: bytes, position: int, base: int, big: bool, interfaces: tuple[tuple[int, int, int, int],
+    ...], first_interface: int, capture: int, stop: int = ..., /,
+) -> tuple[Packets | None, int]: ...  # fmt: skip

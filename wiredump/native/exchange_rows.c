@@ -370,10 +370,7 @@ static PyObject *new_rows(PyTypeObject *type, PyObject *args, PyObject *keywords
     PyObject *frames, *requests, *bodies, *printers_of, *left_over, *errors_of, *follow, *followed;
     PyObject *full, *gatherer, *dialect, *items, *carrying;
     int prints_all;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "ExchangeRows takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "ExchangeRows")) return NULL;
     if (!PyArg_ParseTuple(args, "OOOpOOOOO!OOUO!O!", &frames, &requests, &bodies, &prints_all,
                           &printers_of, &left_over, &errors_of, &follow, &PyTuple_Type, &followed, &full,
                           &gatherer, &dialect, &PyTuple_Type, &items, &PyTuple_Type, &carrying))

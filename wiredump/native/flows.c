@@ -30,20 +30,10 @@ void connection_free(connection *self) {
     PyMem_Free(self);
 }
 
-static uint64_t hash(const reading_object *self, const uint8_t *flow) {
-    uint64_t found = self->seed, word;
-    for (int i = 0; i < KEY; i += 8) {
-        memcpy(&word, flow + i, 8);
-        found = (found ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-        found ^= found >> 32;
-    }
-    return found;
-}
-
 struct slot *reading_find(const reading_object *self, const uint8_t *flow) {
     size_t mask = self->table_size - 1;
     if (self->table_size == 0) return NULL;
-    for (size_t at = (size_t)hash(self, flow) & mask;; at = (at + 1) & mask) {
+    for (size_t at = (size_t)flow_hash(self->seed, flow) & mask;; at = (at + 1) & mask) {
         struct slot *each = &self->table[at];
         STEPS(1);
         if (each->connection == NULL) return NULL;
@@ -53,7 +43,7 @@ struct slot *reading_find(const reading_object *self, const uint8_t *flow) {
 
 static void put(reading_object *self, connection *on, int direction) {
     size_t mask = self->table_size - 1;
-    size_t at = (size_t)hash(self, on->flows[direction]) & mask;
+    size_t at = (size_t)flow_hash(self->seed, on->flows[direction]) & mask;
     for (; self->table[at].connection != NULL; at = (at + 1) & mask) STEPS(1);
     self->table[at].connection = on;
     self->table[at].direction = (uint8_t)direction;
@@ -86,7 +76,7 @@ static void take_out(reading_object *self, struct slot *gone) {
     for (size_t at = (hole + 1) & mask; self->table[at].connection != NULL; at = (at + 1) & mask) {
         STEPS(1);
         struct slot each = self->table[at];
-        size_t home = (size_t)hash(self, each.connection->flows[each.direction]) & mask;
+        size_t home = (size_t)flow_hash(self->seed, each.connection->flows[each.direction]) & mask;
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             self->table[hole] = each;
             self->table[at].connection = NULL;

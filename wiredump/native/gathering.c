@@ -466,10 +466,7 @@ static PyObject *call(PyObject *object, PyObject *args, PyObject *keywords) {
     long long connection, offset, completed_ns;
     int key, version;
     PyObject *raw;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "Gatherer")) return NULL;
     if (!PyArg_ParseTuple(args, "LiiLLS", &connection, &key, &version, &offset, &completed_ns,
                           &raw))
         return NULL;
@@ -514,10 +511,7 @@ static int note_target(target *to, PyObject *given) {
 static PyObject *new_gatherer(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *places_of, *text_of, *name_of, *unpack, *rest, *otherwise, *named, *unnamed, *checked;
     PyObject *batches = Py_None, *crc32c = NULL, *full = NULL, *left = NULL;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Gatherer takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "Gatherer")) return NULL;
     if (!PyArg_ParseTuple(args, "OOOOOOO!O!O", &places_of, &text_of, &name_of, &unpack, &rest,
                           &otherwise, &PyTuple_Type, &named, &PyTuple_Type, &unnamed, &checked))
         return NULL;

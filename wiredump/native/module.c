@@ -26,22 +26,20 @@ static struct PyModuleDef definition = {
     .m_methods = functions,
 };
 
+static const struct {
+    const char *name; /* NULL: not a name of the module */
+    PyTypeObject *type;
+} types[] = {{"Packets", &packets_type}, {"ExchangeRows", &exchange_rows_type},
+             {"OpenRequests", &open_requests_type}, {"Reading", &reading_type},
+             {"HeldRows", &held_type}, {"Runs", &runs_type}, {"Gatherer", &gatherer_type},
+             {NULL, &spans_type}};
+
 PyMODINIT_FUNC PyInit__quick(void) {
-    if (PyType_Ready(&packets_type) || PyType_Ready(&exchange_rows_type) ||
-        PyType_Ready(&open_requests_type) || PyType_Ready(&reading_type) || PyType_Ready(&runs_type) ||
-        PyType_Ready(&gatherer_type) || PyType_Ready(&spans_type) || PyType_Ready(&held_type))
-        return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module == NULL) return NULL;
-    if (PyModule_AddObjectRef(module, "Packets", (PyObject *)&packets_type) ||
-        PyModule_AddObjectRef(module, "ExchangeRows", (PyObject *)&exchange_rows_type) ||
-        PyModule_AddObjectRef(module, "OpenRequests", (PyObject *)&open_requests_type) ||
-        PyModule_AddObjectRef(module, "Reading", (PyObject *)&reading_type) ||
-        PyModule_AddObjectRef(module, "HeldRows", (PyObject *)&held_type) ||
-        PyModule_AddObjectRef(module, "Runs", (PyObject *)&runs_type) ||
-        PyModule_AddObjectRef(module, "Gatherer", (PyObject *)&gatherer_type)) {
-        Py_DECREF(module);
-        return NULL;
-    }
+    for (size_t i = 0; module != NULL && i < sizeof types / sizeof *types; i++)
+        if (PyType_Ready(types[i].type) ||
+            (types[i].name != NULL &&
+             PyModule_AddObjectRef(module, types[i].name, (PyObject *)types[i].type)))
+            Py_CLEAR(module);
     return module;
 }

@@ -319,10 +319,7 @@ static int contains(PyObject *object, PyObject *number) {
 static PyObject *new_open_requests(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     PyObject *make;
     (void)type;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "OpenRequests takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "OpenRequests")) return NULL;
     if (!PyArg_ParseTuple(args, "O", &make)) return NULL;
     open_requests *self = make_empty();
     if (self != NULL) self->make = Py_NewRef(make);
@@ -352,7 +349,6 @@ static PyMethodDef methods[] = {
     {0}};
 static PyGetSetDef attributes[] = {{"halves", get_halves, NULL, NULL, NULL}, {0}};
 static PyMemberDef members[] = {
-    {"make", T_OBJECT, offsetof(open_requests, make), 0, NULL},
     {"size", T_LONGLONG, offsetof(open_requests, bytes), READONLY, NULL},
     {"pushed", T_PYSSIZET, offsetof(open_requests, pushed), READONLY, NULL},
     {0}};

@@ -5,14 +5,9 @@
 
 packet *packets_add(packets_object *self) {
     if (UNLIKELY(self->count == self->room)) {
-        Py_ssize_t room = self->room ? self->room * 2 : 1024;
-        packet *grown = PyMem_Realloc(self->packets, (size_t)room * sizeof(packet));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return NULL;
-        }
+        packet *grown = doubled(self->packets, &self->room, sizeof(packet), 1024);
+        if (grown == NULL) return NULL;
         self->packets = grown;
-        self->room = room;
     }
     return &self->packets[self->count++];
 }

@@ -4,14 +4,9 @@
 
 static int touch(reading_object *self, connection *on) {
     if (self->touched_count == self->touched_room) {
-        Py_ssize_t room = self->touched_room ? self->touched_room * 2 : 64;
-        connection **grown = PyMem_Realloc(self->touched, (size_t)room * sizeof(*grown));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        connection **grown = doubled(self->touched, &self->touched_room, sizeof(*grown), 64);
+        if (grown == NULL) return -1;
         self->touched = grown;
-        self->touched_room = room;
     }
     self->touched[self->touched_count++] = on;
     on->touched = self->touched_count;
@@ -226,10 +221,7 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
     long long max_size, recent, most, most_bytes, seed;
     unsigned int share, share_of;
     int divided;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Reading takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "Reading")) return NULL;
     if (!PyArg_ParseTuple(args, "OOOO!OO(LLLL)O!O!L(IIp)", &frame_type, &exchange_type,
                           &place_type, &PyTuple_Type, &states, &dialect, &rows, &max_size, &recent, &most, &most_bytes,
                           &PyTuple_Type, &flexible, &PyTuple_Type, &left, &seed, &share,

@@ -357,10 +357,7 @@ PyObject *feed_rows(PyObject *module, PyObject *args) {
 static PyObject *held_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     const char *codes;
     Py_ssize_t width, most_rows, most_size;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "HeldRows takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "HeldRows")) return NULL;
     if (!PyArg_ParseTuple(args, "y#nn", &codes, &width, &most_rows, &most_size)) return NULL;
     held_object *self = (held_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;

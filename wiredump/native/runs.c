@@ -30,26 +30,11 @@ typedef struct {
     int64_t packets, payload;
 } runs_object;
 
-static uint64_t hash(const runs_object *self, const uint8_t *key) {
-    uint64_t found = self->seed, word;
-    for (int i = 0; i < KEY; i += 8) {
-        memcpy(&word, key + i, 8);
-        found = (found ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-        found ^= found >> 32;
-    }
-    return found;
-}
-
 static int make_room(runs_object *self) {
     if (self->group_count == self->group_room) {
-        Py_ssize_t room = self->group_room ? self->group_room * 2 : 64;
-        group *grown = PyMem_Realloc(self->groups, (size_t)room * sizeof(group));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        group *grown = doubled(self->groups, &self->group_room, sizeof(group), 64);
+        if (grown == NULL) return -1;
         self->groups = grown;
-        self->group_room = room;
     }
     if ((size_t)(self->group_count + 1) * 2 <= self->table_size) return 0;
     size_t size = self->table_size ? self->table_size * 2 : 128;
@@ -59,7 +44,7 @@ static int make_room(runs_object *self) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < self->group_count; i++) {
-        size_t at = (size_t)hash(self, self->groups[i].key) & (size - 1);
+        size_t at = (size_t)flow_hash(self->seed, self->groups[i].key) & (size - 1);
         while (table[at]) at = (at + 1) & (size - 1);
         table[at] = (uint32_t)i + 1;
     }
@@ -86,7 +71,7 @@ static group *group_of(runs_object *self, const uint8_t *key) {
         memcmp(self->groups[self->last].key, key, KEY) == 0)
         return &self->groups[self->last];
     if (make_room(self)) return NULL;
-    size_t mask = self->table_size - 1, at = (size_t)hash(self, key) & mask;
+    size_t mask = self->table_size - 1, at = (size_t)flow_hash(self->seed, key) & mask;
     for (; self->table[at]; at = (at + 1) & mask) {
         group *each = &self->groups[self->table[at] - 1];
         if (memcmp(each->key, key, KEY)) continue;
@@ -104,14 +89,9 @@ static group *group_of(runs_object *self, const uint8_t *key) {
 
 static int put(runs_object *self, const packet *from, const segment *of, int64_t base) {
     if (UNLIKELY(self->count == self->room)) {
-        Py_ssize_t room = self->room ? self->room * 2 : 4096;
-        member *grown = PyMem_Realloc(self->members, (size_t)room * sizeof(member));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        member *grown = doubled(self->members, &self->room, sizeof(member), 4096);
+        if (grown == NULL) return -1;
         self->members = grown;
-        self->room = room;
     }
     uint8_t key[KEY];
     key_of(of->flow, key);
@@ -269,10 +249,7 @@ static PyObject *new_runs(PyTypeObject *type, PyObject *args, PyObject *keywords
     int merged;
     Py_ssize_t longest;
     long long seed;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Runs takes no keyword arguments");
-        return NULL;
-    }
+    if (refuse_keywords(keywords, "Runs")) return NULL;
     if (!PyArg_ParseTuple(args, "pnL", &merged, &longest, &seed)) return NULL;
     if (longest < 1 || longest > 1 << 14) { /* payload is counted in 31 bits */
         PyErr_SetString(PyExc_ValueError, "invalid length of runs");

@@ -18,14 +18,9 @@ typedef struct {
 
 static int add_run(run_list *self, const run_entry *run) {
     if (self->count == self->room) {
-        Py_ssize_t room = self->room ? self->room * 2 : 1024;
-        run_entry *grown = PyMem_Realloc(self->runs, (size_t)room * sizeof *grown);
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        run_entry *grown = doubled(self->runs, &self->room, sizeof *grown, 1024);
+        if (grown == NULL) return -1;
         self->runs = grown;
-        self->room = room;
     }
     self->runs[self->count++] = *run;
     return 0;

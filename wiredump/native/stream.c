@@ -18,14 +18,9 @@ void stream_clear(stream *self) {
 int stream_mark(stream *self, int64_t start, int64_t end, int64_t time, int64_t place,
                 int32_t capture, uint32_t at) {
     if (UNLIKELY(self->mark_end == self->mark_room)) {
-        Py_ssize_t room = self->mark_room ? self->mark_room * 2 : 16;
-        mark *grown = PyMem_Realloc(self->marks, (size_t)room * sizeof(mark));
-        if (grown == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        mark *grown = doubled(self->marks, &self->mark_room, sizeof(mark), 16);
+        if (grown == NULL) return -1;
         self->marks = grown;
-        self->mark_room = room;
     }
     mark *each = &self->marks[self->mark_end++];
     each->start = start;

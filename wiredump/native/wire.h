@@ -26,6 +26,22 @@ extern uint64_t native_steps;
 #define STEPS(n) (native_steps += (uint64_t)(n))
 enum { BYTES_A_STEP = 64 }; /* bytes copied or moved in one step */
 
+/* Constructors take no keyword arguments. Returns -1 with an exception if there are any. */
+static inline int refuse_keywords(PyObject *keywords, const char *type) {
+    if (keywords == NULL || !PyDict_GET_SIZE(keywords)) return 0;
+    PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", type);
+    return -1;
+}
+
+/* Doubles an array of `*room` items, `first` of them at first. Returns NULL with an exception. */
+static inline void *doubled(void *items, Py_ssize_t *room, size_t width, Py_ssize_t first) {
+    Py_ssize_t more = *room ? *room * 2 : first;
+    void *grown = PyMem_Realloc(items, (size_t)more * width);
+    if (grown == NULL) PyErr_NoMemory();
+    else *room = more;
+    return grown;
+}
+
 static inline uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t get32(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
@@ -81,6 +97,17 @@ typedef struct {
     unsigned kind;
     uint32_t at, size;
 } layer;
+
+/* Mixes a flow, padded as in `segment`, with a seed that peers cannot know. */
+static inline uint64_t flow_hash(uint64_t seed, const uint8_t *flow) {
+    uint64_t word;
+    for (int i = 0; i < KEY; i += 8) {
+        memcpy(&word, flow + i, 8);
+        seed = (seed ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        seed ^= seed >> 32;
+    }
+    return seed;
+}
 
 int past_layer(const uint8_t *data, layer *self); /* 0: not usual */
 unsigned past_tags(const uint8_t *data, uint32_t size, unsigned kind, uint32_t *at);

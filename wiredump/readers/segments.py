@@ -19,13 +19,7 @@ from wiredump.readers.account import Account
 from wiredump.readers.fragments import Fragments, Joiner
 from wiredump.readers.link import IPV4, IPV6, locate, protocol_name
 from wiredump.readers.model import Anomaly, Event, Packet, Segment
-from wiredump.readers.tunnels import (
-    MOST_STEPS,
-    TUNNEL_PORTS,
-    TUNNEL_PROTOCOLS,
-    past_ip,
-    past_link,
-)
+from wiredump.readers.tunnels import MOST_STEPS, TUNNEL_PORTS, TUNNEL_PROTOCOLS, past_ip, past_link
 
 __all__ = ["SegmentReader"]
 

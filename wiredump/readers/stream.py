@@ -21,14 +21,7 @@ from typing import Final
 
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
-from wiredump.readers.model import (
-    REASSEMBLY_LIMITS,
-    AnomalyKind,
-    At,
-    Data,
-    GapReason,
-    Segment,
-)
+from wiredump.readers.model import REASSEMBLY_LIMITS, AnomalyKind, At, Data, GapReason, Segment
 from wiredump.readers.round_trips import acknowledge, resend, restart, send
 from wiredump.readers.tally import EndTally
 from wiredump.readers.tcp_state import StreamState

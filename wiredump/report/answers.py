@@ -116,11 +116,7 @@ def answer_blocks(name: str, answered: Answered, table: str = "") -> list[Block]
     heads = [_head(*each) for each in zip(answer.columns, answer.types, strict=True)]
     return [
         *[Note(explanation)] * bool(explanation),
-        Table(
-            table or name,
-            heads,
-            [[*map(_cell, answer.columns, row)] for row in answer.rows],
-        ),
+        Table(table or name, heads, [[*map(_cell, answer.columns, row)] for row in answer.rows]),
         *cut(len(answer.rows), answered.total),
     ]
 

@@ -27,13 +27,7 @@ from wiredump.report.blocks import (
 )
 from wiredump.report.measured import Measured, Row
 from wiredump.report.network import network_section
-from wiredump.report.plots import (
-    Plots,
-    errors_plot,
-    latency_plot,
-    reassignments_plot,
-    traffic_plot,
-)
+from wiredump.report.plots import Plots, errors_plot, latency_plot, reassignments_plot, traffic_plot
 from wiredump.report.requests import MOST_CLIENTS, OTHERS, QUANTILES, Client
 from wiredump.report.upgrade import upgrade_section
 from wiredump.skipped import bytes_of, distinct_of, unread_of

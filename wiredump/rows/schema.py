@@ -15,14 +15,7 @@ from typing import Final
 
 from wiredump.rows.columns import Column, Table, TypeName
 from wiredump.rows.schema_groups import GROUPS, TRANSACTIONS
-from wiredump.rows.schema_topics import (
-    BATCHES,
-    ELECTIONS,
-    FETCHES,
-    REASSIGNMENTS,
-    RECORDS,
-    TOPICS,
-)
+from wiredump.rows.schema_topics import BATCHES, ELECTIONS, FETCHES, REASSIGNMENTS, RECORDS, TOPICS
 from wiredump.rows.schema_traffic import (
     ACCOUNT,
     ANOMALIES,

@@ -33,17 +33,9 @@ class UnaccountedError(KprotoError):
 
 
 _DAMAGE: Final = frozenset(
-    {
-        "truncated",
-        "damaged",
-        "decompression-limit",
-        "packet",
-        "malformed",
-        "fragment",
-        "cut",
-        "unframed",
-    }
-)
+    ("truncated", "damaged", "decompression-limit", "packet", "malformed", "fragment", "cut",
+     "unframed")
+)  # fmt: skip
 """The kinds of anomalies that show what a capture lacks; gaps are counted by their bytes."""
 
 _UNREAD: Final[dict[str, Unread]] = {
@@ -205,15 +197,10 @@ class CaptureItems:
 
     def _begin(self, event: readers.Opened) -> None:
         connection = Connection(
-            event.connection,
-            str(event.client),
-            str(event.server),
-            event.timestamp_ns,
-            from_start=event.start != "middle",
-            place=Place(event.capture, event.offset),
-            tally=event.tally,
-            tunnel=event.tunnel,
-        )
+            event.connection, str(event.client), str(event.server), event.timestamp_ns,
+            from_start=event.start != "middle", place=Place(event.capture, event.offset),
+            tally=event.tally, tunnel=event.tunnel,
+        )  # fmt: skip
         self.connections[event.connection] = connection
         talk = self.converse(connection)
         if self.keyed:
@@ -257,30 +244,22 @@ class CaptureItems:
         reason = (
             f"{event.differing} of {event.length} retransmitted bytes differ from the first copy"
         )
+        connection = self.connections.get(event.connection)
+        direction = self._direction(event.connection, event.direction)
         return [
             Anomaly(
-                "differing",
-                reason,
-                _place(event),
-                event.timestamp_ns,
-                self.connections.get(event.connection),
-                self._direction(event.connection, event.direction),
+                "differing", reason, _place(event), event.timestamp_ns, connection, direction,
                 event.stream_offset,
             )
-        ]
+        ]  # fmt: skip
 
     def _anomaly(self, event: readers.Anomaly) -> Anomaly:
         return Anomaly(
-            event.kind,
-            event.reason,
-            _place(event),
-            event.timestamp_ns,
+            event.kind, event.reason, _place(event), event.timestamp_ns,
             None if event.connection is None else self.connections.get(event.connection),
-            self._direction(event.connection, event.direction),
-            event.stream_offset,
-            event.length,
+            self._direction(event.connection, event.direction), event.stream_offset, event.length,
             unread=_UNREAD[event.kind] if event.length else None,
-        )
+        )  # fmt: skip
 
     def _direction(self, connection: int | None, direction: int | None) -> Direction | None:
         """Return the direction, as far as it is known which end is the broker."""

@@ -1,11 +1,10 @@
 """Connections that the extension reads: they open and close there, and pass from Python to the
 extension and back as a ``ConnectionState``.
 
-A connection belongs to one of the two at a time. The extension has it while nothing about it is
-unusual: both directions are in order and in step, without SASL tokens, and nothing waits for lost
-bytes. Python passes it when both directions are between two frames; the extension returns it at
-anything unusual. A connection that opens in the extension has a ``Connection`` and a number from
-the beginning; Python creates its other objects when it has to read the connection.
+A connection belongs to one of the two at a time. Python passes it when both directions are between
+two frames, in order and in step, without holes or SASL tokens; the extension returns it at anything
+unusual. A connection that opens in the extension has a ``Connection`` and a number at once; Python
+creates its other objects when it has to read the connection.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class NativeConnections:
 
     def _decodes(self, raw: bytes) -> bool | None:
         """Whether the first request decodes, if it has no client id."""
-        return _decodes(self._decoding, raw[:8] + bytes(4) + raw[12:])
+        return _decodes(self._decoding.decode_request, raw[:8] + bytes(4) + raw[12:])
 
     # -- from one to the other ----------------------------------------------------------------
 
@@ -157,11 +156,5 @@ def _versions() -> bytes:
     return bytes(version + VERSIONS_TO_COME + 1 for version in highest)
 
 
-@lru_cache(maxsize=256)
-def _software(codec: Dialect, raw: bytes) -> ClientSoftware | None:
-    return software_of(codec, raw)
-
-
-@lru_cache(maxsize=256)
-def _decodes(codec: Dialect, raw: bytes) -> bool | None:
-    return decodes(codec.decode_request, raw)
+_software: Final = lru_cache(maxsize=256)(software_of)
+_decodes: Final = lru_cache(maxsize=256)(decodes)

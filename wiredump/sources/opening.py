@@ -35,15 +35,7 @@ from wiredump.tls.keylog import KeyLog, KeyLogError
 if TYPE_CHECKING:
     from kproto.journal import Entry
 
-__all__ = [
-    "Read",
-    "Sources",
-    "UriError",
-    "open_key_log",
-    "open_sources",
-    "require_path",
-    "span",
-]
+__all__ = ["Read", "Sources", "UriError", "open_key_log", "open_sources", "require_path", "span"]
 
 _HEAD: Final = 64 * 1024
 _PAUSE: Final = 0.1

@@ -24,15 +24,7 @@ from wiredump.headers import produce_flexible
 from wiredump.model import Exchange, Frame, Item, Place
 from wiredump.native import quick
 from wiredump.pairing import MOST_OPEN, MOST_OPEN_BYTES, shared_keys
-from wiredump.readers import (
-    FROM_CLIENT,
-    Account,
-    Anomaly,
-    Limits,
-    Packet,
-    Segment,
-    TcpReassembler,
-)
+from wiredump.readers import FROM_CLIENT, Account, Anomaly, Limits, Packet, Segment, TcpReassembler
 from wiredump.readers.allocator import keep_chunks
 from wiredump.readers.container import Walks
 from wiredump.readers.ledger import OVERHEAD

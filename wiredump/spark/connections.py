@@ -18,14 +18,7 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.errors import KprotoError
 from wiredump.model import Item
 from wiredump.native import quick
-from wiredump.readers import (
-    Anomaly,
-    Event,
-    Limits,
-    Segment,
-    TcpReassembler,
-    segment_outcome,
-)
+from wiredump.readers import Anomaly, Event, Limits, Segment, TcpReassembler, segment_outcome
 from wiredump.readers.flows import reverse
 from wiredump.rows.connections import ConnectionCounts
 from wiredump.rows.packets import Record, segment_row
@@ -34,13 +27,7 @@ from wiredump.skipped import skipped
 from wiredump.sources.captures import ByteAccount, CaptureItems
 from wiredump.sources.opening import open_key_log, span
 from wiredump.sources.quick import QuickSegments, Sink
-from wiredump.spark.columns import (
-    ANOMALY,
-    PACKET,
-    RUN,
-    SEGMENT,
-    SPLIT,
-)
+from wiredump.spark.columns import ANOMALY, PACKET, RUN, SEGMENT, SPLIT
 from wiredump.spark.payloads import Payloads
 from wiredump.spark.runs import Entries, Merging, Order
 from wiredump.storage import ChangedError

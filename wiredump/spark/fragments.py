@@ -16,14 +16,7 @@ import pyarrow as pa
 from wiredump.readers import Account, Anomaly, Event, Packet
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.packets import piece_row, record_of, unread_row
-from wiredump.spark.columns import (
-    ANOMALY,
-    FRAGMENT,
-    PACKET,
-    SPLIT,
-    PacketRows,
-    RawPacket,
-)
+from wiredump.spark.columns import ANOMALY, FRAGMENT, PACKET, SPLIT, PacketRows, RawPacket
 from wiredump.tables.parts import SplitNote
 
 __all__ = ["Waiting", "begin_waiting", "join_fragments"]

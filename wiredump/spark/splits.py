@@ -15,29 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from wiredump.native import quick
-from wiredump.readers import (
-    TLS_KEY_LOG,
-    Account,
-    Anomaly,
-    Capture,
-    Event,
-    Packet,
-    Secrets,
-    merge,
-)
+from wiredump.readers import TLS_KEY_LOG, Account, Anomaly, Capture, Event, Packet, Secrets, merge
 from wiredump.readers.merge import sorted_within
 from wiredump.readers.pcap import LARGEST_RECORD, RECORD_HEADER, PcapReader
 from wiredump.readers.pcapng import PcapngReader
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.packets import record_of, unread_row
-from wiredump.spark.columns import (
-    ANOMALY,
-    FRAGMENT,
-    PACKET,
-    SPLIT,
-    PacketRows,
-    RawPacket,
-)
+from wiredump.spark.columns import ANOMALY, FRAGMENT, PACKET, SPLIT, PacketRows, RawPacket
 from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_times
 from wiredump.spark.record_boundaries import find_record
