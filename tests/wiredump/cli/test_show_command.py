@@ -11,8 +11,9 @@ import pytest
 
 from kproto.cli.run import run
 from kproto.errors import KprotoError
+from tests.wiredump.commands import wiredump
 from tests.wiredump.show import examples
-from wiredump.cli import cli, main
+from wiredump.cli import cli
 from wiredump.model import Item
 
 EVERYTHING = (
@@ -58,13 +59,6 @@ def source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wiredump.cli.show.open_sources", opened)
 
 
-def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out = capsys.readouterr()
-    return int(ended.value.code or 0), out.out, out.err
-
-
 def test_lines_then_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = wiredump(capsys, "show", "a.pcap")
     assert (code, err) == (0, "")
@@ -84,13 +78,7 @@ def test_lines_then_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
         (("--client-id", "acc", "--software", "kafka-python"), [1, 2, 5, 6, 7]),
         (("--connection", "0", "--min-latency", "1ms"), [1, 2, 5, 7]),
         (("--from", "0.004", "--to", "0.006"), [5, 6]),
-        (
-            (
-                "--from",
-                "1970-01-01T00:00:00.009",
-            ),
-            [10, None],
-        ),
+        (("--from", "1970-01-01T00:00:00.009"), [10, None]),
         (("--grep", "foo"), [5]),
         (("--limit", "2"), [1, 2]),
     ],

@@ -12,19 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.toolchain import require, require_module
+from tests.wiredump.commands import wiredump
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.pipeline import LOCAL, load, single
-from wiredump.cli import main
 from wiredump.rows.schema import ON_REQUEST
 from wiredump.tables.run import derived_run
-
-
-def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    code = ended.value.code
-    return code if isinstance(code, int) else 0, out, err
 
 
 @pytest.fixture

@@ -13,12 +13,7 @@ from wiredump.cli import main
 URI = "s3a://bucket/day/a.pcap"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["show", "--follow", URI],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["show", "--follow", URI]])
 def test_uris(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

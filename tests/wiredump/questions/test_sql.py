@@ -79,11 +79,7 @@ def test_lists_times_and_nulls() -> None:
     query = "select errors, moment(0) as t, ms(1500000) as d, null as x from requests limit 1"
     found = json.loads(output(source, query, "--format", "json"))
     assert isinstance(found.pop("errors"), list)
-    assert found == {
-        "t": "1970-01-01 00:00:00.000000",
-        "d": 1.5,
-        "x": None,
-    }
+    assert found == {"t": "1970-01-01 00:00:00.000000", "d": 1.5, "x": None}
 
 
 def test_a_folder_that_lacks_a_table(tmp_path: Path) -> None:

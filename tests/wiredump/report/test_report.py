@@ -42,10 +42,10 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from kproto.records import Record, build_batch
 from tests.captures.reading import file_of
 from tests.support.full import quick
+from tests.wiredump.commands import wiredump
 from tests.wiredump.rows.tabled import connection, connections_of, exchange
 from tests.wiredump.spark.made_up import capture
 from wiredump.audit import Observed, audit
-from wiredump.cli import main
 from wiredump.model import Anomaly, Exchange, Item, Place
 from wiredump.questions.database import answer
 from wiredump.questions.saved import question
@@ -366,13 +366,6 @@ def test_a_capture_of_many_clients_and_topics_has_a_bounded_page(tmp_path: Path)
 
 
 # ---- the command ---------------------------------------------------------------------------------
-
-
-def wiredump(capsys: Any, *arguments: str) -> tuple[Any, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    return ended.value.code, out, err
 
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:

@@ -22,11 +22,7 @@ from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.planning import plan, read_until_certain
 from wiredump.spark.splits import Split, read_split
-from wiredump.tables.deferred_merge import (
-    gather_names,
-    give_names,
-    write_followed,
-)
+from wiredump.tables.deferred_merge import gather_names, give_names, write_followed
 from wiredump.tables.deferred_rows import EXCERPT_ORDER, EXCERPTS, NAMED, unnamed
 from wiredump.tables.making import make_tables
 from wiredump.tables.parts import Manifest, SplitNote

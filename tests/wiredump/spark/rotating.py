@@ -164,10 +164,7 @@ def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], lis
     }
 
 
-_CUT = (
-    (os, ("replace", "mkdir")),
-    (Location, ("publish", "unlink", "remove", "create")),
-)
+_CUT = ((os, ("replace", "mkdir")), (Location, ("publish", "unlink", "remove", "create")))
 
 
 class Killed(BaseException):

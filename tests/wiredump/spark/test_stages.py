@@ -15,12 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kproto.capture import Conversation
-from kproto.capture.container import (
-    pcapng_interface,
-    pcapng_packet,
-    pcapng_secrets,
-    pcapng_section,
-)
+from kproto.capture.container import pcapng_interface, pcapng_packet, pcapng_secrets, pcapng_section
 from kproto.capture.packets import ethernet_frame, ip_packet
 from tests.support.full import quick, quickly_drawn
 from tests.support.toolchain import require_module

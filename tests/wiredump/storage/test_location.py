@@ -15,15 +15,7 @@ import pytest
 from kproto.errors import KprotoError
 from tests.support.object_store import Bucket
 from tests.support.toolchain import require_module
-from wiredump.storage import (
-    ChangedError,
-    Location,
-    StorageError,
-    absolute,
-    expand,
-    is_uri,
-    shown,
-)
+from wiredump.storage import ChangedError, Location, StorageError, absolute, expand, is_uri, shown
 
 DATA = bytes(range(256)) * 20_000
 

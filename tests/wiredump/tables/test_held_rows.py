@@ -68,10 +68,7 @@ def test_rows_are_taken_out_in_order(rows: list[tuple[Any, ...]], order: tuple[s
 
 @pytest.mark.parametrize("rows", [[(1,)], [None], [tuple(range(9))]])
 def test_rows_of_another_table(rows: list[Any]) -> None:
-    with (
-        native.using(native.built()),
-        pytest.raises(ValueError, match="columns of its table"),
-    ):
+    with native.using(native.built()), pytest.raises(ValueError, match="columns of its table"):
         of_rows(SCHEMA, rows)
 
 

@@ -28,6 +28,7 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from tests.mockbroker.wire import connect
+from tests.wiredump.commands import wiredump
 from tests.wiredump.rows.tabled import Tables, connections_of, named
 from tests.wiredump.talk import delivered, listen, talks
 from wiredump.cli import main
@@ -66,15 +67,6 @@ def capture(journal: list[Entry], tmp_path_factory: pytest.TempPathFactory) -> P
     writer = JournalCapture()
     path.write_bytes(writer.start() + b"".join(writer.add(entry) for entry in journal))
     return path
-
-
-def wiredump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    code = ended.value.code
-    assert isinstance(code, int)
-    return code, out, err
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)

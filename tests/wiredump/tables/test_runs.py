@@ -80,14 +80,7 @@ def test_a_run_that_is_there_is_refused_and_may_have_another_id(
     for more, code, problem in (
         ((), 0, ""),
         ((), 1, "is not empty"),
-        (
-            (
-                "--mode",
-                "append",
-            ),
-            1,
-            "--run",
-        ),
+        (("--mode", "append"), 1, "--run"),
         (("--mode", "append", "--run", "again"), 0, ""),
         (("--mode", "append", "--run", "7"), 2, "not a valid id"),
     ):
