@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.heartbeats import Heartbeat, HeartbeatResult
 from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -35,13 +36,15 @@ class ModernMembers(Generic[GroupT, ResultT]):
         release: tuple[int, int],
         topics: Iterable[str],
         brokers: int | Iterable[Broker] = 1,
+        *,
+        fixes: tuple[tuple[str, bool], ...] = (),
         **configs: object,
     ) -> None:
         given = {name.replace("_", "."): str(value) for name, value in configs.items()}
         if release >= (4, 3):
             given.setdefault(f"group.{self.group_type}.assignment.interval.ms", "0")
         self.cluster = simulated_cluster(
-            brokers, release=release, broker_configs=given, topics=topics
+            brokers, release=Release(release, fixes), broker_configs=given, topics=topics
         )
         self.groups: Any = getattr(self.cluster.groups, self.group_type)
 

@@ -54,9 +54,11 @@ class Streams(ModernMembers[StreamsGroup, StreamsResult]):
         release: tuple[int, int] = (4, 4),
         topics: Iterable[str] = ("foo:4:1",),
         topology: Topology = PLAIN,
+        *,
+        fixes: tuple[tuple[str, bool], ...] = (),
         **configs: object,
     ) -> None:
-        super().__init__(release, topics, **configs)
+        super().__init__(release, topics, fixes=fixes, **configs)
         self.topology = topology
 
     def member(self, name: str) -> Member:

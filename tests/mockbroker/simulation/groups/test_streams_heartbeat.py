@@ -173,6 +173,16 @@ def test_an_answer_may_be_lost() -> None:
     assert at.beat("a", 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
+@pytest.mark.requirement("REL-25")
+@pytest.mark.parametrize(("has_fix", "code"), [(True, 0), (False, 110)])
+def test_a_member_joins_again_with_epoch_0(has_fix: bool, code: int) -> None:
+    at = Streams(fixes=(("KAFKA-19233", has_fix),))
+    at.join()
+    at.cluster.rebalance("g")
+    at.beat(owned=True)
+    assert at.join("a").error_code == code
+
+
 @pytest.mark.requirement("DP-STREAMS-12")
 @pytest.mark.parametrize(("release", "state"), [(OLD, (3, 2)), (NEW, (3, 3))])
 def test_members_leave(release: tuple[int, int], state: tuple[int, int]) -> None:
