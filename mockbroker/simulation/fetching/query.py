@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.log.partition_log import AbortedTransaction
 from mockbroker.simulation.log.replicas.leader_epochs import EpochEnd
@@ -123,6 +124,9 @@ class PartitionAnswer(msgspec.Struct):
         """Whether the fetch is answered at once because of this partition."""
         redirects = self.preferred_replica >= 0 and not self.redirects_late
         return bool(self.error_code) or self.diverging is not None or redirects
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.error_code = code
 
     def fail(self, error_code: int) -> None:
         """Answer with an error alone, whatever was read."""

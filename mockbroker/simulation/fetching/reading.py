@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
+import msgspec
+
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.fetching.query import (
     UNKNOWN,
@@ -24,7 +26,14 @@ from mockbroker.simulation.log.partition_log import AbortedTransaction, Partitio
 from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Row,
+    always,
+    apply_first,
+    first_row,
+    refuse,
+    rows_of_release,
+)
 from mockbroker.simulation.state.cluster_parts import Partition, Topic, TopicPartition
 from mockbroker.simulation.state.controller import Controller
 
@@ -34,76 +43,38 @@ __all__ = ["ACCESS", "ADMISSION", "REFUSALS", "WAIT_ENDS", "PartitionReader"]
 # ---- admission -----------------------------------------------------------------------------------
 
 
-class _Admission:
-    """A partition of a request, and the metadata of the broker that received it."""
+class Admission(msgspec.Struct, frozen=True):
+    """A partition of a request, and whether the broker that received it has metadata of it."""
 
-    __slots__ = ("answer", "controller", "position", "query")
-
-    def __init__(
-        self, controller: Controller, query: FetchQuery, position: PartitionPosition
-    ) -> None:
-        self.controller = controller
-        self.query = query
-        self.position = position
-        self.answer = PartitionAnswer(position)
-
-    def refuse(self, code: ErrorCode) -> None:
-        self.answer.error_code = code
-
-    @property
-    def forbidden(self) -> bool:
-        topic = self.position.topic
-        return topic is not None and not self.query.may_read(topic)
-
-    @property
-    def known(self) -> bool:
-        return _is_known(self.controller, self.query, self.position)
+    is_refused: bool
+    has_topic: bool
+    may_read: bool
+    is_known: bool
 
 
-def _is_known(controller: Controller, query: FetchQuery, position: PartitionPosition) -> bool:
-    """Whether the metadata of the broker has the partition."""
-    topic = controller.state.view(query.broker_id, controller.now_ms).topics.get(
-        position.topic or ""
-    )
-    return topic is not None and topic.partition(position.partition) is not None
-
-
-ADMISSION: Final[tuple[Row[_Admission, _Admission], ...]] = (
+ADMISSION: Final[tuple[Row[Admission, PartitionAnswer], ...]] = (
     Row(
         "DP-FETCH-23",
-        lambda at: at.query.refused,
+        lambda at: at.is_refused,
         (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-FETCH-01 DP-FETCH-20",
-        lambda at: at.position.topic is None,
+        lambda at: not at.has_topic,
         (refuse(ErrorCode.UNKNOWN_TOPIC_ID),),
         since=(3, 1),
     ),
     Row(
         "DP-FETCH-01",
-        lambda at: at.forbidden,
+        lambda at: not at.may_read,
         (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
     ),
     Row(
         "DP-FETCH-01",
-        lambda at: not at.known,
+        lambda at: not at.is_known,
         (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
 )
-
-
-def is_ordinary_admission(
-    controller: Controller, query: FetchQuery, position: PartitionPosition
-) -> bool:
-    """Whether certainly none of ``ADMISSION`` applies, in any release. False says nothing."""
-    topic = position.topic
-    return (
-        topic is not None
-        and not query.refused
-        and query.may_read(topic)
-        and _is_known(controller, query, position)
-    )
 
 
 def _list_no_aborted(subject: PartitionAnswer) -> None:
@@ -115,6 +86,14 @@ REFUSALS: Final[tuple[Row[PartitionAnswer, PartitionAnswer], ...]] = (
     Row("DP-FETCH-03", always, (_list_no_aborted,), since=(3, 0)),
 )
 """How a refusal by ``ADMISSION`` differs from an error of ``ACCESS``."""
+
+
+def _is_known(controller: Controller, query: FetchQuery, position: PartitionPosition) -> bool:
+    """Whether the metadata of the broker has the partition."""
+    topic = controller.state.view(query.broker_id, controller.now_ms).topics.get(
+        position.topic or ""
+    )
+    return topic is not None and topic.partition(position.partition) is not None
 
 
 # ---- access --------------------------------------------------------------------------------------
@@ -424,20 +403,28 @@ class PartitionReader:
         self.holds_all = False
         self.only_in_sync = release.has(facts.KAFKA_14372)
         """Whether only replicas in the ISR are preferred for reading."""
-        self._admission = rows_of_release(ADMISSION, release)
+        self._admission_row = first_row(rows_of_release(ADMISSION, release))
         self._refusals = rows_of_release(REFUSALS, release)
         self._access = rows_of_release(ACCESS, release)
         self._wait_ends = rows_of_release(WAIT_ENDS, release)
 
     def refusal(self, query: FetchQuery, position: PartitionPosition) -> PartitionAnswer | None:
         """Return the error of a partition that cannot be read at all; None if it may be."""
-        if is_ordinary_admission(self.controller, query, position):
+        name = position.topic
+        row = self._admission_row(
+            Admission(
+                query.refused,
+                name is not None,
+                name is None or query.may_read(name),
+                _is_known(self.controller, query, position),
+            )
+        )
+        if row is None:
             return None
-        at = _Admission(self.controller, query, position)
-        if not apply_first(self._admission, at, at):
-            return None
-        apply_first(self._refusals, at.answer, at.answer)
-        return at.answer
+        answer = PartitionAnswer(position)
+        row.apply(answer)
+        apply_first(self._refusals, answer, answer)
+        return answer
 
     def read(
         self, query: FetchQuery, position: PartitionPosition, most_bytes: int, *, first: bool

@@ -11,10 +11,10 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
-from functools import cache, wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from functools import cache, lru_cache, wraps
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ __all__ = [
     "Row",
     "always",
     "apply_first",
+    "first_row",
     "refuse",
     "refuse_with_text",
     "rows_of_release",
@@ -36,9 +37,12 @@ __all__ = [
 
 ContextT = TypeVar("ContextT")
 SubjectT = TypeVar("SubjectT")
+ValueT = TypeVar("ValueT", bound=Hashable)
 ArgumentsT = ParamSpec("ArgumentsT")
 RulesT = TypeVar("RulesT", bound=msgspec.Struct)
 
+_REMEMBERED: Final = 1024
+"""Contexts whose row a function of ``first_row`` remembers."""
 
 Effect: TypeAlias = Callable[[SubjectT], None]
 """One step of a row: a function that acts on a subject."""
@@ -125,6 +129,11 @@ class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
         """Whether this release has the row."""
         return release.is_within(self.since, self.until)
 
+    def apply(self, subject: SubjectT) -> None:
+        """Apply the effects in their order."""
+        for effect in self.then:
+            effect(subject)
+
 
 def always(_: Any) -> bool:
     """The condition of a row that applies whenever no row above it does."""
@@ -156,13 +165,28 @@ def _rules_of_release(rules: type[Any], release: Release) -> Any:
     return rules(*(selected(getattr(every, name)) for name in rules.__struct_fields__))
 
 
+def first_row(
+    rows: Sequence[Row[ValueT, SubjectT]],
+) -> Callable[[ValueT], Row[ValueT, SubjectT] | None]:
+    """Return a function from a context to the first row whose condition holds, which it remembers.
+
+    A context has to be a frozen value with everything that conditions look at, and to take few
+    different values: equal contexts have the same row.
+    """
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def first_of(context: ValueT) -> Row[ValueT, SubjectT] | None:
+        return next((row for row in rows if row.when(context)), None)
+
+    return first_of
+
+
 def apply_first(
     rows: Sequence[Row[ContextT, SubjectT]], context: ContextT, subject: SubjectT
 ) -> bool:
     """Apply the effects of the first row whose condition holds. Returns whether one did."""
     for row in rows:
         if row.when(context):
-            for effect in row.then:
-                effect(subject)
+            row.apply(subject)
             return True
     return False

@@ -7,7 +7,7 @@ needs the in-sync replicas: ``ReplicationWait`` watches the logs of a request fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -46,21 +46,17 @@ from mockbroker.simulation.log.producing.produce_rules import (
     UNREADABLE_ROWS,
     Arrival,
     ArrivedBatch,
+    BatchForm,
     Layout,
     Refusal,
     RequestFacts,
     RewrittenBatch,
-    is_ordinary_arrival,
-    is_ordinary_batch,
-    is_ordinary_request,
-    is_ordinary_stored,
     layout_of,
 )
 from mockbroker.simulation.log.producing.producer_states import (
     COORDINATOR_ROWS,
     ProducerBatch,
     SequenceCheck,
-    is_ordinary_sequence,
 )
 from mockbroker.simulation.log.producing.producer_states import ROWS as PRODUCER_ROWS
 from mockbroker.simulation.log.producing.record_rules import (
@@ -73,19 +69,17 @@ from mockbroker.simulation.log.replicas.replica_wait import LogWait
 from mockbroker.simulation.releases.rows import (
     Row,
     apply_first,
+    first_row,
     refuse,
     rows_of_release,
 )
-from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["AppendOutcome", "Appender", "ReplicationWait"]
 
 _NEWEST_MAGIC: Final = 2
 _SEQUENCES: Final = 0x7FFFFFFF
-_INTERNAL: Final = RequestFacts(ALL_IN_SYNC, version=9, client_id=ADMIN_CLIENT)
-"""What a coordinator's append is checked as."""
-_ONE_BATCH: Final = Layout(((0, 0, _NEWEST_MAGIC),), is_corrupt=False)
 
 
 class AppendOutcome(msgspec.Struct):
@@ -116,26 +110,29 @@ class Appender:
         self.holds = AnswerHolds()
         """The partitions whose answers a tester holds."""
         release = logs.release
-        self._request_rows = rows_of_release(REQUEST_ROWS, release)
+        self._request_row = first_row(rows_of_release(REQUEST_ROWS, release))
         self._arrival_rows = rows_of_release(ARRIVAL_ROWS, release)
-        self._partition_rows = rows_of_release(PARTITION_ROWS, release)
-        self._first_rows = rows_of_release(FIRST_BATCH_ROWS, release)
-        self._batch_rows = rows_of_release(BATCH_ROWS, release)
-        self._stored_rows = rows_of_release(STORED_ROWS, release)
-        self._gap_rows = rows_of_release(GAP_ROWS, release)
-        self._unreadable_rows = rows_of_release(UNREADABLE_ROWS, release)
+        self._partition_row = first_row(rows_of_release(PARTITION_ROWS, release))
+        self._first_batch_row = first_row(rows_of_release(FIRST_BATCH_ROWS, release))
+        self._later_batch_row = first_row(rows_of_release(BATCH_ROWS, release))
+        self._only_batch_row = first_row(rows_of_release((*FIRST_BATCH_ROWS, *BATCH_ROWS), release))
+        self._stored_row = first_row(rows_of_release(STORED_ROWS, release))
+        self._gap_row = first_row(rows_of_release(GAP_ROWS, release))
+        self._unreadable_row = first_row(rows_of_release(UNREADABLE_ROWS, release))
         self._record_checks = RecordChecks(release)
-        self._producer_rows = rows_of_release(PRODUCER_ROWS, release)
-        self._internal_rows = rows_of_release(COORDINATOR_ROWS, release)
+        self._producer_row = first_row(rows_of_release(PRODUCER_ROWS, release))
+        self._internal_row = first_row(rows_of_release(COORDINATOR_ROWS, release))
 
     # ---- a request -----------------------------------------------------------------------------
 
     def refusal(self, request: RequestFacts) -> Refusal | None:
         """Return what the whole request is answered; None if its partitions decide."""
-        if is_ordinary_request(request):
+        row = self._request_row(request.form)
+        if row is None:
             return None
         refusal = Refusal(request.corruption)
-        return refusal if apply_first(self._request_rows, request, refusal) else None
+        row.apply(refusal)
+        return refusal
 
     def append(
         self,
@@ -161,25 +158,32 @@ class Appender:
         attributes = _first_attributes(data, layout) if header is None else header.attributes
         partition = self._partition(tp) if is_known else None
         leads = partition is not None and partition.leader == broker_id
-        arrival = Arrival(
-            request,
-            topic,
-            may_write,
-            is_known,
-            leads,
-            len(partition.isr) if partition is not None and leads else 0,
-            self._logs.min_isr(tp[0], partition)
-            if partition is not None and leads and request.acks == ALL_IN_SYNC
-            else 0,
-            layout,
-            attributes & CODEC_MASK,
-            request.unverified.get(tp) if request.unverified else None,
-            partition is not None and self._logs.is_failed(tp, broker_id),
+        unverified = request.unverified.get(tp) if request.unverified else None
+        batches = layout.batches
+        row = self._partition_row(
+            Arrival(
+                request.version,
+                request.acks,
+                topic is not None,
+                topic in INTERNAL_TOPICS,
+                request.client_id == ADMIN_CLIENT,
+                may_write,
+                is_known,
+                leads,
+                len(partition.isr) if partition is not None and leads else 0,
+                self._logs.min_isr(tp[0], partition)
+                if partition is not None and leads and request.acks == ALL_IN_SYNC
+                else 0,
+                len(batches),
+                batches[0][2] if batches else -1,
+                layout.is_corrupt,
+                attributes & CODEC_MASK,
+                unverified is not None,
+                partition is not None and self._logs.is_failed(tp, broker_id),
+            )
         )
-        if not is_ordinary_arrival(arrival):
-            refusal = Refusal(unverified=arrival.unverified)
-            if apply_first(self._partition_rows, arrival, refusal):
-                return self._refused(tp, refusal)
+        if row is not None:
+            return self._refused(tp, row, Refusal(unverified=unverified))
         assert partition is not None, "the rows refuse brokers that do not lead"
         return self._append(tp, partition, data or b"", layout, request)
 
@@ -203,18 +207,35 @@ class Appender:
             return False
         if self._logs.is_failed(tp, broker_id):
             return False
+        batches = layout.batches
         arrival = Arrival(
-            request,
-            topic,
+            request.version,
+            request.acks,
+            topic is not None,
+            topic in INTERNAL_TOPICS,
+            request.client_id == ADMIN_CLIENT,
             may_write,
             is_known,
             leads=True,
             in_sync=0,
             min_isr=0,
-            layout=layout,
+            batches=len(batches),
+            magic=batches[0][2] if batches else -1,
+            is_corrupt=layout.is_corrupt,
             codec=attributes & CODEC_MASK,
         )
         return not apply_first(self._arrival_rows, arrival, Refusal())
+
+    def _refusing_row(self, batches: Sequence[ArrivedBatch]) -> Row[BatchForm, Refusal] | None:
+        if len(batches) == 1:
+            return self._only_batch_row(batches[0].form)
+        forms = [batch.form for batch in batches]
+        rows = (
+            decide(form)
+            for decide in (self._first_batch_row, self._later_batch_row)
+            for form in forms
+        )
+        return next(filter(None, rows), None)
 
     def _partition(self, tp: TopicPartition) -> Partition | None:
         try:
@@ -222,7 +243,12 @@ class Appender:
         except ClusterError:
             return None
 
-    def _refused(self, tp: TopicPartition, refusal: Refusal) -> AppendOutcome:
+    def _refused(
+        self, tp: TopicPartition, row: Row[Any, Refusal], refusal: Refusal | None = None
+    ) -> AppendOutcome:
+        """Return the answer that a row gives."""
+        refusal = refusal or Refusal()
+        row.apply(refusal)
         start = self._logs.log(tp).start_offset if refusal.shows_start else -1
         return AppendOutcome(tp, refusal.error, log_start_offset=start, text=refusal.text)
 
@@ -248,12 +274,9 @@ class Appender:
                 ArrivedBatch(data, place, _header_at(data, place), settings, first_magic, count)
                 for place in places
             ]
-        if not is_ordinary_batch(batches[0]):
-            refusal = Refusal()
-            for rows in (self._first_rows, self._batch_rows):
-                for batch in batches:
-                    if apply_first(rows, batch, refusal):
-                        return self._refused(tp, refusal)
+        row = self._refusing_row(batches)
+        if row is not None:
+            return self._refused(tp, row)
         header = batches[0].header
         codec = CODECS.get(settings.compression_type)
         if header is None or count > 1 or (codec is not None and codec != header.codec):
@@ -266,11 +289,11 @@ class Appender:
         except MissingExtraError:  # the batch is stored as it is, by what its header says
             survey = RecordSurvey(header.max_timestamp, header.max_timestamp, is_consecutive=True)
         except (DecodeError, CompressionError) as error:
-            return self._unreadable(tp, batches[0], error)
+            return self._unreadable(tp, error)
         if header.codec and not survey.is_consecutive:
-            refusal = Refusal()
-            if apply_first(self._gap_rows, batches[0], refusal):
-                return self._refused(tp, refusal)
+            gap_row = self._gap_row(None)
+            if gap_row is not None:
+                return self._refused(tp, gap_row)
             return self._convert(tp, partition, batches, settings, request)
         if needs_records(header, survey, settings, now_ms):
             _, rejected = self._read(tp, batches, settings)
@@ -331,7 +354,7 @@ class Appender:
             except MissingExtraError:
                 return records, self._without_codec(tp, arrived.codec)
             except (DecodeError, CompressionError) as error:
-                return records, self._unreadable(tp, arrived, error)
+                return records, self._unreadable(tp, error)
             rejection = self._record_checks.rejection(
                 found,
                 tp,
@@ -352,14 +375,11 @@ class Appender:
             records += found
         return records, None
 
-    def _unreadable(
-        self, tp: TopicPartition, arrived: ArrivedBatch, error: Exception
-    ) -> AppendOutcome:
+    def _unreadable(self, tp: TopicPartition, error: Exception) -> AppendOutcome:
         """Refuse a batch whose records cannot be read."""
-        refusal = Refusal()
-        arrived.is_packed_wrongly = isinstance(error, CompressionError)
-        apply_first(self._unreadable_rows, arrived, refusal)
-        return self._refused(tp, refusal)
+        row = self._unreadable_row(isinstance(error, CompressionError))
+        assert row is not None, "the last row applies always"
+        return self._refused(tp, row)
 
     def _without_codec(self, tp: TopicPartition, codec: int) -> AppendOutcome:
         """Refuse a batch whose codec is not installed here."""
@@ -378,11 +398,14 @@ class Appender:
         *,
         is_rebuilt: bool,
     ) -> AppendOutcome:
-        if not is_ordinary_stored(len(data), settings, is_rebuilt=is_rebuilt):
-            refusal = Refusal()
-            stored = RewrittenBatch(len(data), is_rebuilt, settings)
-            if apply_first(self._stored_rows, stored, refusal):
-                return self._refused(tp, refusal)
+        size = len(data)
+        row = self._stored_row(
+            RewrittenBatch(
+                is_rebuilt, size > settings.max_message_bytes, size > settings.segment_bytes
+            )
+        )
+        if row is not None:
+            return self._refused(tp, row)
         held = self._logs.data(tp)
         log = held.log
         if header.producer_id >= 0:
@@ -426,10 +449,12 @@ class Appender:
             or guards is None
             or log.producers.holds(header.producer_id, guards.get(tp)),
         )
-        if is_ordinary_sequence(batch):
+        row = self._producer_row(batch.form)
+        if row is None:
             return None
         check = SequenceCheck(batch)
-        return check if apply_first(self._producer_rows, batch, check) else None
+        row.apply(check)
+        return check
 
     # ---- coordinators --------------------------------------------------------------------------
 
@@ -449,20 +474,25 @@ class Appender:
         """
         partition = self._partition(tp)
         arrival = Arrival(
-            _INTERNAL,
-            tp[0],
+            version=9,
+            acks=ALL_IN_SYNC,
+            has_topic=True,
+            is_internal=True,
+            by_admin=True,
             may_write=True,
             is_known=partition is not None,
             leads=partition is not None and partition.leader == broker_id,
             in_sync=0 if partition is None else len(partition.isr),
             min_isr=0 if partition is None else self._logs.min_isr(tp[0], partition),
-            layout=_ONE_BATCH,
+            batches=1,
+            magic=_NEWEST_MAGIC,
+            is_corrupt=False,
             codec=0,
             is_failed=partition is not None and self._logs.is_failed(tp, broker_id),
         )
-        refusal = Refusal()
-        if apply_first(self._partition_rows, arrival, refusal):
-            return self._refused(tp, refusal)
+        row = self._partition_row(arrival)
+        if row is not None:
+            return self._refused(tp, row)
         log = self._logs.log(tp)
         if producer is not None:
             check = self._check_internal(log, producer)
@@ -488,7 +518,9 @@ class Appender:
             or log.producers.holds(producer.producer_id, producer.guard),
         )
         check = SequenceCheck(batch)
-        apply_first(self._internal_rows, batch, check)
+        row = self._internal_row(batch.form)
+        if row is not None:
+            row.apply(check)
         return check
 
     # ---- acks -1 -------------------------------------------------------------------------------

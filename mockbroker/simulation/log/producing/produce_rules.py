@@ -14,13 +14,13 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.records.crc import crc32, crc32c
-from kproto.records.model import CODEC_MASK, CONTROL, Compression
+from kproto.records.model import CODEC_MASK, CONTROL, TRANSACTIONAL, Compression
 from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.log_settings import LogSettings
 from mockbroker.simulation.log.producing.producer_states import Guard
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
 from mockbroker.simulation.releases.rows import Row, always, with_arguments
-from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
     "ADMIN_CLIENT",
@@ -35,16 +35,14 @@ __all__ = [
     "UNREADABLE_ROWS",
     "Arrival",
     "ArrivedBatch",
+    "BatchForm",
     "Layout",
     "Refusal",
     "RequestFacts",
+    "RequestForm",
     "RewrittenBatch",
     "disconnect",
     "has_unknown_codec",
-    "is_ordinary_arrival",
-    "is_ordinary_batch",
-    "is_ordinary_request",
-    "is_ordinary_stored",
     "layout_of",
     "refuse_corrupt",
     "refuse_data",
@@ -61,8 +59,8 @@ _LEAST_MESSAGE: Final = 14
 _MAGIC_AT: Final = 16
 _UP_TO_MAGIC: Final = 17
 _CODEC_AT: Final = 22
-_CHECKED_AT: Final = {0: 16, 1: 16, 2: 21}
-_CRC_AT: Final = {0: 12, 1: 12, 2: 17}
+_CHECKED_AT: Final = 21
+_CRC_OF_MESSAGE_AT: Final = 12
 _INT: Final = struct.Struct(">i")
 _UNSIGNED: Final = struct.Struct(">I")
 _NEWEST_MAGIC: Final = 2
@@ -163,15 +161,36 @@ class RequestFacts(msgspec.Struct):
         return self.version >= 12
 
     @property
-    def is_one_batch_each(self) -> bool:
-        """Whether the data of every partition is one batch of magic 2."""
-        return all(
-            len(batches) == 1 and batches[0][2] == _NEWEST_MAGIC
-            for batches in (each.batches for each in self.layouts)
+    def form(self) -> RequestForm:
+        is_usual = None not in [layout.header for layout in self.layouts]
+        return RequestForm(
+            self.version,
+            is_usual or all(layout.is_one_batch for layout in self.layouts),
+            not is_usual and bool(self.corruption),
+            self.names_unknown_codec,
+            len(self.producers),
+            self.is_idempotent,
+            self.transactional_id is not None and self.may_write_id,
+            self.may_be_idempotent,
         )
 
 
-REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
+class RequestForm(msgspec.Struct, frozen=True):
+    """What decides about a whole request. ``is_one_batch_each``: the data of every partition is one
+    batch of magic 2. ``producers`` is how many write transactions, and ``may_write_id`` says
+    whether the request has a transactional id that the caller may write."""
+
+    version: int
+    is_one_batch_each: bool
+    is_corrupt: bool
+    names_unknown_codec: bool
+    producers: int
+    is_idempotent: bool
+    may_write_id: bool
+    may_be_idempotent: bool
+
+
+REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
     Row(
         "DP-VER-01",
         lambda request: request.version < 3,
@@ -187,7 +206,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-18",
-        lambda request: bool(request.corruption),
+        lambda request: request.is_corrupt,
         (refuse_corrupt,),
         since=(2, 8),
     ),
@@ -199,10 +218,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-02",
-        lambda request: (
-            bool(request.producers)
-            and (request.transactional_id is None or not request.may_write_id)
-        ),
+        lambda request: request.producers > 0 and not request.may_write_id,
         (refuse_data(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
         since=(0, 11),
     ),
@@ -217,7 +233,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-11",
-        lambda request: len(request.producers) > 1,
+        lambda request: request.producers > 1,
         (
             refuse_data(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -228,17 +244,6 @@ REQUEST_ROWS: Final[Sequence[Row[RequestFacts, Refusal]]] = (
     ),
 )
 """These decide for every partition."""
-
-
-def is_ordinary_request(request: RequestFacts) -> bool:
-    """Whether certainly none of ``REQUEST_ROWS`` applies, in any release. False says nothing."""
-    if request.version < 3 or request.producers:
-        return False
-    if request.is_idempotent and not request.may_be_idempotent:
-        return False
-    if request.version < 7 and request.names_unknown_codec:
-        return False
-    return None not in [layout.header for layout in request.layouts]
 
 
 # ---- a partition ---------------------------------------------------------------------------------
@@ -252,6 +257,11 @@ class Layout(msgspec.Struct, frozen=True):
     batches: tuple[tuple[int, int, int], ...]
     is_corrupt: bool
     header: BatchHeader | None = None
+
+    @property
+    def is_one_batch(self) -> bool:
+        """Whether there is one batch, of magic 2."""
+        return len(self.batches) == 1 and self.batches[0][2] == _NEWEST_MAGIC
 
 
 def has_unknown_codec(data: bytes | None) -> bool:
@@ -285,43 +295,43 @@ def layout_of(data: bytes | None) -> Layout:
     return Layout(tuple(batches), is_corrupt=False)
 
 
-class Arrival(msgspec.Struct):
+class Arrival(msgspec.Struct, frozen=True):
     """One partition's data, and what the receiving broker knows of the partition.
 
-    ``topic`` is None if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers that
-    do not lead, ``min_isr`` also without acks -1. ``codec`` is that of the first batch.
-    ``unverified`` is the error with which the transaction coordinator has not confirmed that the
-    partition is part of the transaction; None without one. ``is_failed``: the log directory of the
-    broker's replica has failed.
+    ``has_topic`` is False if the topic id is unknown. ``in_sync`` and ``min_isr`` are 0 on brokers
+    that do not lead, ``min_isr`` also without acks -1. ``batches`` is the number of batches,
+    ``magic`` that of the first one, -1 without one, and ``codec`` its codec. ``is_unverified``: the
+    transaction coordinator has not confirmed that the partition is part of the transaction.
+    ``is_failed``: the log directory of the broker's replica has failed.
     """
 
-    request: RequestFacts
-    topic: str | None
+    version: int
+    acks: int
+    has_topic: bool
+    is_internal: bool
+    by_admin: bool
     may_write: bool
     is_known: bool
     leads: bool
     in_sync: int
     min_isr: int
-    layout: Layout
+    batches: int
+    magic: int
+    is_corrupt: bool
     codec: int
-    unverified: tuple[ErrorCode, str | None] | None = None
+    is_unverified: bool = False
     is_failed: bool = False
 
     @property
     def has_formats_of_now(self) -> bool:
         """Whether Produce is of a version that allows one batch of magic 2 only."""
-        return self.request.version >= 3
-
-
-def _begins_wrong(arrival: Arrival) -> bool:
-    batches = arrival.layout.batches
-    return arrival.has_formats_of_now and (not batches or batches[0][2] != _NEWEST_MAGIC)
+        return self.version >= 3
 
 
 ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     Row(
         "DP-PRODUCE-04",
-        lambda arrival: arrival.topic is None,
+        lambda arrival: not arrival.has_topic,
         (refuse_data(ErrorCode.UNKNOWN_TOPIC_ID),),
     ),
     Row(
@@ -336,25 +346,23 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-18",
-        lambda arrival: (
-            arrival.has_formats_of_now and arrival.layout.is_corrupt and not arrival.layout.batches
-        ),
+        lambda arrival: arrival.has_formats_of_now and arrival.is_corrupt and not arrival.batches,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
     Row(
         "DP-PRODUCE-07",
-        _begins_wrong,
+        lambda arrival: arrival.has_formats_of_now and arrival.magic != _NEWEST_MAGIC,
         (refuse_data(ErrorCode.INVALID_RECORD),),
     ),
     Row(
         "DP-PRODUCE-09",
-        lambda arrival: arrival.codec == Compression.ZSTD and arrival.request.version < 7,
+        lambda arrival: arrival.codec == Compression.ZSTD and arrival.version < 7,
         (refuse_data(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
         since=(2, 1),
     ),
     Row(
         "DP-PRODUCE-07",
-        lambda arrival: arrival.has_formats_of_now and len(arrival.layout.batches) > 1,
+        lambda arrival: arrival.has_formats_of_now and arrival.batches > 1,
         (refuse_data(ErrorCode.INVALID_RECORD),),
     ),
 )
@@ -374,25 +382,23 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     *ARRIVAL_ROWS,
     Row(
         "DP-PRODUCE-12",
-        lambda arrival: arrival.unverified is not None,
+        lambda arrival: arrival.is_unverified,
         (_refuse_unverified,),
         since=(3, 6),
     ),
     Row(
         "DP-PRODUCE-10",
-        lambda arrival: arrival.request.acks not in (ALL_IN_SYNC, 0, 1),
+        lambda arrival: arrival.acks not in (ALL_IN_SYNC, 0, 1),
         (refuse_data(ErrorCode.INVALID_REQUIRED_ACKS),),
     ),
     Row(
         "DP-PRODUCE-13",
-        lambda arrival: (
-            arrival.topic in INTERNAL_TOPICS and arrival.request.client_id != ADMIN_CLIENT
-        ),
+        lambda arrival: arrival.is_internal and not arrival.by_admin,
         (refuse_data(ErrorCode.INVALID_TOPIC_EXCEPTION),),
     ),
     Row(
         "DP-CTL-16",
-        lambda arrival: arrival.is_failed and arrival.request.version < _KNOWS_STORAGE_ERROR,
+        lambda arrival: arrival.is_failed and arrival.version < _KNOWS_STORAGE_ERROR,
         (refuse_data(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         until=(2, 8),
     ),
@@ -408,32 +414,15 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-15",
-        lambda arrival: arrival.request.acks == ALL_IN_SYNC and arrival.in_sync < arrival.min_isr,
+        lambda arrival: arrival.acks == ALL_IN_SYNC and arrival.in_sync < arrival.min_isr,
         (refuse_data(ErrorCode.NOT_ENOUGH_REPLICAS, shows_start=True),),
     ),
     Row(
         "DP-PRODUCE-18",
-        lambda arrival: arrival.layout.is_corrupt,
+        lambda arrival: arrival.is_corrupt,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
 )
-
-
-def is_ordinary_arrival(arrival: Arrival) -> bool:
-    """Whether certainly none of ``PARTITION_ROWS`` applies, in any release. False says nothing."""
-    acks = arrival.request.acks
-    return (
-        arrival.leads
-        and not arrival.is_failed
-        and arrival.is_known
-        and arrival.may_write
-        and arrival.unverified is None
-        and arrival.topic is not None
-        and arrival.topic not in INTERNAL_TOPICS
-        and arrival.layout.header is not None
-        and arrival.codec < _ZSTD
-        and (acks in (0, 1) or (acks == ALL_IN_SYNC and arrival.in_sync >= arrival.min_isr))
-    )
 
 
 # ---- a batch -------------------------------------------------------------------------------------
@@ -443,8 +432,7 @@ class ArrivedBatch:
     """One batch of magic 2 within the data, or a message of an older format.
 
     Of a message of magic 0 or 1, ``header`` is None. ``first_magic`` is that of the first batch,
-    ``count`` the number of batches in the data. ``is_packed_wrongly``: its content cannot be
-    decompressed.
+    ``count`` the number of batches in the data.
     """
 
     __slots__ = (
@@ -454,7 +442,6 @@ class ArrivedBatch:
         "end",
         "first_magic",
         "header",
-        "is_packed_wrongly",
         "magic",
         "settings",
     )
@@ -473,19 +460,41 @@ class ArrivedBatch:
         self.header = header
         self.settings = settings
         self.first_magic = first_magic
-        self.is_packed_wrongly = False
         self.count = count
 
     @property
-    def crc_is_right(self) -> bool:
-        """Whether the checksum is that of the bytes."""
-        (crc,) = _UNSIGNED.unpack_from(self.data, self.at + _CRC_AT[self.magic])
-        start = self.at + _CHECKED_AT[self.magic]
-        if self.magic == _NEWEST_MAGIC:
-            computed = crc32c(self.data, start, self.end)
-        else:
-            computed = crc32(memoryview(self.data)[start : self.end])
-        return bool(computed == crc)
+    def form(self) -> BatchForm:
+        header, settings, magic = self.header, self.settings, self.magic
+        is_too_large = self.end - self.at > settings.max_message_bytes
+        is_one_of_many = self.count > 1
+        if header is None:
+            is_intact = magic != _NEWEST_MAGIC and self._crc_of_message_is_right
+            return BatchForm(
+                magic, self.first_magic, is_one_of_many, is_too_large, is_intact, self.codec
+            )
+        base_offset, _, _, _, crc, attributes, delta, _, _, producer_id, _, sequence, count = header
+        return BatchForm(
+            magic,
+            self.first_magic,
+            is_one_of_many,
+            is_too_large,
+            crc32c(self.data, self.at + _CHECKED_AT, self.end) == crc,
+            attributes & CODEC_MASK,
+            base_offset != 0,
+            count == 0,
+            not 0 < count == delta + 1,
+            bool(attributes & CONTROL),
+            producer_id >= 0 and sequence < 0,
+            settings.magic != _NEWEST_MAGIC
+            and (producer_id >= 0 or bool(attributes & TRANSACTIONAL)),
+        )
+
+    @property
+    def _crc_of_message_is_right(self) -> bool:
+        """Whether the checksum of a message of magic 0 or 1 is that of its bytes."""
+        (crc,) = _UNSIGNED.unpack_from(self.data, self.at + _CRC_OF_MESSAGE_AT)
+        start = self.at + _CRC_OF_MESSAGE_AT + _UNSIGNED.size
+        return bool(crc32(memoryview(self.data)[start : self.end]) == crc)
 
     @property
     def codec(self) -> int:
@@ -495,31 +504,27 @@ class ArrivedBatch:
         return self.data[self.at + 17] & CODEC_MASK
 
 
-def _of_header(condition: Callable[[BatchHeader], bool]) -> Callable[[ArrivedBatch], bool]:
-    """A condition on batches of magic 2."""
+class BatchForm(msgspec.Struct, frozen=True):
+    """What decides about a batch. ``is_intact``: it is whole, and its checksum is right. The fields
+    from ``has_base_offset`` on are of the headers that batches of magic 2 have."""
 
-    def applies(batch: ArrivedBatch) -> bool:
-        header = batch.header
-        return header is not None and condition(header)
-
-    return applies
-
-
-def _has_wrong_count(header: BatchHeader) -> bool:
-    delta, count = header.last_offset_delta, header.record_count
-    return delta < 0 or count <= 0 or count != delta + 1
-
-
-def _is_for_other_format(batch: ArrivedBatch) -> bool:
-    header = batch.header
-    if header is None or batch.settings.magic == _NEWEST_MAGIC:
-        return False
-    return header.is_transactional or header.producer_id >= 0
+    magic: int
+    first_magic: int
+    is_one_of_many: bool
+    is_too_large: bool
+    is_intact: bool
+    codec: int
+    has_base_offset: bool = False
+    is_empty: bool = False
+    has_wrong_count: bool = False
+    is_control: bool = False
+    lacks_sequence: bool = False
+    is_for_other_format: bool = False
 
 
 def _is_invalid(
-    requirement: str, when: Callable[[ArrivedBatch], bool], since: ReleaseNumber = EVER
-) -> tuple[Row[ArrivedBatch, Refusal], Row[ArrivedBatch, Refusal]]:
+    requirement: str, when: Callable[[BatchForm], bool], since: ReleaseNumber = EVER
+) -> tuple[Row[BatchForm, Refusal], Row[BatchForm, Refusal]]:
     """INVALID_RECORD(87) came with 2.4; until then the error was CORRUPT_MESSAGE(2)."""
     return (
         Row(
@@ -529,21 +534,16 @@ def _is_invalid(
     )
 
 
-FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
-    *_is_invalid(
-        "DP-PRODUCE-16", _of_header(lambda header: header.base_offset != 0), since=(0, 11)
-    ),
+FIRST_BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
+    *_is_invalid("DP-PRODUCE-16", lambda batch: batch.has_base_offset, since=(0, 11)),
     Row(
         "DP-PRODUCE-17",
-        lambda batch: batch.end - batch.at > batch.settings.max_message_bytes,
+        lambda batch: batch.is_too_large,
         (refuse_data(ErrorCode.MESSAGE_TOO_LARGE),),
     ),
     Row(
         "DP-PRODUCE-18",
-        lambda batch: (
-            (batch.magic == _NEWEST_MAGIC and batch.end - batch.at < HEADER_SIZE)
-            or not batch.crc_is_right
-        ),
+        lambda batch: not batch.is_intact,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
     ),
     Row(
@@ -554,7 +554,7 @@ FIRST_BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
 )
 """All batches pass these before the first one is looked at by ``BATCH_ROWS``."""
 
-BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
     Row(
         "DP-PRODUCE-19",
         lambda batch: batch.magic != batch.first_magic,
@@ -563,64 +563,48 @@ BATCH_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-20",
-        _of_header(lambda header: header.record_count == 0),
+        lambda batch: batch.is_empty,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
         since=(0, 11),
         until=(1, 1),
     ),
-    *_is_invalid("DP-PRODUCE-20", _of_header(_has_wrong_count), since=(1, 1)),
-    *_is_invalid("DP-PRODUCE-21", _of_header(lambda header: header.is_control), since=(0, 11)),
+    *_is_invalid("DP-PRODUCE-20", lambda batch: batch.has_wrong_count, since=(1, 1)),
+    *_is_invalid("DP-PRODUCE-21", lambda batch: batch.is_control, since=(0, 11)),
     *_is_invalid(
         "DP-PRODUCE-22",
-        _of_header(lambda header: header.producer_id >= 0 and header.base_sequence < 0),
+        lambda batch: batch.lacks_sequence,
         since=(0, 11),
     ),
     Row(
         "DP-PRODUCE-23",
-        _is_for_other_format,
+        lambda batch: batch.is_for_other_format,
         (refuse_data(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, shows_start=True),),
         since=(0, 11),
         until=(4, 0),
     ),
     Row(
         "DP-PRODUCE-28",
-        lambda batch: batch.count > 1 and batch.codec > 0,
+        lambda batch: batch.codec > 0 and batch.is_one_of_many,
         (_INVALID,),
         since=(2, 4),
     ),
 )
 
 
-def is_ordinary_batch(batch: ArrivedBatch) -> bool:
-    """Whether certainly none of ``FIRST_BATCH_ROWS`` and ``BATCH_ROWS`` applies, in any release.
-    False says nothing."""
-    header, settings = batch.header, batch.settings
-    return (
-        header is not None
-        and batch.count == 1
-        and batch.first_magic == batch.magic == settings.magic == _NEWEST_MAGIC
-        and header.base_offset == 0
-        and 0 < header.record_count == header.last_offset_delta + 1
-        and header.attributes & (CODEC_MASK | CONTROL) <= _ZSTD
-        and (header.producer_id < 0 or header.base_sequence >= 0)
-        and batch.end - batch.at <= settings.max_message_bytes
-        and batch.crc_is_right
-    )
-
-
-UNREADABLE_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+UNREADABLE_ROWS: Final[Sequence[Row[bool, Refusal]]] = (
     Row(
         "DP-PRODUCE-44",
-        lambda batch: batch.is_packed_wrongly,
+        lambda is_packed_wrongly: is_packed_wrongly,
         (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR, shows_start=True),),
     ),
-    *_is_invalid("DP-PRODUCE-28", lambda _: True),
+    Row("DP-PRODUCE-28", always, (refuse_data(ErrorCode.CORRUPT_MESSAGE),), until=(2, 4)),
+    Row("DP-PRODUCE-28", always, (_INVALID,), since=(2, 4)),
 )
 """What a batch gets whose records cannot be read, for example because one is compressed within a
-compressed one."""
+compressed one. Its context is whether the content cannot be decompressed."""
 
 
-GAP_ROWS: Final[Sequence[Row[ArrivedBatch, Refusal]]] = (
+GAP_ROWS: Final[Sequence[Row[None, Refusal]]] = (
     Row(
         "DP-PRODUCE-44",
         always,
@@ -635,25 +619,20 @@ which Kafka lacks the keys and values: since 2.4 it skips them while it reads.""
 class RewrittenBatch(msgspec.Struct, frozen=True):
     """A batch as it would be stored. ``is_rebuilt``: its size may have changed."""
 
-    size: int
     is_rebuilt: bool
-    settings: LogSettings
-
-
-def is_ordinary_stored(size: int, settings: LogSettings, *, is_rebuilt: bool) -> bool:
-    """Whether certainly none of ``STORED_ROWS`` applies, in any release. False says nothing."""
-    return not is_rebuilt and size <= settings.segment_bytes
+    is_too_large: bool
+    exceeds_segment: bool
 
 
 STORED_ROWS: Final[Sequence[Row[RewrittenBatch, Refusal]]] = (
     Row(
         "DP-PRODUCE-29",
-        lambda batch: batch.is_rebuilt and batch.size > batch.settings.max_message_bytes,
+        lambda batch: batch.is_rebuilt and batch.is_too_large,
         (refuse_data(ErrorCode.MESSAGE_TOO_LARGE),),
     ),
     Row(
         "DP-PRODUCE-30",
-        lambda batch: batch.size > batch.settings.segment_bytes,
+        lambda batch: batch.exceeds_segment,
         (refuse_data(ErrorCode.RECORD_LIST_TOO_LARGE),),
     ),
 )

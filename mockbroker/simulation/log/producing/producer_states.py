@@ -33,9 +33,9 @@ __all__ = [
     "ProducerBatch",
     "Producers",
     "SequenceCheck",
+    "SequenceForm",
     "answer_duplicate",
     "forget_deleted",
-    "is_ordinary_sequence",
     "marker_of",
 ]
 
@@ -130,6 +130,52 @@ class ProducerBatch(msgspec.Struct, frozen=True):
                 return batch
         return None
 
+    @property
+    def form(self) -> SequenceForm:
+        known, begins_at_zero = self.known, self.first_sequence == 0
+        is_transactional, is_verified = self.is_transactional, self.is_verified
+        if known is None:
+            return SequenceForm(begins_at_zero, is_transactional, self.implicit, is_verified)
+        epoch, batches = known.epoch, known.batches
+        has_gap, repeats_newest = False, False
+        if batches and epoch == self.epoch:
+            newest, first = batches[-1], self.first_sequence
+            last = newest.last_sequence
+            has_gap = first != (0 if last == _LAST_SEQUENCE else last + 1)
+            repeats_newest = (first, self.last_sequence) == (newest.first_sequence, last)
+        return SequenceForm(
+            begins_at_zero,
+            is_transactional,
+            self.implicit,
+            is_verified,
+            epoch != NO_EPOCH,
+            epoch == self.epoch,
+            self.epoch < epoch,
+            bool(batches),
+            has_gap,
+            known.transaction_start is not None,
+            repeats_newest,
+            repeats_newest or self.duplicate(_KEPT_BATCHES) is not None,
+        )
+
+
+class SequenceForm(msgspec.Struct, frozen=True):
+    """What decides about the sequence of a batch. The fields from ``has_epoch`` on say how it
+    relates to what the log knows of the producer."""
+
+    begins_at_zero: bool
+    is_transactional: bool
+    is_implicit: bool
+    is_verified: bool
+    has_epoch: bool = False
+    is_of_epoch: bool = False
+    is_of_old_epoch: bool = False
+    has_batches: bool = False
+    has_gap: bool = False
+    is_open: bool = False
+    repeats_newest: bool = False
+    repeats_kept: bool = False
+
 
 class SequenceCheck(Refusable):
     """What the rows decide about a batch: a duplicate, an error, or neither."""
@@ -148,80 +194,39 @@ def answer_duplicate(check: SequenceCheck, kept: int = _KEPT_BATCHES) -> None:
     check.duplicate = check.batch.duplicate(kept)
 
 
-_Row: TypeAlias = Row[ProducerBatch, SequenceCheck]
+_Row: TypeAlias = Row[SequenceForm, SequenceCheck]
 
 _OUT_OF_ORDER: Final = refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
 
-def _has_epoch(batch: ProducerBatch) -> bool:
-    return batch.known is not None and batch.known.epoch != NO_EPOCH
+def _new_epoch_starts_late(batch: SequenceForm) -> bool:
+    return batch.has_epoch and not batch.is_of_epoch and not batch.begins_at_zero
 
 
-def _is_old_epoch(batch: ProducerBatch) -> bool:
-    return batch.known is not None and batch.epoch < batch.known.epoch
+def _is_unknown_and_late(batch: SequenceForm) -> bool:
+    return not batch.has_epoch and not batch.begins_at_zero
 
 
-def _new_epoch_starts_late(batch: ProducerBatch) -> bool:
-    return (
-        batch.known is not None
-        and batch.known.epoch not in (NO_EPOCH, batch.epoch)
-        and batch.first_sequence != 0
-    )
-
-
-def _is_unknown_and_late(batch: ProducerBatch) -> bool:
-    return not _has_epoch(batch) and batch.first_sequence != 0
-
-
-def _follows_marker_late(batch: ProducerBatch) -> bool:
-    known = batch.known
-    return (
-        known is not None
-        and known.epoch == batch.epoch
-        and not known.batches
-        and batch.first_sequence != 0
-    )
-
-
-def _has_gap(batch: ProducerBatch) -> bool:
-    known = batch.known
-    if known is None or known.epoch != batch.epoch or not known.batches:
-        return False
-    last = known.last_sequence
-    return batch.first_sequence != (0 if last == _LAST_SEQUENCE else last + 1)
-
-
-def _is_open(batch: ProducerBatch) -> bool:
-    return batch.known is not None and batch.known.transaction_start is not None
-
-
-def _is_in_no_transaction(batch: ProducerBatch) -> bool:
-    return not batch.is_verified and not _is_open(batch)
-
-
-def _is_in_no_transaction_of_epoch(batch: ProducerBatch) -> bool:
-    known = batch.known
-    is_of_epoch = known is not None and known.epoch == batch.epoch
-    return not batch.is_verified and not (_is_open(batch) and is_of_epoch)
-
-
-def _leaves_transaction(batch: ProducerBatch) -> bool:
-    known = batch.known
-    return known is not None and known.transaction_start is not None and not batch.is_transactional
+def _follows_marker_late(batch: SequenceForm) -> bool:
+    return batch.is_of_epoch and not batch.has_batches and not batch.begins_at_zero
 
 
 COORDINATOR_ROWS: Final[Sequence[_Row]] = (
-    Row("DP-IDEM-03", _is_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
+    Row(
+        "DP-IDEM-03",
+        lambda batch: batch.is_of_old_epoch,
+        (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
+    ),
     Row(
         "DP-TXN-46",
-        _is_in_no_transaction,
+        lambda batch: not batch.is_verified and not batch.is_open,
         (refuse(ErrorCode.INVALID_TXN_STATE),),
         since=(3, 6),
         until=(4, 0),
     ),
     Row(
         "DP-TXN-46",
-        _is_in_no_transaction_of_epoch,
+        lambda batch: not batch.is_verified and not (batch.is_open and batch.is_of_epoch),
         (refuse(ErrorCode.INVALID_TXN_STATE),),
         since=(4, 0),
     ),
@@ -231,13 +236,13 @@ COORDINATOR_ROWS: Final[Sequence[_Row]] = (
 ROWS: Final[Sequence[_Row]] = (
     Row(
         "DP-IDEM-01",
-        lambda batch: batch.duplicate(_KEPT_BATCHES) is not None,
+        lambda batch: batch.repeats_kept,
         (answer_duplicate(),),
         since=(1, 0),
     ),
     Row(
         "DP-IDEM-02",
-        lambda batch: batch.duplicate(1) is not None,
+        lambda batch: batch.repeats_newest,
         (answer_duplicate(1),),
         until=(1, 0),
     ),
@@ -258,7 +263,7 @@ ROWS: Final[Sequence[_Row]] = (
     ),
     Row(
         "DP-IDEM-07",
-        lambda batch: batch.implicit and _is_unknown_and_late(batch),
+        lambda batch: batch.is_implicit and _is_unknown_and_late(batch),
         (_OUT_OF_ORDER,),
         since=(4, 1),
     ),
@@ -271,24 +276,14 @@ ROWS: Final[Sequence[_Row]] = (
         until=(2, 5),
     ),
     Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), since=(2, 5)),
-    Row("DP-IDEM-09", _has_gap, (_OUT_OF_ORDER,)),
-    Row("DP-IDEM-11", _leaves_transaction, (refuse(ErrorCode.INVALID_TXN_STATE),)),
+    Row("DP-IDEM-09", lambda batch: batch.has_gap, (_OUT_OF_ORDER,)),
+    Row(
+        "DP-IDEM-11",
+        lambda batch: batch.is_open and not batch.is_transactional,
+        (refuse(ErrorCode.INVALID_TXN_STATE),),
+    ),
 )
 """The first row that applies decides. A batch to which none applies is appended."""
-
-
-def is_ordinary_sequence(batch: ProducerBatch) -> bool:
-    """Whether certainly none of ``ROWS`` applies, in any release. False says nothing."""
-    known = batch.known
-    return (
-        known is not None
-        and batch.is_verified
-        and known.epoch == batch.epoch != NO_EPOCH
-        and known.transaction_start is None
-        and bool(known.batches)
-        and batch.first_sequence == known.batches[-1].last_sequence + 1 <= batch.last_sequence
-        and batch.duplicate(_KEPT_BATCHES) is None
-    )
 
 
 def forget_deleted(subject: tuple[Producers, int]) -> None:

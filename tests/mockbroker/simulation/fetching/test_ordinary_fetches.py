@@ -15,12 +15,9 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionPosition
 from mockbroker.simulation.fetching.reading import (
     ACCESS,
-    ADMISSION,
     PartitionReader,
     _Access,
-    _Admission,
     is_ordinary_access,
-    is_ordinary_admission,
 )
 from mockbroker.simulation.fetching.replica_selection import SELECTORS
 from mockbroker.simulation.releases.release import NEWEST
@@ -81,17 +78,6 @@ def cases(cluster: Cluster) -> Iterator[tuple[FetchQuery, PartitionPosition]]:
             facts[kind][name] = value
         position = PartitionPosition(**facts[1])
         yield FetchQuery(positions=[position], **facts[0]), position
-
-
-def test_an_ordinary_admission_passes_all_rows() -> None:
-    cluster = a_cluster()
-    ordinary = []
-    for query, position in cases(cluster):
-        ordinary.append(is_ordinary_admission(cluster.controller, query, position))
-        if ordinary[-1]:
-            at = _Admission(cluster.controller, query, position)
-            assert [row.requirement for row in ADMISSION if row.when(at)] == []
-    assert ordinary[0]
 
 
 def test_an_ordinary_access_passes_all_rows() -> None:

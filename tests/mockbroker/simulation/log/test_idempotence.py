@@ -98,7 +98,7 @@ def test_a_transaction_of_version_2_begins_at_sequence_0(
     for implicit, expected in ((True, code), (False, 0)):
         unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)
         check = SequenceCheck(unknown)
-        apply_first(rows, unknown, check)
+        apply_first(rows, unknown.form, check)
         assert check.code == expected
 
 
