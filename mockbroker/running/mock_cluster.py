@@ -57,6 +57,7 @@ from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from mockbroker.simulation.state.settings import ClusterSettings
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
+from mockbroker.simulation.state.turns import no_wait
 from mockbroker.simulation.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
@@ -177,6 +178,7 @@ class MockCluster(DataMethods):
     def _simulated_cluster(
         self, options: ClusterOptions, served: Mapping[int, Versions]
     ) -> Cluster:
+        may_wait = isinstance(self.operations, SuspendedOperations)
         return Cluster(
             brokers_to_register(
                 options.brokers, options.external_brokers, self.profile, self.dialect, served,
@@ -198,7 +200,7 @@ class MockCluster(DataMethods):
                 },
             ),
             znodes=self._znodes,
-            take_turn=self.operations.turn,
+            take_turn=self.operations.turn if may_wait else no_wait,
         )  # fmt: skip
 
     def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:

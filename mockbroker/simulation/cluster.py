@@ -125,7 +125,7 @@ class Cluster(ClusterSteps):
             timers,
             own_configs=options.own_broker_configs,
             store=znodes if in_zookeeper else None,
-            complete_request=lambda state, change: with_versions(state, newest, change),
+            complete_request=partial(with_versions, newest),
             take_turn=take_turn,
         )
         """Records changes; brokers and partitions by id."""

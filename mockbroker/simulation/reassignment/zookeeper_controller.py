@@ -108,7 +108,7 @@ class ZooKeeperController:
         self.controller.attach(self)
         self.controller.add_hooks(HOOKED_CHANGES, before=self.store, after=self.announce)
         self.turns = self.controller.turns
-        self.turns.reactions.append(self._process_watch_events)
+        self.turns.reactions.insert(0, self._process_watch_events)
         self.dependencies = dependencies
         self.run_first = partial(run_first, self.controller, writer=self)
         """``transitions.run_first`` for rows that may write this controller's znodes."""
@@ -464,17 +464,17 @@ class ZooKeeperController:
     # ---- watches -----------------------------------------------------------------------------
 
     def _process_watch_events(self) -> bool:
-        """React to znodes that changed; return whether there were any. Without a controller nobody
-        reacts; the next controller reads all of them when it takes over."""
-        events = self.controller.znodes.take_events()
-        if events is None:
-            # Whatever else happened, the next controller reads all znodes.
-            self.dependencies.brokers.session_expired()
-            return True
-        for event in events:
-            if self.controller.state.controller_id != NO_CONTROLLER:
-                self._react(event)
-        return bool(events)
+        """React to znodes that changed, until there are none, before elections are processed.
+        Without a controller nothing reacts; the next one reads all znodes when it takes over."""
+        while (events := self.controller.znodes.take_events()) != []:
+            if events is None:
+                # Whatever else happened, the next controller reads all znodes.
+                self.dependencies.brokers.session_expired()
+                continue
+            for event in events:
+                if self.controller.state.controller_id != NO_CONTROLLER:
+                    self._react(event)
+        return False
 
     def _react(self, event: WatchedEvent) -> None:
         """Call the reaction of each row of ``watches`` that concerns the event's path."""

@@ -44,8 +44,8 @@ class Turns:
         self._take_turn = take_turn
         self._is_inside = False
         self.reactions: list[Callable[[], bool]] = []
-        """Called in this order after each step, again and again until all of them return False:
-        nothing is left to react to."""
+        """Called in this order after each step, and once more after each that returns True: it did
+        what those before it have to react to."""
         self.on_death: list[Callable[[int], None]] = []
         """Called with the id of the controller that died during a step."""
         self.on_succession: list[Callable[[int], None]] = []
@@ -88,8 +88,11 @@ class Turns:
 
     def settle(self) -> None:
         """React to what a step did until nothing is left to do."""
-        while any(react() for react in self.reactions):
-            pass
+        again = True
+        while again:
+            again = False
+            for react in self.reactions:
+                again = react() or again
 
     # ---- time --------------------------------------------------------------------------------
 

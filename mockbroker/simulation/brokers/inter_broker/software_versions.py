@@ -76,7 +76,7 @@ def served_by(broker: Broker, usual: Mapping[int, Versions]) -> Mapping[int, Ver
     return {key: found for key, found in sorted({**usual, **own}.items()) if found}
 
 
-def with_versions(state: ClusterState, newest: Mapping[int, int], change: SentRequest) -> Change:
+def with_versions(newest: Mapping[int, int], state: ClusterState, change: SentRequest) -> Change:
     """Fill in the versions of a controller's request.
 
     Each recipient gets the highest version that both it and the controller know (A-38). ``newest``
