@@ -114,6 +114,7 @@ lint: ## style, types, import contracts, circles, words
 	@.venv/bin/lint-imports
 	@$(PYTHON) -m scripts.import_cycles
 	@$(PYTHON) -m scripts.language
+	@$(PYTHON) -m scripts.operation_stubs --check
 
 format: ## format the sources with ruff
 	@$(BOOTSTRAP)

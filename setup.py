@@ -58,6 +58,8 @@ setup(
         "wiredump.report": ["templates/*"],
         "wiredump.spark": ["log4j2.properties"],
         "mockbroker": ["py.typed", "profiles/*.json"],
+        "mockbroker.running": ["*.pyi"],
+        "mockbroker.simulation.operations": ["*.pyi"],
         "mockbroker.control": ["templates/**/*.html", "web/*.*", "web/panels/*"],
         # The adapters' sources are built where they run; cases and findings are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],

@@ -1,7 +1,8 @@
 """A mock Kafka cluster that real clients connect to, negotiate with and reassign partitions on.
 
 ``MockCluster`` runs one inside a process, ``mockbroker serve`` from a shell. ``Cluster`` simulates
-one without sockets. ``ClusterOptions`` describes a ``MockCluster``.
+one without sockets, and ``Operations`` are what a tester does to that. ``ClusterOptions`` describes
+a ``MockCluster``.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from mockbroker.options import ClusterOptions
     from mockbroker.running.mock_cluster import MockCluster
     from mockbroker.simulation.cluster import Cluster
+    from mockbroker.simulation.operations.simulated import Operations
     from mockbroker.simulation.state.cluster_parts import Broker
 
-__all__ = ["Broker", "Cluster", "ClusterOptions", "MockCluster"]
+__all__ = ["Broker", "Cluster", "ClusterOptions", "MockCluster", "Operations"]
 
 
 _MODULES = {
@@ -23,6 +25,7 @@ _MODULES = {
     "Cluster": "mockbroker.simulation.cluster",
     "ClusterOptions": "mockbroker.options",
     "MockCluster": "mockbroker.running.mock_cluster",
+    "Operations": "mockbroker.simulation.operations.simulated",
 }
 
 

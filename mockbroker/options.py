@@ -16,6 +16,7 @@ from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.serving.limits import DEFAULTS, Limits
+from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.settings import DataWaits, SimulationOptions
@@ -27,10 +28,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
-
-Level: TypeAlias = str | Mapping[int, Versions | None]
-"""A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
-cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"cluster"`` for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
-from mockbroker.simulation.operations import COMMANDS, PROXY_COMMANDS, Command
+from mockbroker.simulation.operations import OPERATIONS, PROXY_OPERATIONS, Operation
 from mockbroker.simulation.state import actions
 from mockbroker.simulation.state.cluster_parts import Broker, Partition, TargetedPartition, Topic
 from mockbroker.simulation.state.results import AclBinding
@@ -172,7 +172,7 @@ def _since(key: int, profiles: Sequence[Profile]) -> str:
     return ", ".join(found)
 
 
-# ---- faults and commands -------------------------------------------------------------------------
+# ---- faults and operations -----------------------------------------------------------------------
 
 
 def _fault_members(group: str) -> str:
@@ -205,20 +205,20 @@ def _levels(response: type[Message], version: int) -> tuple[str, str]:
     return ", ".join(every), ", ".join(dict.fromkeys(place.level for place in chosen))
 
 
-def _commands() -> str:
-    return _command_table(COMMANDS)
+def _operations() -> str:
+    return _operation_table(OPERATIONS)
 
 
-def _proxy_commands() -> str:
-    return _command_table(PROXY_COMMANDS)
+def _proxy_operations() -> str:
+    return _operation_table(PROXY_OPERATIONS)
 
 
-def _command_table(commands: Mapping[str, Command]) -> str:
+def _operation_table(operations: Mapping[str, Operation]) -> str:
     rows = [
         [_code(each.usage), " ".join(part for part in (each.help, each.details) if part)]
-        for each in commands.values()
+        for each in operations.values()
     ]
-    return _table("command", "meaning", rows=rows)
+    return _table("operation", "meaning", rows=rows)
 
 
 # ---- the control port ----------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _routes() -> str:
     rows = [
         [_code(f"{each.method} {each.path}"), _takes(each), each.summary]
         for each in ROUTES
-        if each.path.removeprefix("/") not in COMMANDS
+        if each.path.removeprefix("/") not in OPERATIONS
     ]
     return _table("request", "query or body", "meaning", rows=rows)
 
@@ -392,8 +392,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "peer-coverage-behind": peer_coverage.behind,
     **{f"fault-{group}": partial(_fault_members, group) for group in MEMBERS},
     "error-levels": _error_levels,
-    "commands": _commands,
-    "proxy-commands": _proxy_commands,
+    "commands": _operations,
+    "proxy-commands": _proxy_operations,
     "routes": _routes,
     "cluster-options": _cluster_options,
     "action-kinds": lambda: _classes(get_args(actions.Change)),

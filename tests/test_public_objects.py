@@ -26,7 +26,7 @@ LAZY = {
     "wiredump.cli": "as kproto.cli",
     "wiredump.storage": "pyarrow is imported for URIs alone",
     "mockbroker.simulation.operations": "`mockbroker ctl` imports no cluster",
-    "mockbroker.serving.operations": "greenlet is an extra",
+    "mockbroker.serving.suspended_calls": "greenlet is an extra",
     "mockbroker.pytest_plugin": "every pytest run imports the plugin",
     "mockbroker.faults.conflicts": "a circle with rule, for a type alone",
     "wiredump.readers.ledger": "a circle with stream, for a type alone",

@@ -28,7 +28,7 @@ from mockbroker.serving import acceptor, limits, listeners, loop_turns, server
 from mockbroker.simulation.clients.telemetry import receiver
 from mockbroker.simulation.groups.classic import classic_settings as settings
 from mockbroker.simulation.operations import DEFAULT_BODY_BYTES
-from mockbroker.simulation.operations.arguments import _ZNODE_BODY_BYTES
+from mockbroker.simulation.operations.arguments import ZNODE_BODY_BYTES
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = (ROOT / "docs/explanation/security.md").read_text("utf-8")
@@ -141,7 +141,7 @@ FIXED: Final = {
     ),
     "idle time there": f"{connection_limits.QUIET_SECONDS:g} s",
     "a request body there": (
-        f"{DEFAULT_BODY_BYTES // 1024} KiB ({_ZNODE_BODY_BYTES >> 20} MiB for a znode) within "
+        f"{DEFAULT_BODY_BYTES // 1024} KiB ({ZNODE_BODY_BYTES >> 20} MiB for a znode) within "
         f"{connection_limits.BODY_SECONDS:g} s"
     ),
     "event streams of a cluster": str(event_streams._MOST_LISTENERS),

@@ -25,6 +25,7 @@ from fuzz.stateful.world import World
 from kproto.znodes.plan_znodes import delete_topic_path
 from kproto.znodes.request_znodes import REQUEST_PREFIX
 from mockbroker.faults import Fault
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import NO_LEADER
 
 __all__ = ["Controls"]
@@ -53,7 +54,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(pick=PICK, broker=BROKER)
     def join_isr(self, pick: int, broker: int) -> None:
-        self.step("join_isr", self.world.cluster.join_isr, self.pick(pick), broker)
+        self.step("join_isr", Operations(self.world.cluster).join_isr, self.pick(pick), broker)
 
     @rule(number=st.integers(0, 11), count=st.integers(1, 4))
     def catch_up(self, number: int, count: int) -> None:
@@ -61,7 +62,9 @@ class Controls(RuleBasedStateMachine):
         for _ in range(count):
             late = self.lagging()
             if late:
-                self.step("catch_up", self.world.cluster.join_isr, *late[number % len(late)])
+                self.step(
+                    "catch_up", Operations(self.world.cluster).join_isr, *late[number % len(late)]
+                )
                 self.all_holds()
 
     def lagging(self) -> list[tuple[tuple[str, int], int]]:
@@ -82,7 +85,7 @@ class Controls(RuleBasedStateMachine):
     def join_first(self, tp: tuple[str, int]) -> None:
         late = [broker for each, broker in self.lagging() if each == tp]
         if late:
-            self.step("catch_up", self.world.cluster.join_isr, tp, late[0])
+            self.step("catch_up", Operations(self.world.cluster).join_isr, tp, late[0])
             self.all_holds()
 
     @rule(pick=PICK, which=st.integers(0, 3))
@@ -90,12 +93,17 @@ class Controls(RuleBasedStateMachine):
         tp = self.pick(pick)
         if tp != MISSING:
             isr = self.world.cluster.topics.partition(*tp).isr
-            self.step("leave_isr", self.world.cluster.leave_isr, tp, isr[-1 - which % len(isr)])
+            self.step(
+                "leave_isr",
+                Operations(self.world.cluster).leave_isr,
+                tp,
+                isr[-1 - which % len(isr)],
+            )
 
     @rule(broker=BROKER)
     def stop_broker(self, broker: int) -> None:
         self.world.model.stopped(broker)
-        if not self.step("stop_broker", self.world.cluster.stop_broker, broker):
+        if not self.step("stop_broker", Operations(self.world.cluster).stop_broker, broker):
             assert self.world.died or broker not in self.world.model.live
 
     @rule(pick=PICK)
@@ -107,7 +115,7 @@ class Controls(RuleBasedStateMachine):
         partition = cluster.topics.partition(*tp)
         for broker in partition.isr:
             if broker != partition.leader:
-                self.step("leave_isr", cluster.leave_isr, tp, broker)
+                self.step("leave_isr", Operations(cluster).leave_isr, tp, broker)
                 self.all_holds()
         self.stop_broker(partition.leader)
 
@@ -119,7 +127,7 @@ class Controls(RuleBasedStateMachine):
             return
         broker = stopped[broker % len(stopped)]
         self.world.model.started(broker)
-        self.step("start_broker", self.world.cluster.start_broker, broker)
+        self.step("start_broker", Operations(self.world.cluster).start_broker, broker)
 
     @rule(to=BROKER)
     def failover(self, to: int) -> None:
@@ -127,7 +135,7 @@ class Controls(RuleBasedStateMachine):
         before = world.facts()
         if to in world.model.live:
             world.model.controller = to
-        if self.step("failover", world.cluster.failover, to):
+        if self.step("failover", Operations(world.cluster).failover, to):
             response_checks.reassignments_survive(world, before)
 
     @rule(changes=st.integers(0, 12))
@@ -141,7 +149,7 @@ class Controls(RuleBasedStateMachine):
         history = self.world.history
         known = history.visible(broker, self.world.cluster.timers.now_ms)
         if broker not in history.held and self.control(
-            "hold_metadata", self.world.cluster.hold_metadata, broker
+            "hold_metadata", Operations(self.world.cluster).hold_metadata, broker
         ):
             history.hold(broker, known)
 
@@ -149,20 +157,23 @@ class Controls(RuleBasedStateMachine):
     def release_metadata(self, broker: int) -> None:
         history = self.world.history
         if broker in history.held and self.control(
-            "release_metadata", self.world.cluster.release_metadata, broker
+            "release_metadata", Operations(self.world.cluster).release_metadata, broker
         ):
             history.release(broker)
 
     @rule(delay=st.sampled_from([0, 1, 20, 50]))
     def propagation(self, delay: int) -> None:
         known = self.world.history.arrived(self.world.cluster.timers.now_ms)
-        if self.control("propagation", self.world.cluster.set_propagation, delay):
+        if self.control("propagation", Operations(self.world.cluster).set_propagation, delay):
             self.world.history.delay(delay, known)
 
     @rule(held=st.booleans())
     def elections(self, held: bool) -> None:
         cluster = self.world.cluster
-        self.step("elections", cluster.hold_elections if held else cluster.release_elections)
+        self.step(
+            "elections",
+            Operations(cluster).hold_elections if held else Operations(cluster).release_elections,
+        )
 
     @rule(interval=st.none() | st.integers(1, 40))
     def auto_progress(self, interval: int | None) -> None:
@@ -193,9 +204,9 @@ class Controls(RuleBasedStateMachine):
         if not world.keeps_znodes:
             return
         if path == REQUEST_PREFIX:
-            self.step("znode", world.cluster.append_znode, path, text or "")
+            self.step("znode", Operations(world.cluster).append_znode, path, text or "")
         else:
-            self.step("znode", world.cluster.write_znode, path, text)
+            self.step("znode", Operations(world.cluster).write_znode, path, text)
         world.model.learn(world.cluster)
 
     # ---- faults ----------------------------------------------------------------------------------

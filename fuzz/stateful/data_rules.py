@@ -28,7 +28,8 @@ from kproto.error_codes import ErrorCode
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Compression, RecordBatches
 from mockbroker.faults import Fault
-from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.operations import parse_operation
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
@@ -95,9 +96,9 @@ class DataRules(ClusterMachine):
         self.codec = self.world.mock.dialect
         self.prepare()
         name = sorted(self.world.cluster.topics)[0]
-        assert self.world.do(self.world.cluster.set_offset, "other", (name, 0), 0)
+        assert self.world.do(Operations(self.world.cluster).set_offset, "other", (name, 0), 0)
         for step in ("load-coordinator transaction t", "finish-loading transaction t"):
-            assert self.world.do(parse_command(step).run, self.world.mock)
+            assert self.world.do(self.world.mock.carry_out, parse_operation(step))
         self.world.model.learn(self.world.cluster)
         self.read = len(self.world.cluster.log)
         for number in range(2):
@@ -411,8 +412,8 @@ class DataRules(ClusterMachine):
             return  # a reassignment may then leave a leader that is no replica, as in Kafka
         if step.startswith("forget-producer"):
             self.data.forgotten.add(tp)
-        call = parse_command(text)
-        self.step(call.command.name, call.run, self.world.mock)
+        call = parse_operation(text)
+        self.step(call.operation.name, self.world.mock.carry_out, call)
 
     @rule(broker=BROKER, directory=st.sampled_from([*LOG_DIRS, None]))
     def fail_log_dir(self, broker: int, directory: str | None) -> None:
@@ -423,7 +424,7 @@ class DataRules(ClusterMachine):
         if may_fail and (directory is None or directory not in failed):
             if self.profile.line < _JBOD_SINCE:
                 self.world.model.stopped(broker)
-            assert self.step("fail_log_dir", cluster.fail_log_dir, broker, directory)
+            assert self.step("fail_log_dir", Operations(cluster).fail_log_dir, broker, directory)
 
     @rule(broker=BROKER, directory=st.sampled_from([*LOG_DIRS, None]))
     def mend_log_dir(self, broker: int, directory: str | None) -> None:
@@ -435,7 +436,9 @@ class DataRules(ClusterMachine):
             if broker in self.world.model.live:
                 self.world.model.stopped(broker)
                 self.world.model.started(broker)
-            assert self.step("mend_log_dir", self.world.cluster.mend_log_dir, broker, directory)
+            assert self.step(
+                "mend_log_dir", Operations(self.world.cluster).mend_log_dir, broker, directory
+            )
 
     def failed_dirs(self, broker: int) -> frozenset[str]:
         return self.world.state.replica_dirs.failed.get(broker, frozenset())
@@ -456,10 +459,10 @@ class DataRules(ClusterMachine):
         for tp, _ in list(cluster.logs):
             name = f"{tp[0]}-{tp[1]}"
             for text in (f"release-replication {name}", f"lag-high-watermark {name} 0"):
-                call = parse_command(text)
-                self.world.do(call.run, mock)
+                call = parse_operation(text)
+                self.world.do(mock.carry_out, call)
         for text in ("release-produces", "release-fetches"):
-            self.world.do(parse_command(text).run, mock)
+            self.world.do(mock.carry_out, parse_operation(text))
 
     def finish(self) -> None:
         """After ``heal``: whatever was held is released, and then no request waits for ever."""

@@ -17,7 +17,7 @@ from fuzz.stateful.data_rules import DataRules
 from fuzz.stateful.strategies import BROKER, PICK
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import Group
-from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.operations import parse_operation
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["GroupRules"]
@@ -265,11 +265,11 @@ class GroupRules(DataRules):
     def group_tester(self, step: str, group: str, number: int, broker: int) -> None:
         self.settle()
         member_id = self.member(group, number).member_id or "nobody"
-        call = parse_command(step.format(group=group, member=member_id, broker=broker))
-        self.step(call.command.name, call.run, self.world.mock)
+        call = parse_operation(step.format(group=group, member=member_id, broker=broker))
+        self.step(call.operation.name, self.world.mock.carry_out, call)
 
     def release(self) -> None:
         super().release()
         for group in ("g", "h"):
             for step in ("finish-loading group", "release-commits", "complete-join"):
-                self.world.do(parse_command(f"{step} {group}").run, self.world.mock)
+                self.world.do(self.world.mock.carry_out, parse_operation(f"{step} {group}"))

@@ -8,6 +8,7 @@ import contextlib
 from fuzz.stateful.world import BROKERS, World
 from kproto.znodes.request_znodes import REASSIGN_CANCEL
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
 
 __all__ = ["heal"]
@@ -24,24 +25,24 @@ def heal(world: World) -> None:
     world.clear_faults()
     cluster = world.cluster
     if world.keeps_znodes and cluster.read_znode(REASSIGN_CANCEL) is not None:
-        world.do(cluster.write_znode, REASSIGN_CANCEL, None)
+        world.do(Operations(cluster).write_znode, REASSIGN_CANCEL, None)
         world.model.learn(cluster)
     if world.state.elections_held:
-        world.do(cluster.release_elections)
+        world.do(Operations(cluster).release_elections)
     for broker_id in range(1, BROKERS + 1):
         if broker_id in world.state.replica_dirs.failed:
             if broker_id in world.model.live:
                 world.model.stopped(broker_id)
                 world.model.started(broker_id)
-            assert world.do(cluster.mend_log_dir, broker_id)
+            assert world.do(Operations(cluster).mend_log_dir, broker_id)
         if not cluster.brokers[broker_id].live:
             world.model.started(broker_id)
-            assert world.do(cluster.start_broker, broker_id)
+            assert world.do(Operations(cluster).start_broker, broker_id)
     if world.reassignment.startswith("kip-455"):
         # A new controller sends its target to a broker that did not receive it.
         to = cluster.state.controller_id % BROKERS + 1
         world.model.controller = to
-        assert world.do(cluster.failover, to)
+        assert world.do(Operations(cluster).failover, to)
         if world.reassignment == "kip-455-old":
             world.model.goals.clear()
     world.unclean_asked = True
@@ -69,17 +70,17 @@ def _make_way(world: World) -> None:
         for broker_id in partition.isr if partition.leader == NO_LEADER else ():
             if broker_id not in partition.hosts and broker_id in world.model.live:
                 world.model.stopped(broker_id)
-                assert world.do(world.cluster.stop_broker, broker_id)
+                assert world.do(Operations(world.cluster).stop_broker, broker_id)
                 world.cluster.elections.elect(1, None)
                 world.model.started(broker_id)
-                assert world.do(world.cluster.start_broker, broker_id)
+                assert world.do(Operations(world.cluster).start_broker, broker_id)
 
 
 def _catch_up(world: World, tp: TopicPartition, partition: Partition) -> None:
     """Repeat until no replica is missing. A replica that is being removed need not come back."""
     for broker_id in (*(partition.target or ()), *partition.replicas):
         with contextlib.suppress(ClusterError):  # it was removed in the meantime
-            world.cluster.join_isr(tp, broker_id)
+            Operations(world.cluster).join_isr(tp, broker_id)
 
 
 def _check(world: World) -> None:

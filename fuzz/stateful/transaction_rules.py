@@ -33,7 +33,7 @@ from fuzz.stateful.transaction_model import (
 from kproto.error_codes import ErrorCode
 from kproto.records import Compression
 from mockbroker.profiles import Profile, all_profiles
-from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.operations import parse_operation
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
@@ -428,13 +428,13 @@ class DataMachine(GroupRules):
             producer = self.of_transactions.producers.get(name)
             if producer is not None:
                 producer.broken = True
-        call = parse_command(step.format(id=name, broker=broker))
-        self.step(call.command.name, call.run, self.world.mock)
+        call = parse_operation(step.format(id=name, broker=broker))
+        self.step(call.operation.name, self.world.mock.carry_out, call)
 
     def release(self) -> None:
         super().release()
         for step in ("release-markers", *(f"finish-loading transaction {each}" for each in "tu")):
-            self.world.do(parse_command(step).run, self.world.mock)
+            self.world.do(self.world.mock.carry_out, parse_operation(step))
 
     def finish(self) -> None:
         super().finish()

@@ -27,6 +27,7 @@ from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.profiles import Profile
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import Broker, Topic
 from mockbroker.simulation.state.cluster_state import ClusterState
@@ -151,7 +152,7 @@ class World:
         self.follow()
 
     def die_after(self, changes: int | None) -> None:
-        self.cluster.kill_controller_after(_NEVER if changes is None else changes)
+        Operations(self.cluster).kill_controller_after(_NEVER if changes is None else changes)
 
     def _died(self, broker_id: int) -> None:
         self._death = True

@@ -65,7 +65,7 @@ _ALL: Final = (
     Target("control", ("mockbroker.control", "mockbroker.simulation.topics.spec",
                        "mockbroker.serving.served_versions",
                        "mockbroker.controls", "mockbroker.simulation.operations",
-                       "mockbroker.serving.fault_steps"),
+                       "mockbroker.serving.fault_operations"),
            modules=("aiohttp",)),
     Target("faults", ("mockbroker.faults",), modules=("yaml",)),
     Target("replay", ("kproto.transcript", "mockbroker.replay",

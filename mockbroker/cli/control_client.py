@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from email.message import Message
 from functools import cached_property
@@ -13,9 +13,11 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
+from kproto.cli.terminal import echo_json
 from kproto.os_errors import os_error_text
+from mockbroker.cli.option_types import json_option
 
-__all__ = ["ControlClient"]
+__all__ = ["ControlClient", "shows"]
 
 _TIMEOUT_SECONDS: Final = 90
 _WHERE_IT_IS: Final = (
@@ -135,3 +137,17 @@ class ControlClient:
 def _with_query(where: str, query: dict[str, Any]) -> str:
     given = {name: value for name, value in query.items() if value is not None}
     return f"{where}?{urlencode(given)}" if given else where
+
+
+def shows(name: str, path: str) -> Callable[[Callable[[Any], None]], click.Command]:
+    """Make a command of a function that prints what GET returns for a path; with --json the command
+    prints that as it is."""
+
+    def decorate(show: Callable[[Any], None]) -> click.Command:
+        def run(client: ControlClient, as_json: bool) -> None:
+            answer = client.get(path)
+            echo_json(answer) if as_json else show(answer)
+
+        return click.command(name, help=show.__doc__)(json_option(click.pass_obj(run)))
+
+    return decorate

@@ -1,6 +1,6 @@
 """``mockbroker ctl URL COMMAND``: the client of a control port.
 
-The commands of a tester come from ``mockbroker.simulation.operations``; the others read a cluster
+The operations of a tester come from ``mockbroker.simulation.operations``; the others read a cluster
 or administer the control port. Nothing here imports codecs or aiohttp.
 """
 
@@ -13,7 +13,7 @@ import click
 
 from kproto.cli.terminal import echo, echo_json
 from kproto.safe_text import json_text
-from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.control_client import ControlClient, shows
 from mockbroker.cli.ctl_clusters import cluster, scenario
 from mockbroker.cli.ctl_data import (
     consume,
@@ -32,7 +32,7 @@ from mockbroker.cli.ctl_data import (
 from mockbroker.cli.ctl_wire import frame, journal
 from mockbroker.cli.faults import fault
 from mockbroker.cli.option_types import ParsedOption, json_option
-from mockbroker.simulation.operations import STEPS, Argument, Command
+from mockbroker.simulation.operations import ALL_OPERATIONS, Argument, Operation
 from mockbroker.simulation.state.action_texts import action_text, is_about
 from mockbroker.simulation.state.actions import KINDS
 from mockbroker.simulation.topics.spec import parse_topic_partition
@@ -52,8 +52,8 @@ def ctl(context: click.Context, url: str, token: str | None, cluster_id: str | N
     context.obj = ControlClient(url, token, cluster_id)
 
 
-def _post(client: ControlClient, command: str, body: dict[str, Any], as_json: bool) -> None:
-    answer = client.post(f"/{command}", body)
+def _post(client: ControlClient, operation: str, body: dict[str, Any], as_json: bool) -> None:
+    answer = client.post(f"/{operation}", body)
     if as_json:
         echo_json(answer)
         return
@@ -69,13 +69,13 @@ def _click_type(argument: Argument) -> Any:
     return click.IntRange(schema["minimum"]) if "minimum" in schema else int
 
 
-def _add_command(command: Command) -> None:
+def _add_operation(operation: Operation) -> None:
     def run(client: ControlClient, as_json: bool, **arguments: Any) -> None:
-        _post(client, command.name, arguments, as_json)
+        _post(client, operation.name, arguments, as_json)
 
     ctl.add_command(
         click.Command(
-            command.name,
+            operation.name,
             callback=click.pass_obj(run),
             params=[
                 *(
@@ -85,45 +85,22 @@ def _add_command(command: Command) -> None:
                         metavar=f"[{each.metavar}]" if each.optional else each.metavar,
                         required=not each.optional,
                     )
-                    for each in command.arguments
+                    for each in operation.arguments
                 ),
                 click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
             ],
-            help=f"{command.help}\n\n{command.details}",
+            help=f"{operation.help}\n\n{operation.details}",
         )
     )
 
 
-for _command in STEPS.values():
-    _add_command(_command)
-
-ctl.add_command(fault)
-ctl.add_command(cluster)
-ctl.add_command(scenario)
-ctl.add_command(journal)
-ctl.add_command(produce)
-ctl.add_command(consume)
-ctl.add_command(group)
-ctl.add_command(groups)
-ctl.add_command(telemetry)
-ctl.add_command(tokens)
-ctl.add_command(transactions)
-ctl.add_command(transaction)
-ctl.add_command(offsets)
-ctl.add_command(waiting)
-ctl.add_command(data_actions)
-ctl.add_command(frame)
+for _operation in ALL_OPERATIONS.values():
+    _add_operation(_operation)
 
 
-@ctl.command("proxy")
-@json_option
-@click.pass_obj
-def proxy(client: ControlClient, as_json: bool) -> None:
+@shows("proxy", "/proxy")
+def proxy(state: Any) -> None:
     """Show the listeners of a proxy, and what stands behind each."""
-    state = client.get("/proxy")
-    if as_json:
-        echo_json(state)
-        return
     for row in state["listeners"]:
         refused = "  refused" if row["refused"] else ""
         upstream = ", ".join(row["upstream"])
@@ -179,8 +156,8 @@ def znode_set(
     if (text is None) == (file is None):
         raise click.UsageError("give either TEXT or --file FILE")
     text = text if file is None else file.read()
-    command = "append-znode" if sequential else "write-znode"
-    _post(client, command, {"path": path, "text": text}, as_json)
+    operation = "append-znode" if sequential else "write-znode"
+    _post(client, operation, {"path": path, "text": text}, as_json)
 
 
 @znode.command("delete")
@@ -190,15 +167,6 @@ def znode_set(
 def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
     """Delete a znode."""
     _post(client, "delete-znode", {"path": path}, as_json)
-
-
-@ctl.command("state")
-@json_option
-@click.pass_obj
-def state(client: ControlClient, as_json: bool) -> None:
-    """Show the controller, brokers and partitions."""
-    answer = client.get("/state")
-    echo_json(answer) if as_json else _print_state(answer)
 
 
 @ctl.command("log")
@@ -268,7 +236,9 @@ def _short(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _print_state(answer: dict[str, Any]) -> None:
+@shows("state", "/state")
+def state(answer: Any) -> None:
+    """Show the controller, brokers and partitions."""
     from rich.table import Table
 
     from kproto.cli.tables import print_table
@@ -289,3 +259,10 @@ def _print_state(answer: dict[str, Any]) -> None:
             cells = [_short(partition[column]) for column in columns]
             table.add_row(f"{name}-{index}", *cells)
     print_table(table)
+
+
+for _command in (
+    fault, cluster, scenario, journal, frame, produce, consume, group, groups, offsets,
+    transaction, transactions, tokens, telemetry, waiting, data_actions, proxy, state,
+):  # fmt: skip
+    ctl.add_command(_command)

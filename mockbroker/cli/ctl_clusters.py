@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 from kproto.cli.terminal import echo, echo_json
-from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.control_client import ControlClient, shows
 from mockbroker.cli.option_types import json_option, parse_members
 
 __all__ = ["cluster", "scenario"]
@@ -23,17 +23,14 @@ def cluster() -> None:
     """List, create and remove clusters."""
 
 
-@cluster.command("list")
-@json_option
-@click.pass_obj
-def list_clusters(client: ControlClient, as_json: bool) -> None:
+@shows("list", "/clusters")
+def list_clusters(answer: Any) -> None:
     """List the clusters and their addresses."""
-    answer = client.get("/clusters")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer["clusters"]:
         _show(each, as_json=False)
+
+
+cluster.add_command(list_clusters)
 
 
 @cluster.command("add")
@@ -80,18 +77,15 @@ def scenario() -> None:
     """Run scenarios on the server."""
 
 
-@scenario.command("list")
-@json_option
-@click.pass_obj
-def list_scenarios(client: ControlClient, as_json: bool) -> None:
+@shows("list", "/scenarios")
+def list_scenarios(answer: Any) -> None:
     """List the scenarios."""
-    answer = client.get("/scenarios")
-    if as_json:
-        echo_json(answer)
-        return
     width = max(len(each["name"]) for each in answer["scenarios"])
     for each in answer["scenarios"]:
         echo(f"{each['name']:<{width}}  {each['title']}")
+
+
+scenario.add_command(list_scenarios)
 
 
 @scenario.command("run")

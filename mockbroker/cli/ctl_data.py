@@ -14,7 +14,7 @@ import click
 
 from kproto.cli.terminal import echo, echo_json
 from kproto.safe_text import json_text
-from mockbroker.cli.control_client import ControlClient
+from mockbroker.cli.control_client import ControlClient, shows
 from mockbroker.cli.option_types import DURATION, ParsedOption, json_option, name_and_value
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.log.batches.record_documents import CODECS, RecordDocument, parse_record
@@ -243,15 +243,9 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
 # ---- telemetry -----------------------------------------------------------------------------------
 
 
-@click.command("telemetry")
-@json_option
-@click.pass_obj
-def telemetry(client: ControlClient, as_json: bool) -> None:
+@shows("telemetry", "/telemetry")
+def telemetry(answer: Any) -> None:
     """Show the metrics that clients pushed (KIP-714), and what they are to push."""
-    answer = client.get("/telemetry")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer["subscriptions"]:
         match = f", clients {' '.join(each['match'])}" if each["match"] else ""
         echo(
@@ -285,15 +279,9 @@ def _described_point(metric: dict[str, Any], point: dict[str, Any]) -> str:
 # ---- groups --------------------------------------------------------------------------------------
 
 
-@click.command("groups")
-@json_option
-@click.pass_obj
-def groups(client: ControlClient, as_json: bool) -> None:
+@shows("groups", "/groups")
+def groups(answer: Any) -> None:
     """List the groups."""
-    answer = client.get("/groups")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer.values():
         echo(_describe_group(each))
 
@@ -375,15 +363,9 @@ def _member_facts(member: dict[str, Any], *, leads: bool) -> Iterator[str]:
         yield f"target {' '.join(member['target']) or 'nothing'}"
 
 
-@click.command("tokens")
-@json_option
-@click.pass_obj
-def tokens(client: ControlClient, as_json: bool) -> None:
+@shows("tokens", "/tokens")
+def tokens(answer: Any) -> None:
     """List the delegation tokens, without their HMACs."""
-    answer = client.get("/tokens")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer:
         facts = [
             each["owner"],
@@ -395,15 +377,9 @@ def tokens(client: ControlClient, as_json: bool) -> None:
         echo(f"{each['token_id']}  {', '.join(facts)}")
 
 
-@click.command("transactions")
-@json_option
-@click.pass_obj
-def transactions(client: ControlClient, as_json: bool) -> None:
+@shows("transactions", "/transactions")
+def transactions(answer: Any) -> None:
     """List the transactional ids with their transactions."""
-    answer = client.get("/transactions")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer.values():
         echo(_describe_transaction(each))
 
@@ -469,15 +445,9 @@ def offsets(
         echo(f"{partition}  {each['offset']}{lag}{metadata}")
 
 
-@click.command("waiting")
-@json_option
-@click.pass_obj
-def waiting(client: ControlClient, as_json: bool) -> None:
+@shows("waiting", "/waiting")
+def waiting(answer: Any) -> None:
     """Show the requests that wait, and for what."""
-    answer = client.get("/waiting")
-    if as_json:
-        echo_json(answer)
-        return
     for each in answer["fetches"]:
         requested = (
             f"{each['bytes']} of {each['min_bytes']} bytes of {' '.join(each['partitions'])}"

@@ -1,4 +1,4 @@
-"""The HTTP control port: the commands and the state of a ``MockCluster`` for other processes and
+"""The HTTP control port: the operations and the state of a ``MockCluster`` for other processes and
 languages.
 
 ``routes`` defines what a route is, ``route_table`` lists them all, ``server`` serves that list and
@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from mockbroker.control.route_table import ROUTES
 from mockbroker.control.server import ControlServer
-from mockbroker.simulation.operations import COMMANDS
+from mockbroker.simulation.operations import OPERATIONS
 
-__all__ = ["COMMANDS", "ROUTES", "ControlServer"]
+__all__ = ["OPERATIONS", "ROUTES", "ControlServer"]

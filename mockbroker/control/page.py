@@ -2,7 +2,7 @@
 routes.
 
 The folder ``templates`` holds the page and a template for each panel, ``web`` the style sheet and a
-module for each panel. The forms of commands are rendered from ``COMMANDS``, so that a new command
+module for each panel. The forms of operations are rendered from ``OPERATIONS``, so that a new one
 is on the page without a change here. The page requests nothing but this port's routes and its own
 files.
 """
@@ -21,7 +21,7 @@ from kproto.error_codes import ErrorCode
 from kproto.pages import Pages
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS as RULE_MEMBERS
-from mockbroker.simulation.operations import COMMANDS
+from mockbroker.simulation.operations import OPERATIONS
 
 __all__ = [
     "HTML",
@@ -39,7 +39,7 @@ HTML: Final = "text/html"
 _GROUPS: Final = (
     ("cluster", "partitions", "logs", "groups"),
     ("journal", "changes"),
-    ("faults", "commands", "scenarios"),
+    ("faults", "operations", "scenarios"),
 )
 """The panels in their order; a wide page shows the second group beside the others. A panel is
 ``templates/panels/NAME.html`` and ``web/panels/NAME.js``."""
@@ -102,10 +102,10 @@ def _page(*, wants_token: bool) -> str:
         "page.html",
         groups=_GROUPS,
         files=_FILES,
-        commands=list(COMMANDS.values()),
-        broker_commands=[
+        operations=list(OPERATIONS.values()),
+        broker_operations=[
             name
-            for name, each in COMMANDS.items()
+            for name, each in OPERATIONS.items()
             if [it.name for it in each.arguments] == ["broker"]
         ],
         error_names={code.value: code.name for code in ErrorCode},
@@ -116,20 +116,6 @@ def _page(*, wants_token: bool) -> str:
         rule_members=RULE_MEMBERS,
         wants_token=wants_token,
     )
-
-
-def _commands_on_a_broker() -> list[str]:
-    """The commands whose only argument is a broker."""
-    return [
-        name
-        for name, command in COMMANDS.items()
-        if [argument.name for argument in command.arguments] == ["broker"]
-    ]
-
-
-def _api_names() -> list[str]:
-    messages = (api.request.MESSAGE_NAME for api in dialect("kafka").apis.values())
-    return sorted(name.removesuffix("Request") for name in messages)
 
 
 def page_response(*, wants_token: bool) -> web.Response:

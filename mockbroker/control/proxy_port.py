@@ -1,4 +1,4 @@
-"""The control port of a proxy: the journal, the fault rules and the proxy's own commands.
+"""The control port of a proxy: the journal, the fault rules and the proxy's own operations.
 
 The routes of the journal and of rules are those of a mock cluster, which see the proxy in its
 place. Browsers get a page that shows the listeners and the latest traffic, and has no script.
@@ -14,18 +14,18 @@ import msgspec
 from aiohttp import web
 
 from kproto.journal import Journal, describe
-from mockbroker.control.command_routes import command_members
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
 from mockbroker.control.fault_routes import FAULT_ROUTES
 from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster
 from mockbroker.control.journal_routes import JOURNAL_ROUTES
+from mockbroker.control.operation_routes import operation_members
 from mockbroker.control.page import HTML, PAGE_HEADERS, requests_page, routes_by_method
 from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of, ref
 from mockbroker.control.server import ControlPort
 from mockbroker.proxy.kafka_proxy import KafkaProxy
-from mockbroker.simulation.operations import PROXY_COMMANDS, Command, CommandCall
+from mockbroker.simulation.operations import PROXY_OPERATIONS, Operation, OperationCall
 
 __all__ = ["PROXY_ROUTES", "ProxyPort"]
 
@@ -59,14 +59,14 @@ async def _state(request: ControlRequest) -> object:
     return _proxy(request).to_dict()
 
 
-def _command_route(command: Command) -> Route:
+def _operation_route(operation: Operation) -> Route:
     async def answer(request: ControlRequest) -> dict[str, Any]:
-        _proxy(request).run_call(CommandCall(command, request.body))
+        _proxy(request).run_call(OperationCall(operation, request.body))
         return {"actions": []}
 
     return Route(
-        "POST", f"/{command.name}", command.help, answer, ref("Actions"),
-        body=command_members(command), details=command.details,
+        "POST", f"/{operation.name}", operation.help, answer, ref("Actions"),
+        body=operation_members(operation), details=operation.details,
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ PROXY_ROUTES: Final[tuple[Route, ...]] = (
     ),
     *JOURNAL_ROUTES,
     *FAULT_ROUTES,
-    *map(_command_route, PROXY_COMMANDS.values()),
+    *map(_operation_route, PROXY_OPERATIONS.values()),
 )  # fmt: skip
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from mockbroker.control.cluster_routes import CLUSTER_ROUTES
-from mockbroker.control.command_routes import COMMAND_ROUTES
 from mockbroker.control.data_routes import DATA_ROUTES
 from mockbroker.control.fault_routes import FAULT_ROUTES
 from mockbroker.control.journal_routes import JOURNAL_ROUTES
 from mockbroker.control.oauth_routes import OAUTH_ROUTES
+from mockbroker.control.operation_routes import OPERATION_ROUTES
 from mockbroker.control.page import HTML, page_response, requests_page, routes_by_method
 from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of
@@ -56,7 +56,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *DATA_ROUTES,
     *JOURNAL_ROUTES,
     *FAULT_ROUTES,
-    *COMMAND_ROUTES,
+    *OPERATION_ROUTES,
     *CLUSTER_ROUTES,
     *OAUTH_ROUTES,
 )

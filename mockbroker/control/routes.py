@@ -49,10 +49,10 @@ _WRITTEN_AT_ONCE: Final = 64 * 1024
 T = TypeVar("T")
 ValueT = TypeVar("ValueT")
 
-STEP_SECONDS: Final = 10.0
-"""The longest wait for a command that needs ZooKeeper; it continues after that."""
+OPERATION_SECONDS: Final = 10.0
+"""The longest wait for an operation that needs ZooKeeper; it continues after that."""
 WAITS: Final[Mapping[int, str]] = {
-    503: "ZooKeeper does not answer in time; the command continues in the background."
+    503: "ZooKeeper does not answer in time; the operation continues in the background."
 }
 
 Schema: TypeAlias = dict[str, Any]
@@ -212,14 +212,15 @@ def read_query(route: Route, request: web.Request) -> dict[str, Any]:
 
 
 async def wait_for_zookeeper(done: Awaitable[T]) -> T:
-    """The result of a command. Raises RefusedError (503) if ZooKeeper takes too long; the command
-    then continues."""
+    """The result of an operation. Raises RefusedError (503) if ZooKeeper takes too long; then the
+    operation continues."""
     try:
-        async with asyncio.timeout(STEP_SECONDS):
+        async with asyncio.timeout(OPERATION_SECONDS):
             return await done
     except TimeoutError:
         raise RefusedError(
-            503, f"ZooKeeper has not answered within {STEP_SECONDS:g} s; the command continues"
+            503,
+            f"ZooKeeper has not answered within {OPERATION_SECONDS:g} s; the operation continues",
         ) from None
 
 

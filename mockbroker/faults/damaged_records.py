@@ -23,7 +23,7 @@ from mockbroker.simulation.log.batches.corruption import damaged
 __all__ = ["Corruption", "damage"]
 
 Corruption: TypeAlias = Literal["bit", "crc", "count", "codec", "short"]
-"""The kinds of damage: those of the command ``corrupt-batch``, and ``short``, which cuts the last
+"""The kinds of damage: those of the operation ``corrupt-batch``, and ``short``, which cuts the last
 batch off."""
 
 _MAGIC_2: Final = 2

@@ -89,10 +89,10 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
             "otherwise true.",
         ),
         "steps_before": Description(
-            "list of commands", "Run before the broker carries out the request."
+            "list of operations", "Run before the broker carries out the request."
         ),
         "steps_after": Description(
-            "list of commands", "Run after that, before the response is sent."
+            "list of operations", "Run after that, before the response is sent."
         ),
     },
     "message": {

@@ -28,7 +28,7 @@ from mockbroker.apis.common.request_entities import (
 from mockbroker.apis.registry import Call
 from mockbroker.errors import FaultError
 from mockbroker.faults.rule import Fault
-from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.operations import PROXY_OPERATIONS
 from mockbroker.simulation.state.timers import Timers, wait_for_call
 
 __all__ = ["ActiveFault", "FaultRules", "Predicate", "RequestFacts"]
@@ -258,7 +258,7 @@ def _any_like(texts: Iterable[str], pattern: str | None) -> bool:
 
 class FaultRules:
     """The rules of a cluster or proxy. ``names`` gives the API keys by squashed name. Rules expire
-    by ``timers``. ``on_live`` is called when ``live`` has changed. ``commands`` are those that
+    by ``timers``. ``on_live`` is called when ``live`` has changed. ``operations`` are those that
     steps may name; None: any."""
 
     def __init__(
@@ -266,14 +266,14 @@ class FaultRules:
         names: Callable[[], dict[str, int]],
         timers: Timers,
         on_live: Callable[[], None] = lambda: None,
-        commands: Container[str] | None = None,
+        operations: Container[str] | None = None,
     ) -> None:
         self.live = False
         """Whether any rule may still take a request."""
         self._names = names
         self._on_live = on_live
         self._timers = timers
-        self._commands = commands
+        self._operations = operations
         self._rules: list[ActiveFault] = []
         self._added = 0
 
@@ -304,10 +304,12 @@ class FaultRules:
 
     def _check_steps(self, fault: Fault, name: str) -> None:
         for step in (*fault.steps_before, *fault.steps_after):
-            command = step.split(maxsplit=1)[0]
-            if self._commands is not None and command not in self._commands:
-                kind = "a proxy" if command in PROXY_COMMANDS else "a mock cluster"
-                raise FaultError(f"{command} is a step of {kind}, which this is not", rule=name)
+            operation = step.split(maxsplit=1)[0]
+            if self._operations is not None and operation not in self._operations:
+                kind = "a proxy" if operation in PROXY_OPERATIONS else "a mock cluster"
+                raise FaultError(
+                    f"{operation} is an operation on {kind}, which this is not", rule=name
+                )
 
     def concern(self, api_key: int) -> bool:
         """Whether any rule may still take a request of this API key."""

@@ -17,7 +17,7 @@ from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.damaged_records import Corruption
-from mockbroker.simulation.operations import STEPS, parse_command
+from mockbroker.simulation.operations import ALL_OPERATIONS, parse_operation
 from mockbroker.simulation.topics.spec import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
@@ -177,7 +177,7 @@ class Fault(
             steps = getattr(self, name)
             if isinstance(steps, str):
                 raise FaultError(f"{name} must be a list of steps, not a string")
-            self._keep(name, tuple(_command(name, step) for step in steps))
+            self._keep(name, tuple(_operation(name, step) for step in steps))
         self._keep("unknown_tags", tuple(self.unknown_tags))
         for name, (lowest, highest) in _BOUNDS.items():
             value = getattr(self, name)
@@ -226,9 +226,9 @@ def _shown(name: str, value: object) -> str:
     return f"{value}ms" if name in DURATION_MEMBERS else str(value)
 
 
-def _command(name: str, step: str) -> str:
+def _operation(name: str, step: str) -> str:
     try:
-        return str(parse_command(str(step), relative_brokers=True, commands=STEPS))
+        return str(parse_operation(str(step), relative_brokers=True, operations=ALL_OPERATIONS))
     except ClusterError as error:
         raise FaultError(f"{name}: {error}") from None
 

@@ -3,7 +3,7 @@ broker behind it.
 
 An API key that is served here (``served_apis``) has the mock cluster behind the rules instead. A
 rule's ``apply`` decides whether the request goes upstream. Rules know the topics that the
-upstream has named in Metadata. Steps are the proxy's own commands; a rule with a step on a mock's
+upstream has named in Metadata. Steps are the proxy's own operations; a rule with a step on a mock's
 state is refused when it is added.
 """
 
@@ -40,7 +40,7 @@ from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.quirks import read_with_quirks
-from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.operations import PROXY_OPERATIONS
 from mockbroker.simulation.state.cluster_parts import Partition, Topic
 from mockbroker.simulation.state.cluster_state import ActionLog
 from mockbroker.simulation.state.timers import Alarm, Timers, wall_ms
@@ -95,14 +95,14 @@ class Taken(Protocol):
 
 
 class ProxyFaults:
-    """The rules of a proxy. ``perform_step`` carries out a step, as text, for a request to the
+    """The rules of a proxy. ``carry_out`` carries out a step, as text, for a request to the
     broker of that id. ``served`` answers its API keys in the upstream's place."""
 
     def __init__(
         self,
         codec: Dialect,
         recorder: Recorder,
-        perform_step: Callable[[str, int], None],
+        carry_out: Callable[[str, int], None],
         served: ServedApis | None = None,
     ) -> None:
         self._served = served
@@ -114,11 +114,11 @@ class ProxyFaults:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm = Alarm(lambda: self._loop, self.follow_clock)
         self._timers.on_change = self._set_alarm
-        self.rules = FaultRules(self._api_names, self._timers, commands=PROXY_COMMANDS)
+        self.rules = FaultRules(self._api_names, self._timers, operations=PROXY_OPERATIONS)
         self._delivery = Delivery(recorder.journal, codec, ResponseCache(ActionLog()))
         self._handlers: Mapping[int, Handler] | None = None
         self._stage = FaultStage(
-            self.rules, self.topics, codec, self._delivery, perform_step=perform_step,
+            self.rules, self.topics, codec, self._delivery, carry_out=carry_out,
             broker_answer=self._upstream_answer, commit=self._delivery.commit, handlers=self,
             predicate_failed=self.errors.append,
         )  # fmt: skip

@@ -42,10 +42,10 @@ from mockbroker.serving.limits import BufferBudget, Limits
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
 from mockbroker.simulation.operations import (
-    PROXY_COMMANDS,
+    PROXY_OPERATIONS,
     BrokerChoice,
-    CommandCall,
-    parse_command,
+    OperationCall,
+    parse_operation,
 )
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.security.sasl import parse_credentials
@@ -147,7 +147,7 @@ class KafkaProxy:
         self.users = Security.of(None, options.sasl).sasl
         self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)
         self.recorder = Recorder(self.journal, self.dialect, options.detail)
-        self._faults = ProxyFaults(self.dialect, self.recorder, self._perform_step, self.served)
+        self._faults = ProxyFaults(self.dialect, self.recorder, self._carry_out_step, self.served)
         self.passing = Passing(
             self.dialect, self.clamp, self.recorder, self.endpoint_for,
             self._faults.concerned, self._learn,
@@ -489,19 +489,19 @@ class KafkaProxy:
         """The rules that could not do what they are for; ``failed`` of each says what."""
         return self._faults.rules.failed()
 
-    # ---- commands ----------------------------------------------------------------------------
+    # ---- operations --------------------------------------------------------------------------
 
     def run_command(self, text: str) -> None:
-        """Run a command of ``mockbroker ctl``, such as ``drop-upstream 2``. Raises ClusterError."""
-        self.run_call(parse_command(text, commands=PROXY_COMMANDS))
+        """Carry out an operation, such as ``drop-upstream 2``. Raises ClusterError."""
+        self.run_call(parse_operation(text, operations=PROXY_OPERATIONS))
 
-    def run_call(self, call: CommandCall) -> None:
-        """Run a command that was parsed before. Raises ClusterError."""
-        call.command.run(cast(Any, self), call.values)
+    def run_call(self, call: OperationCall) -> None:
+        """Carry out an operation that was parsed before. Raises ClusterError."""
+        call.run(self)
 
-    def _perform_step(self, text: str, receiver: int) -> None:
+    def _carry_out_step(self, text: str, receiver: int) -> None:
         """Carry out a step of a rule, for a request that this broker's listener received."""
-        call = parse_command(text, relative_brokers=True, commands=PROXY_COMMANDS)
+        call = parse_operation(text, relative_brokers=True, operations=PROXY_OPERATIONS)
 
         def broker_id(choice: BrokerChoice) -> int:
             if isinstance(choice, int):

@@ -1,15 +1,13 @@
-"""The methods of ``MockCluster`` that seed, show and disturb logs, groups and transactions."""
+"""The methods of ``MockCluster`` that seed and show logs, groups and transactions."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.clients.telemetry.pushes import Push, TelemetryView
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.data_steps import DataSteps
 from mockbroker.simulation.groups.group_views import GroupView
 from mockbroker.simulation.log.batches.record_documents import (
     CODECS,
@@ -20,6 +18,7 @@ from mockbroker.simulation.log.batches.record_documents import (
 )
 from mockbroker.simulation.log.producing.partitioner import partition_of_key
 from mockbroker.simulation.log.seeding import read_records
+from mockbroker.simulation.operations.subjects.logs import append_batch
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import wait_for_call
 from mockbroker.simulation.topics.spec import parse_topic_partition
@@ -27,9 +26,7 @@ from mockbroker.simulation.transactions.transaction_views import TransactionView
 
 __all__ = ["DataMethods", "HeaderValues"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound=DataSteps)
 
 HeaderValues = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 """The headers of a record."""
@@ -38,91 +35,14 @@ _SHOWN: Final = 20
 """The most records that a failed assertion lists."""
 
 
-def _step(
-    method: Callable[Concatenate[S, P], T],
-) -> Callable[Concatenate[DataMethods, P], T]:
-    """Return a method that brings the clock up to date and takes this step of the cluster."""
-
-    @functools.wraps(method)
-    def take(self: DataMethods, /, *arguments: P.args, **options: P.kwargs) -> T:
-        self.follow_clock()
-        step: Callable[P, T] = getattr(self.cluster, method.__name__)
-        return step(*arguments, **options)
-
-    return take
-
-
 class DataMethods:
-    """What a ``MockCluster`` does with data. Its cluster has the steps (``data_steps``)."""
+    """What a ``MockCluster`` does with data besides operations."""
 
     cluster: Cluster
 
     def follow_clock(self) -> None:
         """Bring the simulated time up to real time, unless the clock is manual."""
         raise NotImplementedError
-
-    # ---- steps on logs -----------------------------------------------------------------------
-
-    hold_replication = _step(DataSteps.hold_replication)
-    replicate = _step(DataSteps.replicate)
-    release_replication = _step(DataSteps.release_replication)
-    lag_high_watermark = _step(DataSteps.lag_high_watermark)
-    append = _step(DataSteps.append)
-    make_sink = _step(DataSteps.make_sink)
-    make_source = _step(DataSteps.make_source)
-    truncate = _step(DataSteps.truncate)
-    unclean_election = _step(DataSteps.unclean_election)
-    jump_log_start = _step(DataSteps.jump_log_start)
-    roll_segment = _step(DataSteps.roll_segment)
-    apply_retention = _step(DataSteps.apply_retention)
-    compact = _step(DataSteps.compact)
-    corrupt_batch = _step(DataSteps.corrupt_batch)
-    forget_producer = _step(DataSteps.forget_producer)
-
-    # ---- steps on requests that wait ---------------------------------------------------------
-
-    hold_produces = _step(DataSteps.hold_produces)
-    release_produces = _step(DataSteps.release_produces)
-    hold_fetches = _step(DataSteps.hold_fetches)
-    release_fetches = _step(DataSteps.release_fetches)
-    complete_fetches = _step(DataSteps.complete_fetches)
-    expire_fetch_session = _step(DataSteps.expire_fetch_session)
-    diverge = _step(DataSteps.diverge)
-
-    # ---- steps on coordinators, groups and offsets -------------------------------------------
-
-    move_coordinator = _step(DataSteps.move_coordinator)
-    load_coordinator = _step(DataSteps.load_coordinator)
-    finish_loading = _step(DataSteps.finish_loading)
-    hold_joins = _step(DataSteps.hold_joins)
-    complete_join = _step(DataSteps.complete_join)
-    rebalance = _step(DataSteps.rebalance)
-    expire_member = _step(DataSteps.expire_member)
-    remove_member = _step(DataSteps.remove_member)
-    fence_instance = _step(DataSteps.fence_instance)
-    set_generation = _step(DataSteps.set_generation)
-    set_target_assignment = _step(DataSteps.set_target_assignment)
-    release_assignor = _step(DataSteps.release_assignor)
-    shutdown_application = _step(DataSteps.shutdown_application)
-    hold_assignment = _step(DataSteps.hold_assignment)
-    release_assignment = _step(DataSteps.release_assignment)
-    expire_locks = _step(DataSteps.expire_locks)
-    expire_share_session = _step(DataSteps.expire_share_session)
-    set_delivery_count = _step(DataSteps.set_delivery_count)
-    set_offset = _step(DataSteps.set_offset)
-    drop_offset = _step(DataSteps.drop_offset)
-    hold_commits = _step(DataSteps.hold_commits)
-    release_commits = _step(DataSteps.release_commits)
-
-    # ---- steps on transactions ---------------------------------------------------------------
-
-    expire_transaction = _step(DataSteps.expire_transaction)
-    abort_transaction = _step(DataSteps.abort_transaction)
-    fence_producer = _step(DataSteps.fence_producer)
-    set_producer_epoch = _step(DataSteps.set_producer_epoch)
-    hold_markers = _step(DataSteps.hold_markers)
-    release_markers = _step(DataSteps.release_markers)
-    write_marker = _step(DataSteps.write_marker)
 
     # ---- records -----------------------------------------------------------------------------
 
@@ -164,7 +84,8 @@ class DataMethods:
                 0 if given.key is None else partition_of_key(given.key, len(known.partitions))
             )
         tp = (topic, partition)
-        offset = self.cluster.append_batch(tp, BatchDocument((given,), codec))
+        with self.cluster.turns.step():
+            offset = append_batch(self.cluster, tp, BatchDocument((given,), codec))
         (record,) = (
             each
             for each in read_records(tp, self.cluster.logs.log(tp), offset)
@@ -406,7 +327,7 @@ async def _wait_until(
     check: Callable[[], T | None], listeners: list[Callable[[str], None]], timeout: float
 ) -> T | None:
     """Call ``check`` now and whenever the listeners are called, until it returns a value, and again
-    once that step is complete. Returns None after ``timeout`` seconds."""
+    once that change is complete. Returns None after ``timeout`` seconds."""
     looks: list[Callable[[str], None]] = []
 
     def register(call: Callable[[], None]) -> None:

@@ -4,7 +4,6 @@ requests of its clients."""
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any, Protocol, Unpack, overload
@@ -93,11 +92,6 @@ class MockKafka(ThreadedCluster, RecordedRequests):
         """The newest ``most`` entries of the journal that are numbered above ``after``, one line a
         frame."""
         return "\n".join(self.lines(most, after=after))
-
-    def said(self, most: int | None = None) -> str:
-        """Deprecated: use ``journal_text``."""
-        warnings.warn("said is deprecated; use journal_text", DeprecationWarning, stacklevel=2)
-        return self.journal_text(most)
 
 
 class AsyncMockKafka(AsyncMethods):

@@ -25,14 +25,15 @@ from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault, Predicate
 from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
-from mockbroker.options import Clock, ClusterOptions, Level, takes_cluster_options
+from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
 from mockbroker.profiles import Profile, profile
 from mockbroker.running.data_methods import DataMethods
+from mockbroker.running.operation_methods import LoopOperations
 from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised
-from mockbroker.serving.fault_steps import FaultSteps
+from mockbroker.serving.fault_operations import FaultOperations
 from mockbroker.serving.inter_broker_setup import (
     brokers_to_register,
     inter_broker_network,
@@ -41,24 +42,23 @@ from mockbroker.serving.inter_broker_setup import (
 )
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import BrokerListener
-from mockbroker.serving.operations import Operations, SuspendedOperations
 from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerProtocol
+from mockbroker.serving.suspended_calls import Calls, SuspendedCalls
 from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemory
 from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.operations import CommandCall, parse_command
+from mockbroker.simulation.operations import OperationCall, RunningCluster, parse_operation
+from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from mockbroker.simulation.state.settings import ClusterSettings
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
 from mockbroker.simulation.state.turns import no_wait
-from mockbroker.simulation.topics.spec import parse_topic_partition
 
 __all__ = ["Clock", "ClusterOptions", "MockCluster"]
 
@@ -71,7 +71,7 @@ _SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 _SESSION_TIMEOUT_MS = 6_000
 
 
-class MockCluster(DataMethods):
+class MockCluster(DataMethods, LoopOperations):
     """Brokers that real Kafka clients can connect to, in this process::
 
         async with MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-4.1") as mock:
@@ -87,7 +87,7 @@ class MockCluster(DataMethods):
     ``start`` if an address is not available. Call everything from the event loop that ran
     ``start``.
 
-    Steps such as ``join_isr`` are plain methods. With a real ZooKeeper server, use
+    Operations such as ``join_isr`` are plain methods. With a real ZooKeeper server, use
     ``await mock.run_command("join-isr foo-0 4")`` or ``await mock.take(mock.join_isr, "foo-0", 4)``
     instead: these wait for the server without blocking the event loop.
     """
@@ -117,7 +117,7 @@ class MockCluster(DataMethods):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         check_release(self.profile, self.dialect, options.apis or {})
-        self.operations = Operations()
+        self.calls = Calls()
         self._znodes = self._znode_store(options)
         served = served_versions(
             self.profile, self.dialect, options.apis, implemented_only=options.implemented_only,
@@ -136,7 +136,7 @@ class MockCluster(DataMethods):
         )
         self._clock = ClusterClock(
             self.cluster,
-            self.operations,
+            self.calls,
             partial(Alarm, lambda: self._loop),
             follows_wall=options.clock == "wall",
         )
@@ -158,8 +158,8 @@ class MockCluster(DataMethods):
             reply35=options.reply35,
             follow_clock=self._clock.follow,
             security=security,
-            operations=self.operations,
-            perform_step=lambda call, broker_id: self._fault_steps.perform(call, broker_id),
+            calls=self.calls,
+            carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
         )
         self._budget = BufferBudget(limits)
         self._sockets = BrokerSockets(
@@ -171,14 +171,22 @@ class MockCluster(DataMethods):
             Advertised(options.advertise),
             self._set_endpoint,
         )
-        self._fault_steps = FaultSteps(
-            self.cluster, self._clock, self._sockets, self._schedule, self._change_software
+        self._fault_operations = FaultOperations(
+            self.cluster, self._clock, self._sockets, self._software, self._schedule
+        )
+        self._target = RunningCluster(
+            self.cluster,
+            self._sockets,
+            self._clock.advance,
+            self._software,
+            lambda change: self.calls.run(change),
+            _now,
         )
 
     def _simulated_cluster(
         self, options: ClusterOptions, served: Mapping[int, Versions]
     ) -> Cluster:
-        may_wait = isinstance(self.operations, SuspendedOperations)
+        may_wait = isinstance(self.calls, SuspendedCalls)
         return Cluster(
             brokers_to_register(
                 options.brokers, options.external_brokers, self.profile, self.dialect, served,
@@ -200,7 +208,7 @@ class MockCluster(DataMethods):
                 },
             ),
             znodes=self._znodes,
-            take_turn=self.operations.turn if may_wait else no_wait,
+            take_turn=self.calls.turn if may_wait else no_wait,
         )  # fmt: skip
 
     def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:
@@ -244,7 +252,7 @@ class MockCluster(DataMethods):
         """Open every live broker's listener. Once this returns, clients can connect."""
         preload(self.dialect, self.served)
         self._loop = asyncio.get_running_loop()
-        self.operations.bind(self._loop)
+        self.calls.bind(self._loop)
         try:
             await self._sockets.start()
         except OSError:
@@ -261,7 +269,7 @@ class MockCluster(DataMethods):
         self._loop = None
         if self._znodes is not None:
             await asyncio.to_thread(self._znodes.close)
-        self.operations.bind(None)
+        self.calls.bind(None)
         await self._sockets.stop()
 
     @property
@@ -289,6 +297,9 @@ class MockCluster(DataMethods):
         """Bring the simulated time up to real time, unless the clock is manual."""
         self._clock.follow()
 
+    def _software(self, level: Level) -> Mapping[int, Versions | None]:
+        return software_versions(level, self.profile, self.dialect, self.served)
+
     def _schedule(self, coroutine: Coroutine[Any, Any, None]) -> None:
         if self._loop is None:
             return coroutine.close()
@@ -296,184 +307,38 @@ class MockCluster(DataMethods):
         self._tasks.add(task)
         return task.add_done_callback(self._tasks.discard)
 
-    # ---- commands ----------------------------------------------------------------------------
+    # ---- operations --------------------------------------------------------------------------
 
-    async def run_command(self, command: str | CommandCall) -> list[Action]:
-        """Run a command of ``mockbroker ctl`` and return the actions that followed::
+    async def run_command(self, command: str | OperationCall) -> list[Action]:
+        """Carry out an operation of ``mockbroker ctl`` and return the actions that followed::
 
             await mock.run_command("join-isr foo-0 4")
 
         Waits for its turn, and for ZooKeeper, without blocking the event loop. Raises ClusterError
-        for text that is not a command, and if the cluster cannot carry it out.
+        for text that is not an operation, and if the cluster cannot carry it out.
         """
-        call = parse_command(command) if isinstance(command, str) else command
+        call = parse_operation(command) if isinstance(command, str) else command
         offset = len(self.cluster.log)
-        await self.take(self._run, call)
+        await self.take(self.carry_out, call)
         return list(self.cluster.log.since(offset))
 
-    def _run(self, call: CommandCall) -> object:
+    def carry_out(self, call: OperationCall) -> Any:
+        """Carry out an operation. Raises ClusterError if the cluster cannot."""
         self._clock.follow()
-        return call.run(self)
+        return call.run(self._target)
 
     async def take(
-        self, step: Callable[P, T | Awaitable[T]], /, *arguments: P.args, **options: P.kwargs
+        self, method: Callable[P, T | Awaitable[T]], /, *arguments: P.args, **options: P.kwargs
     ) -> T:
-        """Take a step and wait for it without blocking the event loop::
+        """Call a method and wait for it without blocking the event loop::
 
             await mock.take(mock.join_isr, "foo-0", 4)
 
-        This matters with a real ZooKeeper server only. A step that is called directly there blocks
-        until the server answers, and raises ClusterError while another one waits.
+        This matters with a real ZooKeeper server only. A method that is called directly there
+        blocks until the server answers, and raises ClusterError while another one waits.
         """
-        done = await self.operations.run(partial(step, *arguments, **options))
+        done = await self.calls.run(partial(method, *arguments, **options))
         return await done if inspect.isawaitable(done) else done
-
-    def create_topic(self, topic: str) -> None:
-        """Create a topic: ``"foo:2:3"`` with two partitions of three replicas each, or
-        ``"foo=1,2,3/2,3,4"``, which lists the replicas of each partition."""
-        self._clock.follow()
-        self.cluster.add_topic(topic)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic."""
-        self._clock.follow()
-        self.cluster.topics.remove(topic)
-
-    def add_partitions(self, topic: str, count: int) -> None:
-        """Add partitions to a topic, which has ``count`` then."""
-        self._clock.follow()
-        self.cluster.topics.extend(topic, count)
-
-    def join_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
-        """Let a replica of ``"foo-0"`` or ``("foo", 0)`` catch up and join the ISR."""
-        self._clock.follow()
-        return self.cluster.join_isr(_topic_partition(partition), broker_id)
-
-    def leave_isr(self, partition: str | TopicPartition, broker_id: int) -> Partition:
-        """Let a follower fall behind and leave the ISR."""
-        self._clock.follow()
-        return self.cluster.leave_isr(_topic_partition(partition), broker_id)
-
-    def failover(self, to: int) -> None:
-        """Make another live broker the controller."""
-        self._clock.follow()
-        self.cluster.failover(to)
-
-    def resign_controller(self) -> None:
-        """Leave the cluster without a controller until ``failover``, or until a broker starts."""
-        self._clock.follow()
-        self.cluster.resign_controller()
-
-    def expire_session(self, broker_id: int) -> None:
-        """Expire a broker's ZooKeeper session. The broker registers again; if it was the
-        controller, another broker is now."""
-        self._clock.follow()
-        self.cluster.expire_session(broker_id)
-
-    def kill_controller_after(self, changes: int) -> None:
-        """Kill the controller during its next operation, after this many more changes."""
-        self.cluster.kill_controller_after(changes)
-
-    async def stop_broker(self, broker_id: int) -> None:
-        """Stop a broker: its connections break, its port refuses, its partitions get other
-        leaders."""
-        self._clock.follow()
-        await self.operations.run(partial(self.cluster.stop_broker, broker_id))
-        await self._sockets.close(broker_id)
-
-    async def start_broker(self, broker_id: int) -> None:
-        """Restart a stopped broker on the same port."""
-        self._clock.follow()
-        self.cluster.controller.broker(broker_id)
-        await self._sockets.reopen(broker_id)
-        await self.operations.run(partial(self.cluster.start_broker, broker_id))
-
-    async def fail_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Fail a log directory of a live broker, None: every one. Its replicas have error 56,
-        and their leaders move. Before Kafka 1.0 the broker stops."""
-        self._clock.follow()
-        await self.operations.run(partial(self.cluster.fail_log_dir, broker_id, directory))
-        if not self.cluster.controller.broker(broker_id).live:
-            await self._sockets.close(broker_id)
-
-    async def mend_log_dir(self, broker_id: int, directory: str | None = None) -> None:
-        """Repair a failed log directory of a broker, None: every one. A live broker
-        restarts, because it takes a directory back only then."""
-        self._clock.follow()
-        await self.operations.run(partial(self.cluster.mend_log_dir, broker_id, directory))
-        self._sockets.hang_up(broker_id)
-
-    async def close_listener(self, broker_id: int) -> None:
-        """Close a broker's listener and connections; the cluster takes it for live."""
-        self.cluster.controller.broker(broker_id)
-        await self._sockets.close(broker_id)
-
-    async def open_listener(self, broker_id: int) -> None:
-        """Reopen a broker's listener on the same port."""
-        self.cluster.controller.broker(broker_id)
-        await self._sockets.reopen(broker_id)
-
-    async def set_level(self, broker_id: int, level: Level) -> None:
-        """Upgrade or downgrade a broker's software, which breaks its connections. The controller
-        resends nothing to the broker. If the broker is the controller, it is elected again and
-        sends everything to all brokers."""
-        self._clock.follow()
-        await self.operations.run(partial(self._change_software, broker_id, level))
-
-    def _change_software(self, broker_id: int, level: Level) -> None:
-        own = software_versions(level, self.profile, self.dialect, self.served)
-        self.cluster.set_level(broker_id, own)
-        self._sockets.hang_up(broker_id)
-
-    def throttle_client(self, client_id: str, milliseconds: int) -> None:
-        """Give every answer to a client this throttle time, and mute its connections for as long,
-        as a quota does (KIP-219); 0 ends it. Before Kafka 2.0 the answers come so much later."""
-        self.cluster.throttle_client(client_id, milliseconds)
-
-    def advertise(self, broker_id: int, address: str) -> None:
-        """Send clients of a broker to another ``host:port``, such as a forwarded port. The broker
-        keeps listening where it does."""
-        self._clock.follow()
-        self._sockets.advertise(broker_id, address)
-
-    def hold_metadata(self, broker_id: int) -> None:
-        """Freeze the metadata that a broker serves."""
-        self._clock.follow()
-        self.cluster.hold_metadata(broker_id)
-
-    def release_metadata(self, broker_id: int) -> None:
-        """Bring a broker's frozen metadata up to date."""
-        self._clock.follow()
-        self.cluster.release_metadata(broker_id)
-
-    def set_propagation(self, milliseconds: int) -> None:
-        """Delay the metadata of every broker by this much; 0 removes the delay."""
-        self._clock.follow()
-        self.cluster.set_propagation(milliseconds)
-
-    def hold_elections(self) -> None:
-        """Keep elections waiting in the controller's queue, and their callers with them."""
-        self._clock.follow()
-        self.cluster.hold_elections()
-
-    def release_elections(self) -> None:
-        """Process the elections that wait in the controller's queue."""
-        self._clock.follow()
-        self.cluster.release_elections()
-
-    def advance(self, milliseconds: int) -> None:
-        """Advance the simulated clock at once; a wall clock then runs ahead of real time."""
-        self._clock.advance(milliseconds)
-
-    def write_znode(self, path: str, text: str | None) -> None:
-        """Create or change a znode as any ZooKeeper client can; None deletes it."""
-        self._clock.follow()
-        self.cluster.write_znode(path, text)
-
-    def append_znode(self, prefix: str, text: str) -> str:
-        """Create a sequential znode and return its path."""
-        self._clock.follow()
-        return self.cluster.append_znode(prefix, text)
 
     def read_znode(self, path: str) -> tuple[str, Stat] | None:
         """The text and stat of a znode; None if there is none at this path."""
@@ -639,13 +504,13 @@ class MockCluster(DataMethods):
             return zookeeper
         from kproto.client.zookeeper import KazooStore  # kazoo is an extra
 
-        self.operations = operations = SuspendedOperations()
+        self.calls = calls = SuspendedCalls()
         timeout_ms = int(options.broker_configs.get(_SESSION_TIMEOUT, _SESSION_TIMEOUT_MS))
         return KazooStore(
             zookeeper,
             session_timeout=timeout_ms / 1000,
             wakeup=self._on_watch_events,
-            suspend=operations.suspend,
+            suspend=calls.suspend,
         )
 
     def _on_watch_events(self) -> None:
@@ -659,9 +524,11 @@ class MockCluster(DataMethods):
             return
         self._clock.follow()
         if self._znodes is not None and self._znodes.expired:
-            self.operations.preempt()
-        self.operations.spawn(self.cluster.react)
+            self.calls.preempt()
+        self.calls.spawn(self.cluster.react)
 
 
-def _topic_partition(partition: str | TopicPartition) -> TopicPartition:
-    return parse_topic_partition(partition) if isinstance(partition, str) else partition
+async def _now(change: Callable[[], Awaitable[None] | None]) -> None:
+    changing = change()
+    if changing is not None:
+        await changing

@@ -1,8 +1,9 @@
 """A mock cluster on its own thread, for tests of blocking clients, and of asyncio clients that must
 not share an event loop with the cluster.
 
-``ForwardedMethods`` lists the methods of ``MockCluster`` once, for ``ThreadedCluster`` and for its
-``aio``. Signatures are those of ``MockCluster``, at run time and for type checkers.
+``ForwardedMethods`` lists the methods of ``MockCluster`` that are no operations once, for
+``ThreadedCluster`` and for its ``aio``. Signatures are those of ``MockCluster``, at run time and
+for type checkers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from mockbroker.faults.matching import ActiveFault
 from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
 from mockbroker.profiles import Profile
 from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.running.operation_methods import AwaitableOperations, ThreadOperations
 from mockbroker.serving.scripts import Script
+from mockbroker.simulation.operations import OperationCall
 from mockbroker.simulation.security.token_issuer import TokenIssuer
 
 __all__ = ["AsyncMethods", "ForwardedMethods", "ThreadedCluster"]
@@ -66,92 +69,8 @@ class ForwardedMethods:
 
     run_command = _forward(MockCluster.run_command)
 
-    # ---- steps of the cluster
-    create_topic = _forward(MockCluster.create_topic)
-    delete_topic = _forward(MockCluster.delete_topic)
-    add_partitions = _forward(MockCluster.add_partitions)
-    advertise = _forward(MockCluster.advertise)
-    throttle_client = _forward(MockCluster.throttle_client)
-    join_isr = _forward(MockCluster.join_isr)
-    leave_isr = _forward(MockCluster.leave_isr)
-    failover = _forward(MockCluster.failover)
-    resign_controller = _forward(MockCluster.resign_controller)
-    expire_session = _forward(MockCluster.expire_session)
-    kill_controller_after = _forward(MockCluster.kill_controller_after)
-    stop_broker = _forward(MockCluster.stop_broker)
-    start_broker = _forward(MockCluster.start_broker)
-    fail_log_dir = _forward(MockCluster.fail_log_dir)
-    mend_log_dir = _forward(MockCluster.mend_log_dir)
-    close_listener = _forward(MockCluster.close_listener)
-    open_listener = _forward(MockCluster.open_listener)
-    set_level = _forward(MockCluster.set_level)
-    hold_metadata = _forward(MockCluster.hold_metadata)
-    release_metadata = _forward(MockCluster.release_metadata)
-    set_propagation = _forward(MockCluster.set_propagation)
-    hold_elections = _forward(MockCluster.hold_elections)
-    release_elections = _forward(MockCluster.release_elections)
-    advance = _forward(MockCluster.advance)
     follow_clock = _forward(MockCluster.follow_clock)
-    write_znode = _forward(MockCluster.write_znode)
-    append_znode = _forward(MockCluster.append_znode)
     read_znode = _forward(MockCluster.read_znode)
-
-    # ---- steps on logs
-    hold_replication = _forward(MockCluster.hold_replication)
-    replicate = _forward(MockCluster.replicate)
-    release_replication = _forward(MockCluster.release_replication)
-    lag_high_watermark = _forward(MockCluster.lag_high_watermark)
-    append = _forward(MockCluster.append)
-    make_sink = _forward(MockCluster.make_sink)
-    make_source = _forward(MockCluster.make_source)
-    truncate = _forward(MockCluster.truncate)
-    unclean_election = _forward(MockCluster.unclean_election)
-    jump_log_start = _forward(MockCluster.jump_log_start)
-    roll_segment = _forward(MockCluster.roll_segment)
-    apply_retention = _forward(MockCluster.apply_retention)
-    compact = _forward(MockCluster.compact)
-    corrupt_batch = _forward(MockCluster.corrupt_batch)
-    forget_producer = _forward(MockCluster.forget_producer)
-    hold_produces = _forward(MockCluster.hold_produces)
-    release_produces = _forward(MockCluster.release_produces)
-    hold_fetches = _forward(MockCluster.hold_fetches)
-    release_fetches = _forward(MockCluster.release_fetches)
-    complete_fetches = _forward(MockCluster.complete_fetches)
-    expire_fetch_session = _forward(MockCluster.expire_fetch_session)
-    diverge = _forward(MockCluster.diverge)
-
-    # ---- steps on coordinators, groups and offsets
-    move_coordinator = _forward(MockCluster.move_coordinator)
-    load_coordinator = _forward(MockCluster.load_coordinator)
-    finish_loading = _forward(MockCluster.finish_loading)
-    hold_joins = _forward(MockCluster.hold_joins)
-    complete_join = _forward(MockCluster.complete_join)
-    rebalance = _forward(MockCluster.rebalance)
-    expire_member = _forward(MockCluster.expire_member)
-    remove_member = _forward(MockCluster.remove_member)
-    fence_instance = _forward(MockCluster.fence_instance)
-    set_generation = _forward(MockCluster.set_generation)
-    set_target_assignment = _forward(MockCluster.set_target_assignment)
-    release_assignor = _forward(MockCluster.release_assignor)
-    shutdown_application = _forward(MockCluster.shutdown_application)
-    hold_assignment = _forward(MockCluster.hold_assignment)
-    release_assignment = _forward(MockCluster.release_assignment)
-    expire_locks = _forward(MockCluster.expire_locks)
-    expire_share_session = _forward(MockCluster.expire_share_session)
-    set_delivery_count = _forward(MockCluster.set_delivery_count)
-    set_offset = _forward(MockCluster.set_offset)
-    drop_offset = _forward(MockCluster.drop_offset)
-    hold_commits = _forward(MockCluster.hold_commits)
-    release_commits = _forward(MockCluster.release_commits)
-
-    # ---- steps on transactions
-    expire_transaction = _forward(MockCluster.expire_transaction)
-    abort_transaction = _forward(MockCluster.abort_transaction)
-    fence_producer = _forward(MockCluster.fence_producer)
-    set_producer_epoch = _forward(MockCluster.set_producer_epoch)
-    hold_markers = _forward(MockCluster.hold_markers)
-    release_markers = _forward(MockCluster.release_markers)
-    write_marker = _forward(MockCluster.write_marker)
 
     # ---- records, groups, offsets and transactions
     produce = _forward(MockCluster.produce)
@@ -186,13 +105,17 @@ class ForwardedMethods:
     clear_scripts = _forward(MockCluster.clear_scripts)
     replay = _forward(MockCluster.replay)
 
+    def carry_out(self, call: OperationCall) -> Any:
+        """Carry out an operation. Raises ClusterError if the cluster cannot."""
+        return self._perform(MockCluster.carry_out, (call,), {})
+
     def _perform(
         self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         raise NotImplementedError
 
 
-class ThreadedCluster(ForwardedMethods):
+class ThreadedCluster(ForwardedMethods, ThreadOperations):
     """A ``MockCluster`` with the same arguments, usable from any thread::
 
         with ThreadedCluster(topics=["foo=1,2,3"], brokers=6) as mock:
@@ -285,9 +208,9 @@ class ThreadedCluster(ForwardedMethods):
     def _perform(
         self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        return self._submit_step(method, arguments, options).result()
+        return self._submit(method, arguments, options).result()
 
-    def _submit_step(
+    def _submit(
         self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Future[Any]:
         return self.submit(self._take(functools.partial(method, **options), arguments))
@@ -373,7 +296,7 @@ class ThreadedCluster(ForwardedMethods):
         return lambda script: self._read(lambda _mock: register(script))
 
 
-class AsyncMethods(ForwardedMethods):
+class AsyncMethods(ForwardedMethods, AwaitableOperations):
     """The methods of the cluster as coroutines, which do not block the caller's event loop."""
 
     def __init__(self, threaded: ThreadedCluster) -> None:
@@ -382,7 +305,7 @@ class AsyncMethods(ForwardedMethods):
     def _perform(
         self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Awaitable[Any]:
-        return asyncio.wrap_future(self._threaded._submit_step(method, arguments, options))
+        return asyncio.wrap_future(self._threaded._submit(method, arguments, options))
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

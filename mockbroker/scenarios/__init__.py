@@ -3,7 +3,7 @@ scenario``.
 
 A scenario starts a cluster and talks to it through an admin client, or as a producer, a consumer or
 a member of a group (``data_clients``). Events that no client can cause (a replica catches up, a
-broker is upgraded) are commands of ``mockbroker.simulation.operations``. A claim that turns out
+broker is upgraded) are operations of ``mockbroker.simulation.operations``. A claim that turns out
 false raises ScenarioError.
 
 Each module has one theme and registers its scenarios with ``scenario``.

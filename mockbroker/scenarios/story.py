@@ -68,10 +68,10 @@ class Story:
 
     # ---- the cluster -------------------------------------------------------------------------
 
-    async def run(self, mock: MockCluster, *commands: str) -> None:
-        """Run commands of ``mockbroker ctl``. Raises ClusterError."""
-        for command in commands:
-            await mock.run_command(command)
+    async def run(self, mock: MockCluster, *operations: str) -> None:
+        """Carry out operations of ``mockbroker ctl``. Raises ClusterError."""
+        for operation in operations:
+            await mock.run_command(operation)
 
     def show_actions(self, mock: MockCluster) -> None:
         """Print the cluster's actions since the last call."""

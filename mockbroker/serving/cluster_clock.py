@@ -7,14 +7,14 @@ from functools import partial
 from typing import Final
 
 from mockbroker.errors import ClusterError
-from mockbroker.serving.operations import Operations
+from mockbroker.serving.suspended_calls import Calls
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.timers import Alarm, wall_ms
 
 __all__ = ["ClusterClock"]
 
 _BUSY_RETRY_MS: Final = 10
-"""Time stands still while an operation waits for ZooKeeper."""
+"""Time stands still while a call waits for ZooKeeper."""
 
 
 class ClusterClock:
@@ -24,14 +24,14 @@ class ClusterClock:
     def __init__(
         self,
         cluster: Cluster,
-        operations: Operations,
+        calls: Calls,
         make_alarm: Callable[[Callable[[], None]], Alarm],
         *,
         follows_wall: bool,
     ) -> None:
         self._cluster = cluster
         self._timers = cluster.timers
-        self._operations = operations
+        self._calls = calls
         self._follows_wall = follows_wall
         self._skipped_ms = 0
         self._alarm = make_alarm(self._due)
@@ -50,11 +50,11 @@ class ClusterClock:
 
     def follow(self) -> None:
         """Bring the simulated time up to real time, unless the clock is manual."""
-        if not self._follows_wall or self._operations.busy:
+        if not self._follows_wall or self._calls.busy:
             return
         if not self._timers.pass_until(wall_ms() + self._skipped_ms):
             # A timer is due, and its effects are a step.
-            self._operations.spawn(partial(self._cluster.turns.follow, self._now))
+            self._calls.spawn(partial(self._cluster.turns.follow, self._now))
 
     def advance(self, milliseconds: int) -> None:
         """Add to the simulated time. Raises ClusterError for a negative amount."""
@@ -76,7 +76,7 @@ class ClusterClock:
             self._alarm.set(None if due_ms is None else due_ms - self._cluster.timers.now_ms)
 
     def _due(self) -> None:
-        if self._operations.busy:
+        if self._calls.busy:
             self._alarm.set(_BUSY_RETRY_MS)
             return
         self.follow()

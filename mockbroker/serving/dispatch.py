@@ -57,17 +57,17 @@ from mockbroker.serving.exchange import (
 from mockbroker.serving.fault_stage import FaultStage
 from mockbroker.serving.fetch_requests import MockView
 from mockbroker.serving.handlers import HandlerStage
-from mockbroker.serving.operations import Operations
 from mockbroker.serving.quirks import read_with_quirks
 from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
+from mockbroker.serving.suspended_calls import Calls
 from mockbroker.serving.throttle_stage import ThrottleStage
 from mockbroker.serving.unserved_log import UnservedLog
 from mockbroker.simulation.brokers.inter_broker.software_versions import served_by
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.operations import COMMANDS, CommandCall, parse_command
+from mockbroker.simulation.operations import OPERATIONS, OperationCall, parse_operation
 from mockbroker.simulation.security.policy import OPEN, Security
 
 __all__ = ["Dispatcher"]
@@ -84,7 +84,7 @@ class Dispatcher:
     ``reply35`` answers a version outside that range with error 35, in the nearest version served,
     where brokers close the connection. ``follow_clock`` is called before anything may change.
     ``security`` says who may connect, and do what. Two dispatchers can share
-    ``connection_ids`` and ``scripts``. ``operations`` runs the handlers; ``perform_step`` carries
+    ``connection_ids`` and ``scripts``. ``calls`` runs the handlers; ``carry_out`` carries
     out a step of a fault rule, for a request that the broker of that id received.
     """
 
@@ -101,8 +101,8 @@ class Dispatcher:
         security: Security = OPEN,
         connection_ids: Iterator[int] | None = None,
         scripts: Scripts | None = None,
-        operations: Operations | None = None,
-        perform_step: Callable[[CommandCall, int], None] = lambda _step, _broker: None,
+        calls: Calls | None = None,
+        carry_out: Callable[[OperationCall, int], None] = lambda _step, _broker: None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -114,16 +114,16 @@ class Dispatcher:
         self.scripts = Scripts() if scripts is None else scripts
         self.response_cache = ResponseCache(cluster.log)
         self.delivery = Delivery(journal, codec, self.response_cache)
-        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, COMMANDS)
+        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, OPERATIONS)
         unserved = UnservedLog()
         self.handlers = HandlerStage(
-            cluster, profile, operations or Operations(), self.served_by, security.authorizer,
+            cluster, profile, calls or Calls(), self.served_by, security.authorizer,
             scripted=self.scripts.by_key,
         )  # fmt: skip
         self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock, profile.software)
         self._fault_stage = FaultStage(
             self.faults, MockView(cluster), codec, self.delivery,
-            perform_step=_parsed(perform_step), broker_answer=self._broker_answer,
+            carry_out=_parsed(carry_out), broker_answer=self._broker_answer,
             commit=self._commit, handlers=self.handlers, predicate_failed=self.scripts.failed,
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
@@ -340,5 +340,7 @@ class Dispatcher:
         return error_reply(exchange, ErrorCode.UNKNOWN_SERVER_ERROR, "failed")
 
 
-def _parsed(perform: Callable[[CommandCall, int], None]) -> Callable[[str, int], None]:
-    return lambda text, broker_id: perform(parse_command(text, relative_brokers=True), broker_id)
+def _parsed(carry_out: Callable[[OperationCall, int], None]) -> Callable[[str, int], None]:
+    return lambda text, broker_id: carry_out(
+        parse_operation(text, relative_brokers=True), broker_id
+    )

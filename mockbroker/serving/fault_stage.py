@@ -60,7 +60,7 @@ class FaultStage:
     """Finds the rule that takes a request, and carries it out.
 
     ``broker_answer`` gives what the broker itself answers, and ``commit`` encodes that for the
-    connection without journalling it. ``perform_step`` carries out a step of a rule, as text, for a
+    connection without journalling it. ``carry_out`` carries out a step of a rule, as text, for a
     request that the broker of that id received; it raises KprotoError for what cannot be done.
     """
 
@@ -74,7 +74,7 @@ class FaultStage:
         broker_answer: Callable[[Exchange], Awaitable[Reply | Close]],
         commit: Callable[[Exchange, Reply], bytes | Close],
         handlers: Handlers,
-        perform_step: Callable[[str, int], None],
+        carry_out: Callable[[str, int], None],
         predicate_failed: Callable[[Exception], None],
     ) -> None:
         self.rules = rules
@@ -85,7 +85,7 @@ class FaultStage:
         self.commit = commit
         self.handler_of = handlers.handler_of
         self._handlers = handlers
-        self.perform_step = perform_step
+        self.carry_out = carry_out
         self._predicate_failed = predicate_failed
 
     def answer(self, exchange: Exchange) -> Pending | None:
@@ -198,7 +198,7 @@ class _FaultRun:
     def _steps(self, steps: tuple[str, ...]) -> None:
         for text in steps:
             try:
-                self._stage.perform_step(text, self._session.broker_id)
+                self._stage.carry_out(text, self._session.broker_id)
             except KprotoError as error:
                 note = f"{self._rule.name}: {text}: {error}"
                 self._delivery.note_event(self._session, "fault-step-failed", note)

@@ -14,7 +14,7 @@ from mockbroker.apis import Call, Handler
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.profiles import Profile
 from mockbroker.serving.exchange import Exchange, Pending, Reply
-from mockbroker.serving.operations import Operations
+from mockbroker.serving.suspended_calls import Calls
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
 
@@ -22,7 +22,7 @@ __all__ = ["HandlerStage"]
 
 
 class HandlerStage:
-    """``operations`` runs the handlers. ``served_by`` gives the versions that a broker serves.
+    """``calls`` runs the handlers. ``served_by`` gives the versions that a broker serves.
     Responses to the api keys in ``scripted`` are never cached, nor is any with an ``authorizer``,
     since it depends on who sent the request."""
 
@@ -30,13 +30,13 @@ class HandlerStage:
         self,
         cluster: Cluster,
         profile: Profile,
-        operations: Operations,
+        calls: Calls,
         served_by: Callable[[int], Mapping[int, Versions]],
         authorizer: Authorizer | None,
         *,
         scripted: Container[int],
     ) -> None:
-        self.operations = operations
+        self.calls = calls
         self._cluster = cluster
         self._profile = profile
         self._served_by = served_by
@@ -74,7 +74,7 @@ class HandlerStage:
             return None
         offset = self._offset(exchange) if handler.cacheable else None
         call = self.call(exchange, request)
-        body: Message | Awaitable[Any] = self.operations.start(handler.answer, call)
+        body: Message | Awaitable[Any] = self.calls.start(handler.answer, call)
         if isinstance(body, Message):
             return Reply(body, log_offset=offset, in_parts=call.in_parts)
         return Pending(partial(_later, body, call))
@@ -93,6 +93,6 @@ class HandlerStage:
 
 async def _later(body: Awaitable[Any], call: Call) -> Reply:
     found = await body
-    # The handler of a suspended operation may itself wait for the cluster.
+    # The handler of a suspended call may itself wait for the cluster.
     answer = found if isinstance(found, Message) else await found
     return Reply(answer, in_parts=call.in_parts)

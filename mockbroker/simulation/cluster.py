@@ -13,13 +13,16 @@ through ``turns.advance``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
+from kproto.znodes import EmbeddedStore, Stat, ZnodeError, ZnodeStore, ZnodeTree
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.auto_progress import AutoProgress
 from mockbroker.simulation.brokers.brokers import Brokers
@@ -30,7 +33,6 @@ from mockbroker.simulation.clients.quotas.client_quotas import ClientQuotas
 from mockbroker.simulation.clients.quotas.meters import QuotaMeters
 from mockbroker.simulation.clients.quotas.throttling import Throttles
 from mockbroker.simulation.clients.telemetry.receiver import Telemetry
-from mockbroker.simulation.cluster_steps import ClusterSteps
 from mockbroker.simulation.configs.answers import config_answers
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.definitions import config_definitions
@@ -66,8 +68,13 @@ from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.security.acls import Acls
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens
 from mockbroker.simulation.security.scram_credentials import ScramCredentials
-from mockbroker.simulation.state.actions import BrokerRegistered, ControllerChanged
-from mockbroker.simulation.state.cluster_parts import LOG_DIR, NO_CONTROLLER, Broker
+from mockbroker.simulation.state.actions import (
+    AutoProgressChanged,
+    BrokerChanged,
+    BrokerRegistered,
+    ControllerChanged,
+)
+from mockbroker.simulation.state.cluster_parts import LOG_DIR, NO_CONTROLLER, Broker, Topic
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.settings import ClusterSettings, SimulationOptions
 from mockbroker.simulation.state.timers import Timers
@@ -75,6 +82,7 @@ from mockbroker.simulation.state.turns import TakeTurn, no_wait
 from mockbroker.simulation.topics.administration import Topics, fresh_cluster_id
 from mockbroker.simulation.topics.answers import administration_answers
 from mockbroker.simulation.topics.log_dirs import LogDirs
+from mockbroker.simulation.topics.spec import parse_topic
 from mockbroker.simulation.transactions.markers import MarkerSender, MarkerWriter
 from mockbroker.simulation.transactions.transaction_coordinators import TransactionCoordinator
 from mockbroker.simulation.transactions.transaction_log import TransactionLog
@@ -88,7 +96,7 @@ _DEFAULT_SETTINGS: Final = ClusterSettings()
 _DEFAULT_OPTIONS: Final = SimulationOptions()
 
 
-class Cluster(ClusterSteps):
+class Cluster:
     """N brokers, one controller, and topics. See the module's docstring for what it leaves out.
 
     ``brokers`` is a count (ids 1..N) or the brokers themselves; the lowest id is the controller.
@@ -307,6 +315,70 @@ class Cluster(ClusterSteps):
             self.set_auto_progress(options.auto_progress_ms)
         if options.auto_retention_ms is not None:
             AutoRetention(controller, logs, options.auto_retention_ms)
+
+    def add_topic(
+        self, topic: str | tuple[str, Sequence[Sequence[int]]], topic_id: uuid.UUID | None = None
+    ) -> Topic:
+        """Create a topic from the text of ``--topic``, without the limits of CreateTopics. Without
+        ``topic_id`` it gets a new one."""
+        if isinstance(topic, str):
+            name, assignment = parse_topic(topic, tuple(self.state.brokers))
+        else:
+            name, assignment = topic[0], [list(ids) for ids in topic[1]]
+        with self.turns.step():
+            return self.topics.add(name, assignment, topic_id)
+
+    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        """Set the endpoint of this broker in Metadata and DescribeCluster."""
+        before = self.controller.broker(broker_id)
+        after = replace(before, host=host, port=port)
+        if after != before:
+            with self.turns.step():
+                self.controller.record("set_endpoint", BrokerChanged(before, after))
+
+    @property
+    def znodes(self) -> Mapping[str, str]:
+        """The texts of znodes by path, as the controller last read or wrote them; empty in KRaft
+        mode."""
+        return MappingProxyType(self.state.znodes)
+
+    def read_znode(self, path: str) -> tuple[str, Stat] | None:
+        """Return the current text and stat of a znode; None if it does not exist."""
+        with self.in_zookeeper(), self.turns.reading():
+            text = self.controller.znodes.read(path)
+            return None if text is None else (text, self.state.znode_stats[path])
+
+    def znode_children(self, path: str) -> list[str]:
+        """Return the names of a znode's children, sorted."""
+        with self.in_zookeeper(), self.turns.reading():
+            return self.controller.znodes.children(path)
+
+    def react(self) -> None:
+        """React to changes that other processes made in a shared ZooKeeper, and to the end of the
+        session there."""
+        with self.turns.step(first=True):
+            pass
+
+    @contextlib.contextmanager
+    def in_zookeeper(self) -> Iterator[None]:
+        """Enclose accesses to znodes. Raises ClusterError if there are none."""
+        if not self.controller.keeps_znodes:
+            name = self.reassignments.name
+            raise ClusterError(f"a controller of the kind {name!r} does not use ZooKeeper")
+        try:
+            yield
+        except ZnodeError as error:
+            raise ClusterError(str(error)) from None
+
+    def set_auto_progress(self, interval_ms: int | None) -> None:
+        """Let one replica join an ISR every ``interval_ms`` from now on; None switches this off."""
+        if interval_ms is not None and interval_ms < 1:
+            raise ClusterError(
+                f"the interval of auto-progress must be 1 ms or more, not {interval_ms} ms"
+            )
+        with self.turns.step():
+            self.controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+            self.auto_progress.restart()
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:

@@ -25,7 +25,7 @@ from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
-from mockbroker.simulation.operations import COMMANDS
+from mockbroker.simulation.operations import OPERATIONS
 from tests.browser.layout import covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.mockbroker.wire import connect
@@ -464,21 +464,21 @@ async def test_every_act(browser: Any) -> None:
         await reads(page.locator("[data-clock]"), "2.5 s (manual)")
         assert cluster.timers.now_ms == 2500
 
-        # Whatever else can be done to a broker, and any command.
+        # Whatever else can be done to a broker, and any operation.
         card = page.locator("[data-broker='4']")
         await card.locator("summary").click()
         offered = await card.locator("details button").all_inner_texts()
         on_brokers = {
             name
-            for name, each in COMMANDS.items()
+            for name, each in OPERATIONS.items()
             if [a.name for a in each.arguments] == ["broker"]
         }
         assert {*offered, "stop-broker", "start-broker", "failover"} == on_brokers
         held = cluster.controller.metadata_view(4).offset
         await card.get_by_role("button", name="hold-metadata").click()
         await outcome(watched, re.compile("^✓ hold-metadata 4"))
-        await press("combobox", name="command").select_option("create-topic")
-        form = page.locator("form[data-command=create-topic]")
+        await press("combobox", name="operation").select_option("create-topic")
+        form = page.locator("form[data-operation=create-topic]")
         await form.locator("input").fill("bar=4,5/5,6")
         await form.locator("input").press("Enter")
         await outcome(watched, "✓ create-topic bar=4,5/5,6: 1 change")

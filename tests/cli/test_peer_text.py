@@ -19,7 +19,7 @@ from typing import NamedTuple
 import click
 import pytest
 
-from mockbroker.simulation.operations import STEPS
+from mockbroker.simulation.operations import ALL_OPERATIONS
 from tests.cli.commands import commands
 from tests.cli.hostile import (
     ARGUMENT,
@@ -326,7 +326,7 @@ _FORMATS = ("--json", "--hex", "--bytes", "--coverage")
 def feed_of(name: str, command: click.Command) -> Feed | None:
     if name in FEEDS:
         return FEEDS[name]
-    if name.startswith("mockbroker ctl ") and command.name in STEPS:
+    if name.startswith("mockbroker ctl ") and command.name in ALL_OPERATIONS:
         arguments = [
             "1" if isinstance(each.type, click.types.IntParamType) else "foo-0"
             for each in command.params

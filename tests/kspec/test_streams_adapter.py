@@ -12,6 +12,7 @@ import pytest_asyncio
 from kspec.client_catalog import client
 from kspec.runner.adapters import ProcessAdapter
 from mockbroker import MockCluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.kspec.fixed_answers import raw_line
 from tests.kspec.which import program
 
@@ -50,7 +51,7 @@ async def call(mock: MockCluster, adapter: ProcessAdapter) -> AsyncIterator[Call
 
 
 async def test_a_topology_reads_writes_and_commits(mock: MockCluster, call: Call) -> None:
-    mock.cluster.append("foo-0", "a")
+    Operations(mock.cluster).append("foo-0", "a")
     await call("connect", producer=PRODUCER, consumer=CONSUMER)
     assert (await call("subscribe", topics=["foo"]))["ok"]
     read = await call("poll", records=1, ms=14_000)
@@ -78,7 +79,7 @@ async def test_a_topology_reads_writes_and_commits(mock: MockCluster, call: Call
 async def test_records_are_processed_with_the_guarantee_that_was_chosen(
     mock: MockCluster, call: Call, guarantee: str
 ) -> None:
-    mock.cluster.append("foo-0", "a")
+    Operations(mock.cluster).append("foo-0", "a")
     await call("connect", producer=PRODUCER, consumer=CONSUMER)
     assert (await call("process", **{"from": ["foo"], "to": "bar", "guarantee": guarantee}))["ok"]
     read = await call("poll", records=1, ms=14_000)
@@ -92,7 +93,7 @@ async def test_records_are_processed_with_the_guarantee_that_was_chosen(
 
 async def test_an_instance_is_a_member_of_a_streams_group_if_the_case_says_so(call: Call) -> None:
     async with MockCluster(brokers=1, topics=["foo=1/1", "bar=1"], profile="kafka-4.4") as mock:
-        mock.cluster.append("foo-0", "a")
+        Operations(mock.cluster).append("foo-0", "a")
         options = {"producer": PRODUCER, "consumer": {**CONSUMER, "protocol": "streams"}}
         await call("connect", bootstrap=mock.bootstrap, **options)
         chosen = {"from": ["foo"], "to": "bar", "guarantee": "exactly_once"}
@@ -112,7 +113,7 @@ async def test_an_instance_is_a_member_of_a_streams_group_if_the_case_says_so(ca
 async def test_an_exception_ends_an_instance_and_is_told_once(
     mock: MockCluster, call: Call
 ) -> None:
-    mock.cluster.append("foo-0", "a")
+    Operations(mock.cluster).append("foo-0", "a")
     mock.fault(api="FindCoordinator", error=30, times=1)
     await call("connect", producer=PRODUCER, consumer=CONSUMER)
     await call("subscribe", topics=["foo"])

@@ -284,7 +284,7 @@ class MockTarget(_Wires):
         await self._mock.take(self._settle, topics)
 
     def _settle(self, topics: list[str]) -> None:
-        with self._mock.operations.turn():
+        with self._mock.calls.turn():
             for name in topics:
                 topic = self._mock.cluster.topics.get(name)
                 for index in range(len(topic.partitions) if topic else 0):

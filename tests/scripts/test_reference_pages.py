@@ -12,7 +12,8 @@ from mockbroker.control.schemas import COMPONENTS
 from mockbroker.faults import Fault
 from mockbroker.faults.descriptions import MEMBERS
 from mockbroker.profiles import all_profiles
-from mockbroker.simulation.operations import COMMANDS
+from mockbroker.simulation.operations import OPERATIONS
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state import actions
 from scripts.reference_pages import DOCS, PARTS, filled, main
 from tests.mockbroker.simulated import simulated_cluster
@@ -50,7 +51,7 @@ def test_a_part_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_tables_have_every_profile_command_and_kind() -> None:
     for each in all_profiles():
         assert f"\n| `{each.name}`" in PARTS["profiles"]()
-    assert re.findall(r"^\| `(\S+?)[ `]", PARTS["commands"](), re.M) == list(COMMANDS)
+    assert re.findall(r"^\| `(\S+?)[ `]", PARTS["commands"](), re.M) == list(OPERATIONS)
     for kind in get_args(actions.Change):
         assert f"### {kind.__name__}\n\n" in PARTS["action-kinds"]()
 
@@ -75,7 +76,7 @@ def test_every_kind_of_action_has_a_sentence_and_its_members() -> None:
 def test_entries_as_json_have_the_members_of_the_page(profile: str) -> None:
     cluster = simulated_cluster(4, topics=["foo=1,2,3"], reassignment=profile)
     cluster.reassignments.alter([("foo", [(0, [2, 3, 4])])])
-    cluster.join_isr(("foo", 0), 4)
+    Operations(cluster).join_isr(("foo", 0), 4)
     text = PARTS["action-kinds"]() + "\n### "
     for action in cluster.log:
         entry = action.to_dict()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.tools.commands import Outcome, at
 
 PREFERRED = ("leader-election", "--election-type", "PREFERRED")
@@ -25,10 +26,10 @@ async def mock() -> AsyncIterator[MockCluster]:
 
 def led_by_2(mock: MockCluster) -> None:
     """Let broker 2 lead every partition, with broker 1 in sync again."""
-    mock.cluster.stop_broker(1)
-    mock.cluster.start_broker(1)
+    Operations(mock.cluster).stop_broker(1)
+    Operations(mock.cluster).start_broker(1)
     for tp in (("foo", 0), ("foo", 1), ("bar", 0)):
-        mock.cluster.join_isr(tp, 1)
+        Operations(mock.cluster).join_isr(tp, 1)
 
 
 # ---- leader-election -----------------------------------------------------------------------------
@@ -60,7 +61,7 @@ async def test_partitions_of_a_file_succeed_and_fail_one_by_one(
     mock: MockCluster, tmp_path: Path
 ) -> None:
     led_by_2(mock)
-    mock.cluster.leave_isr(("bar", 0), 1)
+    Operations(mock.cluster).leave_isr(("bar", 0), 1)
     path = tmp_path / "partitions.json"
     rows = [{"topic": topic, "partition": 0} for topic in ("foo", "bar", "none")]
     path.write_text(json.dumps({"partitions": rows}))
@@ -73,8 +74,8 @@ async def test_partitions_of_a_file_succeed_and_fail_one_by_one(
 
 
 async def test_an_unclean_leader_is_elected_where_none_leads(mock: MockCluster) -> None:
-    mock.cluster.leave_isr(("bar", 0), 2)
-    mock.cluster.stop_broker(1)
+    Operations(mock.cluster).leave_isr(("bar", 0), 2)
+    Operations(mock.cluster).stop_broker(1)
     assert mock.cluster.topics["bar"].partitions[0].leader == -1
     code, out, _ = await at(mock, *UNCLEAN, "--topic=bar", "--partition=0")
     assert (code, out) == (

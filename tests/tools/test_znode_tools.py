@@ -24,6 +24,7 @@ from kproto.znodes.plan_znodes import (
 )
 from kproto.znodes.request_znodes import REASSIGN_CANCEL, REASSIGN_PARTITIONS_EXTRA
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -74,7 +75,7 @@ class Place:
     def join(self, *brokers: int) -> None:
         assert self.cluster is not None
         for broker in brokers:
-            self.cluster.join_isr(("foo", 0), broker)
+            Operations(self.cluster).join_isr(("foo", 0), broker)
 
     def replicas(self, topic: str = "foo") -> tuple[int, ...]:
         assert self.cluster is not None
@@ -119,7 +120,7 @@ def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> N
     assert here.topic_config(LEADER_REPLICAS) == "0:1,0:2,0:3"
     cluster = here.cluster
     assert cluster is not None
-    cluster.join_isr(("bar", 0), 5)
+    Operations(cluster).join_isr(("bar", 0), 5)
     pending = [each["topic"] for each in here.json(REASSIGN_PARTITIONS)["partitions"]]
     assert pending == ["foo"]
     here.admin_during.clear()
@@ -159,7 +160,7 @@ def test_verify_of_a_plan_that_was_cancelled_half_done_removes_the_throttle_of_t
     here.run(znode_reassign.execute, moves, throttle=1000)
     cluster = here.cluster
     assert cluster is not None
-    cluster.join_isr(("bar", 0), 5)
+    Operations(cluster).join_isr(("bar", 0), 5)
     during = here.run(znode_reassign.verify, moves, cancellable=True)
     assert "foo-0 is still in progress" in during
     assert "Throttle" not in during
@@ -346,7 +347,7 @@ def test_a_throttle_is_of_what_moves_and_its_rate_of_every_broker_concerned() ->
     assert here.topic_config(LEADER_REPLICAS) == "1:2,1:3,1:1"
     assert cluster.configs.broker(5, LEADER_RATE).value == "7"
     assert cluster.configs.broker(4, LEADER_RATE).value == "1000"
-    cluster.join_isr(("foo", 1), 4)
+    Operations(cluster).join_isr(("foo", 1), 4)
     # Only once all of a plan are done is the throttle removed, then of all brokers.
     failed = here.run(znode_reassign.verify, plan(foo_0=[3, 2], foo_1=[2]))
     assert "foo-1 failed" in failed

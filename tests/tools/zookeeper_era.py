@@ -237,7 +237,7 @@ class MockSide(Side):
         await self.mock.take(self._all_catch_up)
 
     def _all_catch_up(self) -> None:
-        with self.mock.operations.turn():
+        with self.mock.calls.turn():
             for name, topic in list(self.mock.cluster.topics.items()):
                 for each in topic.partitions:
                     for broker_id in (*each.replicas, *(each.target or ())):

@@ -36,8 +36,8 @@ const page = {
     }
   },
 
-  // Run a command of the table with these arguments.
-  command(name, values) {
+  // Carry out an operation with these arguments.
+  operate(name, values) {
     const label = [name, ...Object.values(values)].join(" ");
     return page.act(label, "POST", onCluster(`/${name}`), values);
   },

@@ -1,4 +1,4 @@
 // What the server knows when it renders the page: error names by code, and the
-// commands whose only argument is a broker.
+// operations whose only argument is a broker.
 
 export const tables = JSON.parse(document.getElementById("tables").textContent);

@@ -1,42 +1,58 @@
-"""The arguments of commands: how their values are written as text and as JSON."""
+"""The arguments of operations: how their values are written in Python, as text and as JSON.
+
+A parameter of an operation is annotated with one of the types at the end of this module, such as
+``BrokerArgument``, or with ``Annotated[int, Argument(...)]``.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.log.batches.corruption_names import CORRUPTIONS
+from mockbroker.simulation.log.batches.record_documents import parse_batch
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.topics.spec import parse_milliseconds, parse_topic_partition
 
 __all__ = [
-    "ADDRESS",
-    "BROKER",
     "BROKER_ID",
-    "CHANGES",
     "COUNT",
     "DEFAULT_BODY_BYTES",
-    "DIRECTORY_PATH",
-    "DURATION",
-    "LEVEL",
-    "LOG_DIRECTORY",
     "MAX_INTEGER",
     "MILLISECONDS",
-    "PARTITION",
-    "PATH",
-    "SOFTWARE_LEVEL",
-    "TOPIC",
     "TOPIC_PARTITION",
-    "TOPIC_TEXT",
     "WORD",
-    "ZNODE_PATH",
-    "ZNODE_TEXT",
-    "ZNODE_TEXT_OR_NULL",
+    "ZNODE_BODY_BYTES",
+    "AnyPartitionArgument",
+    "AnyTransactionArgument",
     "Argument",
     "ArgumentType",
+    "BrokerArgument",
     "BrokerChoice",
+    "CorruptionArgument",
+    "DirectoryArgument",
+    "DurationArgument",
+    "FollowerArgument",
+    "GroupArgument",
+    "KeyArgument",
+    "KindArgument",
+    "Level",
+    "LevelArgument",
+    "MemberArgument",
+    "OffsetArgument",
+    "PartitionArgument",
+    "PathArgument",
+    "RecordsArgument",
+    "TargetArgument",
+    "TopicNameArgument",
+    "TransactionArgument",
     "integer_of",
     "text_of",
 ]
@@ -45,21 +61,27 @@ MAX_INTEGER: Final = 10**12 - 1
 """The largest number in a JSON body: no id is larger, and no test skips more milliseconds."""
 
 DEFAULT_BODY_BYTES: Final = 64 * 1024
-"""The largest JSON object for most commands."""
-_ZNODE_BODY_BYTES: Final = 8 * 1024 * 1024
+"""The largest JSON object for most operations."""
+ZNODE_BODY_BYTES: Final = 8 * 1024 * 1024
 """ZooKeeper stores 1 MiB per znode; JSON may need six bytes for each of them."""
+_RECORDS_BODY_BYTES: Final = 8 * 1024 * 1024
 
 BrokerChoice: TypeAlias = int | Literal["self", "other"]
 """A broker id. In a fault rule also ``self``, the broker that received the request, and ``other``,
 the live broker with the lowest id among the rest."""
+
+Level: TypeAlias = str | Mapping[int, Versions | None]
+"""A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
+cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"cluster"`` for none."""
 
 
 class ArgumentType(msgspec.Struct, frozen=True):
     """How a value is written. ``schema`` describes it as JSON; ``from_json`` takes the argument's
     name and the JSON value, ``from_text`` the text. Both raise ClusterError.
 
-    An argument ``to_end`` takes the rest of the command's text, spaces included; every other one
-    takes a word. ``max_body_bytes`` bounds the JSON object that holds it.
+    ``accepts`` is the type that Python methods take: text is read with ``from_text``, anything else
+    with ``from_value``. An argument ``to_end`` takes the rest of the operation's text, spaces
+    included; every other one takes a word. ``max_body_bytes`` bounds the JSON object that holds it.
     """
 
     metavar: str
@@ -67,20 +89,26 @@ class ArgumentType(msgspec.Struct, frozen=True):
     from_json: Callable[[str, Any], Any]
     from_text: Callable[[str], Any]
     to_text: Callable[[Any], str] = str
+    accepts: Any = str
+    from_value: Callable[[Any], Any] = lambda value: value
     to_end: bool = False
     max_body_bytes: int = DEFAULT_BODY_BYTES
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """``name`` is the member of the JSON object; ``metavar`` stands for it in usage lines.
+    """An argument of an operation, whose value has the type ``type``.
+
+    ``name`` is its member of the JSON object, by default that of the parameter; in Python it is
+    always called like the parameter. ``metavar`` stands for it in usage lines.
 
     An ``optional`` argument may be left out of a text, where all arguments behind it are optional
     too, and of a JSON object, where it may be null as well. Its value is then None.
     """
 
-    name: str
     type: ArgumentType
     help: str = ""
+    name: str = ""
+    parameter: str = ""
     optional: bool = False
 
     @property
@@ -93,9 +121,31 @@ class Argument(msgspec.Struct, frozen=True):
         schema = self.type.schema
         return {**schema, "type": [schema["type"], "null"]} if self.optional else schema
 
+    @property
+    def accepts(self) -> Any:
+        """The type that Python methods take."""
+        return self.type.accepts | None if self.optional else self.type.accepts
+
     def from_json(self, name: str, value: Any) -> Any:
         """Read a JSON value. Raises ClusterError."""
         return None if self.optional and value is None else self.type.from_json(name, value)
+
+    def from_text(self, text: str, *, relative_brokers: bool = False) -> Any:
+        """Read a text. Raises ClusterError, also for ``self`` and ``other`` unless brokers may be
+        relative to a request."""
+        value = self.type.from_text(text)
+        if self.type is BROKER_ID and isinstance(value, str) and not relative_brokers:
+            raise ClusterError(f"{value!r} has a meaning in fault rules only")
+        return value
+
+    def from_python(self, value: Any) -> Any:
+        """Read a value that a Python method was called with. Raises ClusterError."""
+        if value is None:
+            return None
+        return self.from_text(value) if isinstance(value, str) else self.type.from_value(value)
+
+
+# ---- values --------------------------------------------------------------------------------------
 
 
 def integer_of(name: str, value: Any) -> int:
@@ -122,7 +172,7 @@ def _milliseconds(name: str, value: Any) -> int:
     return parse_milliseconds(value) if isinstance(value, str) else integer_of(name, value)
 
 
-def _partition(name: str, value: Any) -> tuple[str, int]:
+def _partition(name: str, value: Any) -> TopicPartition:
     if not isinstance(value, str):
         raise ClusterError(f'"{name}" must be a string such as "foo-0", not {value!r:.80}')
     return parse_topic_partition(value)
@@ -150,13 +200,73 @@ def _count_word(word: str) -> int:
     return int(word)
 
 
-BROKER_ID: Final = ArgumentType("BROKER", {"type": "integer"}, integer_of, _broker_word)
+_KINDS: Final = {kind.name.lower(): kind for kind in CoordinatorKind}
+
+
+def _kind(name: str, value: Any) -> CoordinatorKind:
+    if not isinstance(value, str) or value.lower() not in _KINDS:
+        raise ClusterError(f'"{name}" must be one of {", ".join(_KINDS)}, not {value!r:.80}')
+    return _KINDS[value.lower()]
+
+
+def _records_json(name: str, value: Any) -> str:
+    text = json.dumps(value) if isinstance(value, dict | list) else text_of(name, value)
+    return _records_text(text)
+
+
+def _records_text(text: str) -> str:
+    parse_batch(text)
+    return text
+
+
+def _target_json(name: str, value: Any) -> dict[str, list[TopicPartition]]:
+    if isinstance(value, str):
+        return _target_text(value)
+    if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
+        raise ClusterError(
+            f'"{name}" must be an object of members with lists of partitions, not {value!r:.80}'
+        )
+    return {
+        member: [_partition(name, each) for each in partitions]
+        for member, partitions in value.items()
+    }
+
+
+def _target_text(text: str) -> dict[str, list[TopicPartition]]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ClusterError(f"{text!r:.80} is not JSON: {error}") from None
+    return _target_json("target", None if isinstance(value, str) else value)
+
+
+def _target_value(
+    target: Mapping[str, Sequence[str | TopicPartition]],
+) -> dict[str, list[TopicPartition]]:
+    return {
+        member: [parse_topic_partition(each) if isinstance(each, str) else each for each in given]
+        for member, given in target.items()
+    }
+
+
+def _target_words(target: Mapping[str, Sequence[TopicPartition]]) -> str:
+    return json.dumps(
+        {member: [f"{name}-{index}" for name, index in each] for member, each in target.items()}
+    )
+
+
+# ---- types ---------------------------------------------------------------------------------------
+
+BROKER_ID: Final = ArgumentType(
+    "BROKER", {"type": "integer"}, integer_of, _broker_word, accepts=int | str
+)
 TOPIC_PARTITION: Final = ArgumentType(
     "TOPIC-PARTITION",
     {"type": "string", "pattern": "-[0-9]+$", "examples": ["foo-0"]},
     _partition,
     parse_topic_partition,
     lambda partition: f"{partition[0]}-{partition[1]}",
+    accepts=str | TopicPartition,
 )
 MILLISECONDS: Final = ArgumentType(
     "DURATION",
@@ -171,18 +281,21 @@ MILLISECONDS: Final = ArgumentType(
     _milliseconds,
     parse_milliseconds,
     lambda milliseconds: f"{milliseconds}ms",
+    accepts=int | str,
 )
-COUNT: Final = ArgumentType("", {"type": "integer", "minimum": 0}, integer_of, _count_word)
+COUNT: Final = ArgumentType(
+    "", {"type": "integer", "minimum": 0}, integer_of, _count_word, accepts=int | str
+)
 WORD: Final = ArgumentType("", {"type": "string"}, text_of, str)
 ZNODE_PATH: Final = ArgumentType(
     "PATH", {"type": "string", "examples": ["/admin/reassign_partitions"]}, text_of, str
 )
 ZNODE_TEXT: Final = ArgumentType(
-    "TEXT", {"type": "string"}, text_of, str, to_end=True, max_body_bytes=_ZNODE_BODY_BYTES
+    "TEXT", {"type": "string"}, text_of, str, to_end=True, max_body_bytes=ZNODE_BODY_BYTES
 )
 ZNODE_TEXT_OR_NULL: Final = ArgumentType(
-    "TEXT", {"type": ["string", "null"]}, _text_or_null, str, to_end=True,
-    max_body_bytes=_ZNODE_BODY_BYTES,
+    "TEXT", {"type": ["string", "null"]}, _text_or_null, str, accepts=str | None, to_end=True,
+    max_body_bytes=ZNODE_BODY_BYTES,
 )  # fmt: skip
 TOPIC_TEXT: Final = ArgumentType(
     "TOPIC", {"type": "string", "examples": ["foo:2:3", "foo=1,2,3/2,3,4"]}, text_of, str
@@ -192,6 +305,7 @@ SOFTWARE_LEVEL: Final = ArgumentType(
     {"type": "string", "examples": ["kafka-2.3", "4=0-2,45=off", "cluster"]},
     _level,
     str,
+    accepts=Level,
 )
 DIRECTORY_PATH: Final = ArgumentType(
     "DIRECTORY", {"type": "string", "examples": ["/var/lib/kafka/data"]}, text_of, str
@@ -199,26 +313,91 @@ DIRECTORY_PATH: Final = ArgumentType(
 ADDRESS: Final = ArgumentType(
     "HOST:PORT", {"type": "string", "examples": ["localhost:32768"]}, text_of, str
 )
+RECORDS_TEXT: Final = ArgumentType(
+    "RECORDS",
+    {
+        "type": ["string", "object", "array"],
+        "description": "The value of a record; a record as a JSON object with `key`, `value`, "
+        "`headers` and `timestamp`; a list of records; an object with `records`, `codec`, "
+        '`producer_id`, `producer_epoch`, `base_sequence`, `transactional`; or {"batch": "HEX"}.',
+        "examples": ["hello", {"key": "k", "value": "v"}],
+    },
+    _records_json,
+    _records_text,
+    to_end=True,
+    max_body_bytes=_RECORDS_BODY_BYTES,
+)
+CORRUPTION_TEXT: Final = ArgumentType(
+    "HOW", {"type": "string", "enum": list(CORRUPTIONS)}, text_of, str
+)
+COORDINATOR_KIND: Final = ArgumentType(
+    "KIND",
+    {"type": "string", "enum": list(_KINDS)},
+    _kind,
+    lambda word: _kind("kind", word),
+    lambda kind: kind.name.lower(),
+    accepts=str | CoordinatorKind,
+)
+TARGET: Final = ArgumentType(
+    "JSON",
+    {
+        "type": ["object", "string"],
+        "description": "Partitions by member, or that as JSON text.",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "examples": [{"one": ["foo-0", "foo-1"]}],
+    },
+    _target_json,
+    _target_text,
+    _target_words,
+    accepts=str | Mapping[str, Sequence[str | TopicPartition]],
+    from_value=_target_value,
+    to_end=True,
+)
 
-BROKER: Final = Argument("broker", BROKER_ID, "The broker's id.")
-PARTITION: Final = Argument("partition", TOPIC_PARTITION)
-DURATION: Final = Argument("duration", MILLISECONDS)
-PATH: Final = Argument("path", ZNODE_PATH)
-LEVEL: Final = Argument(
-    "level",
-    SOFTWARE_LEVEL,
-    "A release (kafka-2.3), the API versions that differ from the cluster's (4=0-2,45=off), or "
-    "`cluster` for none.",
-)
-TOPIC: Final = Argument(
-    "topic",
-    TOPIC_TEXT,
-    "NAME:PARTITIONS:REPLICAS, or NAME= and the replicas of each partition.",
-)
-LOG_DIRECTORY: Final = Argument(
-    "directory",
-    DIRECTORY_PATH,
-    "A directory of the broker's `log.dirs`. Default: all of them.",
-    optional=True,
-)
-CHANGES: Final = Argument("changes", COUNT, "How many more changes the controller completes.")
+# ---- parameters ----------------------------------------------------------------------------------
+
+BrokerArgument = Annotated[int, Argument(BROKER_ID, "The broker's id.", "broker")]
+FollowerArgument = Annotated[int | None, Argument(BROKER_ID, "The follower; none for all.")]
+PartitionArgument = Annotated[TopicPartition, Argument(TOPIC_PARTITION)]
+AnyPartitionArgument = Annotated[
+    TopicPartition | None, Argument(TOPIC_PARTITION, "The partition; none for all.")
+]
+TopicNameArgument = Annotated[str, Argument(WORD, "The name of a topic.")]
+OffsetArgument = Annotated[int, Argument(COUNT, "An offset.")]
+RecordsArgument = Annotated[str, Argument(RECORDS_TEXT)]
+CorruptionArgument = Annotated[str, Argument(CORRUPTION_TEXT, "What to damage.")]
+DurationArgument = Annotated[int, Argument(MILLISECONDS, name="duration")]
+DirectoryArgument = Annotated[
+    str | None,
+    Argument(DIRECTORY_PATH, "A directory of the broker's `log.dirs`. Default: all of them."),
+]
+LevelArgument = Annotated[
+    Level,
+    Argument(
+        SOFTWARE_LEVEL,
+        "A release (kafka-2.3), the API versions that differ from the cluster's (4=0-2,45=off), or "
+        "`cluster` for none.",
+    ),
+]
+PathArgument = Annotated[str, Argument(ZNODE_PATH, name="path")]
+GroupArgument = Annotated[str, Argument(WORD, "The group's id.")]
+MemberArgument = Annotated[
+    str,
+    Argument(
+        WORD,
+        "A member id, the instance id of a static member, the client id of the only member that "
+        "has it, in a classic group, or * for a group's only member.",
+    ),
+]
+KindArgument = Annotated[
+    CoordinatorKind, Argument(COORDINATOR_KIND, "group, transaction or share.")
+]
+KeyArgument = Annotated[str, Argument(WORD, "The group's id, or the transactional id.")]
+TargetArgument = Annotated[
+    Mapping[str, Sequence[TopicPartition]],
+    Argument(TARGET, "Member id or instance id -> partitions."),
+]
+TransactionArgument = Annotated[str, Argument(WORD, "The transactional id.")]
+AnyTransactionArgument = Annotated[
+    str | None, Argument(WORD, "The transactional id; without it, all.")
+]

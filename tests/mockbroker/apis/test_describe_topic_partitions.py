@@ -14,6 +14,7 @@ from kproto.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 
 
@@ -66,7 +67,7 @@ def test_a_cursor_below_0_is_refused(index: int) -> None:
 
 def test_what_a_partition_shows() -> None:
     asked = DirectBroker(Cluster(topics=["foo=1,2,3"]))
-    asked.cluster.stop_broker(3)
+    Operations(asked.cluster).stop_broker(3)
     (topic,) = asked.ask(wanted("foo"), 0).topics
     (row,) = topic.partitions
     assert topic.topic_id == asked.cluster.topics["foo"].topic_id
@@ -78,8 +79,8 @@ def test_what_a_partition_shows() -> None:
 @pytest.mark.requirement("K860-15")
 def test_it_is_the_receiving_brokers_view() -> None:
     asked = DirectBroker(Cluster(topics=["foo=1,2,3"]))
-    asked.cluster.hold_metadata(2)
-    asked.cluster.leave_isr(("foo", 0), 3)
+    Operations(asked.cluster).hold_metadata(2)
+    Operations(asked.cluster).leave_isr(("foo", 0), 3)
     views = [
         asked.ask(wanted("foo"), 0, broker_id=broker).topics[0].partitions[0].isr_nodes
         for broker in (1, 2)

@@ -28,6 +28,7 @@ from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 
 ZK, KRAFT = "kafka-3.9-zk", "kafka-3.9"
@@ -108,7 +109,7 @@ def test_topic_configs_go_to_any_broker() -> None:
 
 def test_after_a_failover_the_other_broker_answers() -> None:
     broker = asked(ZK)
-    broker.cluster.failover(2)
+    Operations(broker.cluster).failover(2)
     assert broker.ask(ALTER, 0, broker_id=1).error_code == 41
     assert broker.ask(ALTER, 0, broker_id=2).error_code == 0
 
@@ -117,7 +118,7 @@ def test_after_a_failover_the_other_broker_answers() -> None:
 @pytest.mark.requirement("A-53")
 def test_the_controller_that_clients_are_shown(profile: str) -> None:
     broker = asked(profile)
-    broker.cluster.failover(3)
+    Operations(broker.cluster).failover(3)
     shown = broker.ask(MetadataRequest(topics=[]), 12).controller_id
     described = shown if profile == ZK else broker.ask(DescribeClusterRequest(), 0).controller_id
     assert shown == described

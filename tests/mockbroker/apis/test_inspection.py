@@ -17,6 +17,7 @@ from kproto.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_parts import LOG_DIR, Broker
@@ -45,8 +46,8 @@ def quorum(at: DirectBroker, version: int, name: str = "__cluster_metadata", ind
 @pytest.mark.parametrize("version", range(3))
 def test_the_controller_is_the_only_voter(version: int) -> None:
     at = broker()
-    at.cluster.failover(2)
-    at.cluster.stop_broker(3)
+    Operations(at.cluster).failover(2)
+    Operations(at.cluster).stop_broker(3)
     answer = quorum(at, version)
     assert answer.error_code == 0
     ((partition,),) = [topic.partitions for topic in answer.topics]
@@ -95,7 +96,7 @@ def resources(at: DirectBroker, version: int, *kinds: int) -> tuple[int, list[tu
 @pytest.mark.requirement("DP-API-74")
 def test_config_resources_of_each_kind() -> None:
     at = broker()
-    at.cluster.stop_broker(3)
+    Operations(at.cluster).stop_broker(3)
     topics = [(TOPIC, "bar"), (TOPIC, "foo")]
     brokers = [(BROKER, "1"), (BROKER, "2")]
     loggers = [(LOGGER, "1"), (LOGGER, "2")]

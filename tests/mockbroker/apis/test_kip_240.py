@@ -20,6 +20,7 @@ from kproto.dialects import kip_240
 from kproto.errors import UnknownNameError, UnsupportedVersionError
 from kproto.messages import ApiVersionsRequest, DescribeLogDirsRequest
 from mockbroker import MockCluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
 from tests.mockbroker.wire import Wire, connect
 
@@ -258,15 +259,15 @@ async def test_answers_come_from_the_znodes_as_they_are_now() -> None:
         found = mock.cluster.read_znode(CHILD)
         assert found is not None
         assert found[1].czxid == started._id
-        mock.cluster.write_znode(CHILD, found[0].replace("[3]", "[4,5]"))
+        Operations(mock.cluster).write_znode(CHILD, found[0].replace("[3]", "[4,5]"))
         described = await admin.describe_reassignments([started]).get(started)
         assert described is not None
         assert described.new_assigned_brokers == [4, 5]
-        mock.cluster.write_znode(CHILD, "nonsense")
+        Operations(mock.cluster).write_znode(CHILD, "nonsense")
         unreadable = await admin.describe_reassignments([started]).get(started)
         assert unreadable is not None
         assert unreadable.new_assigned_brokers == [3]
-        mock.cluster.write_znode(CHILD, None)
+        Operations(mock.cluster).write_znode(CHILD, None)
         assert await admin.list_reassignments().all() == []
         assert await admin.describe_reassignments([started]).get(started) is None
 

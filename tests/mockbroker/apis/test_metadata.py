@@ -10,6 +10,7 @@ import pytest
 from kproto.messages import DescribeClusterRequest, MetadataRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -116,7 +117,7 @@ def test_ids_are_given_from_version_10(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_stopped_replica(version: int) -> None:
     broker = asked()
-    broker.cluster.stop_broker(3)
+    Operations(broker.cluster).stop_broker(3)
     foo = broker.ask(named("foo"), version).topics[0]
     first, second = foo.partitions
     if version == 0:
@@ -132,7 +133,7 @@ def test_a_stopped_replica(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_offline_partition(version: int) -> None:
     broker = asked()
-    broker.cluster.stop_broker(2)
+    Operations(broker.cluster).stop_broker(2)
     (row,) = broker.ask(named("bar"), version).topics[0].partitions
     assert (row.error_code, row.leader_id) == (5, -1)
 
@@ -178,7 +179,7 @@ def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
     profile: str, version: int, code: int, epoch: int
 ) -> None:
     cluster = simulated_cluster(3, topics=["foo=2"], reassignment="zookeeper")
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     (topic,) = DirectBroker(cluster, profile_name=profile).ask(named("foo"), version).topics
     (partition,) = topic.partitions
     assert (partition.error_code, partition.leader_id) == (code, -1)
@@ -191,7 +192,7 @@ def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_describe_cluster(version: int) -> None:
     broker = asked()
-    broker.cluster.stop_broker(2)
+    Operations(broker.cluster).stop_broker(2)
     answer = broker.ask(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
     assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
     assert [(b.broker_id, b.host, b.is_fenced) for b in answer.brokers] == [
@@ -202,7 +203,7 @@ def test_describe_cluster(version: int) -> None:
 
 def test_fenced_brokers_on_request() -> None:
     broker = asked()
-    broker.cluster.stop_broker(2)
+    Operations(broker.cluster).stop_broker(2)
     answer = broker.ask(DescribeClusterRequest(include_fenced_brokers=True), 2)
     assert [(b.broker_id, b.is_fenced) for b in answer.brokers] == [
         (1, False), (2, True), (3, False)

@@ -20,6 +20,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 )
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -100,7 +101,7 @@ class Both:
     def step(self, name: str, *arguments: Any) -> None:
         # Which steps are refused is the cluster's own test; here both must end up the same.
         try:
-            getattr(self.asked.cluster, name)(*arguments)
+            getattr(Operations(self.asked.cluster), name)(*arguments)
         except ClusterError:
             return
         getattr(self.model, name.removesuffix("_isr").removesuffix("_broker"))(*arguments)

@@ -19,6 +19,7 @@ from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.batch_header import read_header, with_header
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.results import AclBinding
@@ -121,11 +122,11 @@ def test_a_broker_that_does_not_lead_says_who_does(version: int) -> None:
 @pytest.mark.requirement("DP-PRODUCE-06")
 def test_a_broker_knows_what_its_metadata_has() -> None:
     cluster = Cluster(1)
-    cluster.hold_metadata(1)
+    Operations(cluster).hold_metadata(1)
     cluster.add_topic("foo=1")
     assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 3, -1)]
-    cluster.release_metadata(1)
-    cluster.hold_metadata(1)
+    Operations(cluster).release_metadata(1)
+    Operations(cluster).hold_metadata(1)
     cluster.topics.delete([("foo", ZERO_UUID)])
     assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 6, -1)]
 

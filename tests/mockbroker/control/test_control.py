@@ -12,7 +12,7 @@ import pytest
 
 from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker import MockCluster
-from mockbroker.control import COMMANDS, ControlServer
+from mockbroker.control import OPERATIONS, ControlServer
 from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import connect
 
@@ -231,7 +231,7 @@ async def test_a_body_too_large_is_refused() -> None:
 async def test_the_index_lists_every_command() -> None:
     async with controlled() as (_, client):
         _, index = await client.get("/")
-        assert set(index["post"]) >= {f"/{name}" for name in COMMANDS}
+        assert set(index["post"]) >= {f"/{name}" for name in OPERATIONS}
         assert index["post"]["/join-isr"] == ["partition", "broker"]
         assert "/journal/stream" in index["get"]
 

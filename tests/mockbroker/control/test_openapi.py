@@ -16,8 +16,9 @@ from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.openapi import document, served_paths
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.page import page_files
-from tests.mockbroker.control.test_commands import prepare
 from tests.mockbroker.control.test_control import Client, controlled
+from tests.mockbroker.operation_calls import CALLS as CALLS_OF_OPERATIONS
+from tests.mockbroker.operation_calls import body_of, prepare, words
 from tests.mockbroker.wire import connect
 
 Operation = tuple[str, str]
@@ -45,101 +46,23 @@ def schemas_in(value: Any) -> list[dict[str, Any]]:
     return own + [found for each in value.values() for found in schemas_in(each)]
 
 
-STEPS: list[tuple[str, dict[str, Any]]] = [
-    ("create-topic", {"topic": "bar:2:3"}),
-    ("create-topic", {"topic": "baz:1:1"}),
-    ("add-partitions", {"topic": "baz", "count": 2}),
-    ("leave-isr", {"partition": "foo-0", "broker": 3}),
-    ("join-isr", {"partition": "foo-0", "broker": 3}),
-    ("append", {"partition": "foo-0", "records": "plain"}),
+BODIES: list[tuple[str, dict[str, Any]]] = [
     ("append", {"partition": "foo-0", "records": {"key": "k", "value": {"hex": "ff"}}}),
     ("append", {"partition": "foo-0", "records": [{"headers": [["a", None]]}]}),
-    ("hold-replication", {"partition": "foo-0", "broker": 2}),
     ("hold-replication", {"partition": "foo-0", "broker": None}),
-    ("replicate", {"partition": "foo-0", "broker": 2, "offset": 2}),
     ("release-replication", {"partition": "foo-0"}),
-    ("lag-high-watermark", {"partition": "foo-0", "records": 1}),
-    ("truncate", {"partition": "foo-0", "offset": 2}),
-    ("corrupt-batch", {"partition": "foo-0", "offset": 0, "how": "crc"}),
-    ("roll-segment", {"partition": "foo-0"}),
-    ("apply-retention", {"partition": "foo-0"}),
-    ("compact", {}),
-    ("jump-log-start", {"partition": "foo-0", "offset": 1}),
-    ("unclean-election", {"partition": "foo-0", "broker": 2}),
-    ("forget-producer", {"partition": "foo-0", "producer_id": 7}),
-    ("hold-produces", {}),
     ("release-produces", {"partition": None}),
-    ("hold-fetches", {"partition": "foo-0"}),
-    ("release-fetches", {"partition": "foo-0"}),
-    ("complete-fetches", {}),
-    ("expire-fetch-session", {}),
-    ("diverge", {"partition": "foo-0", "epoch": 0, "offset": 1}),
-    ("hold-joins", {"group": "g"}),
-    ("complete-join", {"group": "g"}),
-    ("rebalance", {"group": "g"}),
-    ("set-generation", {"group": "g", "generation": 7}),
-    ("fence-instance", {"group": "g", "instance": "one"}),
     ("set-target-assignment", {"group": "c", "target": {"one": ["foo-0"]}}),
-    ("hold-assignment", {"group": "c"}),
-    ("release-assignment", {"group": "c"}),
     ("release-assignor", {"group": "c"}),
-    ("shutdown-application", {"group": "s", "member": "m"}),
-    ("set-delivery-count", {"group": "h", "partition": "foo-0", "offset": 0, "count": 3}),
-    ("expire-locks", {"group": "h", "partition": None}),
-    ("expire-share-session", {"group": "h", "member": "one"}),
-    ("expire-member", {"group": "g", "member": "one"}),
-    ("remove-member", {"group": "g", "member": "two"}),
-    ("hold-commits", {"group": "g"}),
-    ("release-commits", {"group": "g"}),
-    ("set-offset", {"group": "g", "partition": "foo-0", "offset": 1}),
-    ("drop-offset", {"group": "g", "partition": "foo-0"}),
-    ("delete-topic", {"topic": "baz"}),
-    ("set-offset", {"group": "g", "partition": "foo-0", "offset": 0}),
-    ("hold-markers", {}),
-    ("abort-transaction", {"transactional_id": "t"}),
-    ("release-markers", {"transactional_id": None}),
-    ("fence-producer", {"transactional_id": "t"}),
-    ("set-producer-epoch", {"transactional_id": "t", "epoch": 7}),
-    ("expire-transaction", {"transactional_id": "u"}),
-    (
-        "append",
-        {
-            "partition": "foo-0",
-            "records": {"records": [{}], "producer_id": 7, "producer_epoch": 0, "base_sequence": 0},
-        },
-    ),
-    ("write-marker", {"partition": "foo-0", "producer_id": 7, "result": "abort"}),
-    ("load-coordinator", {"kind": "group", "key": "g"}),
-    ("finish-loading", {"kind": "group", "key": "g"}),
-    ("move-coordinator", {"kind": "group", "key": "g", "broker": 2}),
-    ("hold-metadata", {"broker": 4}),
-    ("release-metadata", {"broker": 4}),
-    ("fail-log-dir", {"broker": 4, "directory": "/var/lib/kafka/data"}),
-    ("mend-log-dir", {"broker": 4, "directory": None}),
-    ("make-sink", {"topic": "foo"}),
-    ("make-source", {"topic": "foo", "records": "one"}),
-    ("stop-broker", {"broker": 4}),
-    ("start-broker", {"broker": 4}),
-    ("set-level", {"broker": 4, "level": "4=0-2"}),
-    ("advertise", {"broker": 4, "address": "localhost:32768"}),
-    ("throttle-client", {"client_id": "reader", "duration": "500ms"}),
+    ("hold-markers", {"transactional_id": None}),
+    ("release-markers", {}),
     ("advance", {"duration": "2s"}),
     ("propagation", {"duration": 0}),
-    ("hold-elections", {}),
-    ("release-elections", {}),
     ("write-znode", {"path": "/admin/mine", "text": "here"}),
     ("write-znode", {"path": "/admin/mine", "text": None}),
-    ("write-znode", {"path": "/admin/mine", "text": ""}),
-    ("delete-znode", {"path": "/admin/mine"}),
-    ("close-listener", {"broker": 4}),
-    ("open-listener", {"broker": 4}),
-    ("append-znode", {"path": "/admin/mine-", "text": ""}),
-    ("failover", {"broker": 2}),
-    ("expire-session", {"broker": 4}),
-    ("resign-controller", {}),
-    ("kill-controller-after", {"changes": 9}),
+    *((words(text)[0], body_of(text)) for text in CALLS_OF_OPERATIONS),
 ]
-"""Each command, with a valid body."""
+"""What the control port takes besides text, and a body for each operation."""
 
 # Method, path as documented, values for its braces, query, body.
 CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
@@ -161,7 +84,7 @@ CALLS: list[tuple[str, str, dict[str, str], str, Any]] = [
     ("DELETE", "/faults/{name}", {"name": "a"}, "", None),
     ("GET", "/faults/{name}/wait", {"name": "b"}, "?hits=1&timeout=1ms", None),
     ("DELETE", "/faults", {}, "", None),
-    *(("POST", f"/{name}", {}, "", body) for name, body in STEPS),
+    *(("POST", f"/{name}", {}, "", body) for name, body in BODIES),
     ("GET", "/logs", {}, "", None),
     ("GET", "/logs", {}, "?only=written", None),
     ("GET", "/logs/{partition}", {"partition": "foo-0"}, "", None),

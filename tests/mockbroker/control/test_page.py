@@ -8,15 +8,16 @@ from html.parser import HTMLParser
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 
 from mockbroker.control import page
 from mockbroker.control.page import page_files, page_response
-from mockbroker.simulation.operations import COMMANDS, Command
+from mockbroker.simulation.operations import OPERATIONS
 from tests.mockbroker.control.test_control import controlled
 
 
 class Forms(HTMLParser):
-    """The forms of commands: name, then the fields in order."""
+    """The forms of operations: name, then the fields in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -30,7 +31,7 @@ class Forms(HTMLParser):
         self.tags.append(tag)
         assert not {"style", *(name for name in given if name.startswith("on"))} & given.keys()
         if tag == "form":
-            self._fields = self.found.setdefault(given.get("data-command") or "", [])
+            self._fields = self.found.setdefault(given.get("data-operation") or "", [])
         elif tag in ("input", "textarea", "select") and "name" in given:
             self._fields.append(given["name"] or "")
 
@@ -48,18 +49,18 @@ def rendered() -> str:
     return text
 
 
-def test_every_command_of_the_table_has_a_form() -> None:
+def test_every_operation_has_a_form() -> None:
     forms = Forms(rendered()).found
     del forms[""]
     assert forms == {
-        name: [each.name for each in command.arguments] for name, command in COMMANDS.items()
+        name: [each.name for each in operation.arguments] for name, operation in OPERATIONS.items()
     }
 
 
-def test_a_new_command_appears_and_its_texts_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_operation_appears_and_its_texts_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = "</script><img src=x onerror=alert(1)>"
-    added = Command(hostile, hostile, print, COMMANDS["join-isr"].arguments, details=hostile)
-    monkeypatch.setattr(page, "COMMANDS", {**COMMANDS, hostile: added})
+    added = replace(OPERATIONS["join-isr"], name=hostile, help=hostile, details=hostile)
+    monkeypatch.setattr(page, "OPERATIONS", {**OPERATIONS, hostile: added})
     text = rendered()
     assert Forms(text).found[hostile] == ["partition", "broker"]
     assert "<img" not in text

@@ -44,7 +44,7 @@ LATER: Final[dict[str, str]] = {
     "mockbroker.faults.documents yaml": "rules in YAML are files, read at the start",
     "mockbroker.running.mock_cluster kproto.client.zookeeper": "imported as a cluster is made",
     "mockbroker.simulation.reassignment mockbroker.simulation.reassignment.": "with a cluster",
-    "mockbroker.serving.operations greenlet": "imported as a cluster on ZooKeeper is made",
+    "mockbroker.serving.suspended_calls greenlet": "imported as a cluster on ZooKeeper is made",
     "mockbroker.simulation.security.sasl scramp": "imported as users of SCRAM are made",
     "mockbroker.simulation.security.token_issuer ": "imported as an issuer of tokens is made",
     "kproto.client.sasl scramp": "imported as credentials for SCRAM are made",

@@ -18,7 +18,7 @@ from mockbroker.cli import cli
 from mockbroker.control.openapi import document
 from mockbroker.control.proxy_port import PROXY_ROUTES, ProxyPort
 from mockbroker.proxy.kafka_proxy import KafkaProxy
-from mockbroker.simulation.operations import PROXY_COMMANDS
+from mockbroker.simulation.operations import PROXY_OPERATIONS
 from tests.mockbroker.proxy.conftest import dial
 
 Proxied = Callable[..., Any]
@@ -62,7 +62,7 @@ async def test_commands_rules_and_the_journal(proxied: Proxied) -> None:
             assert [rule.fault.api for rule in proxy.faults] == ["Metadata"]
             code, text = await ctl(port, "fault", "add", "api=3", 'steps_before=["failover 1"]')
             assert code == 1
-            assert "failover is a step of a mock cluster" in text
+            assert "failover is an operation on a mock cluster" in text
             code, text = await ctl(port, "drop-upstream", "7")
             assert (code, "named no broker 7 yet" in text) == (1, True)
             code, text = await ctl(port, "failover", "1")
@@ -71,7 +71,7 @@ async def test_commands_rules_and_the_journal(proxied: Proxied) -> None:
 
 async def test_each_command_has_a_route_and_is_described() -> None:
     posts = {route.path[1:] for route in PROXY_ROUTES if route.method == "POST"}
-    assert posts == {*PROXY_COMMANDS, "faults"}
+    assert posts == {*PROXY_OPERATIONS, "faults"}
     assert json.dumps(document(PROXY_ROUTES))
 
 

@@ -170,9 +170,9 @@ async def test_steps_on_a_mocks_state_are_refused(proxied: Proxied) -> None:
     async with MockCluster(brokers=1) as mock:
         proxy = await proxied(mock)
         for member in ("steps_before", "steps_after"):
-            with pytest.raises(FaultError, match="join-isr is a step of a mock cluster"):
+            with pytest.raises(FaultError, match="join-isr is an operation on a mock cluster"):
                 proxy.load_faults([fault_of({"api": 3, member: ["join-isr foo-0 1"]})])
-            with pytest.raises(FaultError, match="drop-upstream is a step of a proxy"):
+            with pytest.raises(FaultError, match="drop-upstream is an operation on a proxy"):
                 mock.load_faults([fault_of({"api": 3, member: ["drop-upstream 1"]})])
         assert proxy.faults == []
 
@@ -216,7 +216,7 @@ async def test_commands(proxied: Proxied) -> None:
         for text, problem in (
             ("drop-upstream 9", "the upstream has named no broker 9 yet"),
             ("drop-upstream", "lacks an argument"),
-            ("failover 1", "is not a command"),
+            ("failover 1", "is not an operation"),
         ):
             with pytest.raises(ClusterError, match=problem):
                 proxy.run_command(text)

@@ -43,5 +43,4 @@ def test_limits_out_of_range_are_refused() -> None:
 def test_the_journal_of_the_fixture_has_the_size_of_the_options() -> None:
     with MockKafka(brokers=1, journal_entries=5) as mock:
         assert mock.journal is mock.options.journal
-        with pytest.warns(DeprecationWarning, match="journal_text"):
-            assert mock.said() == mock.journal_text() == ""
+        assert mock.journal_text() == ""

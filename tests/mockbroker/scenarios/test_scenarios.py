@@ -7,6 +7,7 @@ import pytest
 from mockbroker.cli import main
 from mockbroker.scenarios import SCENARIOS, Scenario, ScenarioError, Story
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_refusal_shows_its_reason() -> None:
     lines: list[str] = []
     story = Story(lines.append)
     with story.check_refused("a broker that is none"):
-        Cluster(1).stop_broker(7)
+        Operations(Cluster(1)).stop_broker(7)
     assert lines == ["   [ok] a broker that is none: there is no broker 7; the cluster has 1"]
     assert story.facts == 1
 

@@ -14,6 +14,7 @@ from kproto.znodes.request_znodes import (
     REQUEST_PREFIX,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import (
     CHILD,
@@ -106,7 +107,7 @@ def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Clu
     assert in_flight(other) == children(other) == {FOO, ("bar", 0)}
     assert "foo-0 is ignored" in warnings(other)[-1]
     joined(other, 4)
-    other.join_isr(("bar", 0), 5)
+    Operations(other).join_isr(("bar", 0), 5)
     assert (in_flight(other), children(other)) == (set(), set())
     assert json.loads(other.znodes["/brokers/topics/bar"])["partitions"] == {"0": [5]}
 

@@ -104,7 +104,7 @@ async def outage(mock: MockCluster, wires: tuple[Wire, Wire, Wire]) -> None:
     else as ever."""
     alter, listing, other = wires
     alter.send(alter.frame(reassign(2, 3), 0))
-    await until(lambda: mock.operations.busy)  # it is under way before the next is sent
+    await until(lambda: mock.calls.busy)  # it is under way before the next is sent
     listing.send(listing.frame(ListPartitionReassignmentsRequest(topics=None), 0))
     assert await brokers_in_metadata(other) == [1, 2, 3]
     with pytest.raises(ClusterError, match="the cluster waits for ZooKeeper"):

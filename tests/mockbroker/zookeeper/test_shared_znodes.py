@@ -12,6 +12,7 @@ import pytest
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Warned
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
@@ -55,11 +56,11 @@ def test_what_a_cluster_has_is_there_for_others_to_read(place: Place, store: Zno
 
 def test_a_stopped_broker_is_not_registered(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert store.children("/brokers/ids") == ["2", "3", "4"]
     assert json.loads(store.get("/controller").data)["brokerid"] == 2
     assert store.get("/controller_epoch").data == b"2"
-    cluster.start_broker(1)
+    Operations(cluster).start_broker(1)
     assert store.children("/brokers/ids") == ["1", "2", "3", "4"]
 
 
@@ -132,7 +133,7 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
 )
 def test_a_topic_znode_that_cannot_be_read_is_left_out_and_the_log_says_so(text: str) -> None:
     cluster = simulated_cluster(3, reassignment="kip-455-new")
-    cluster.write_znode(FOO, text)
+    Operations(cluster).write_znode(FOO, text)
     assert not cluster.topics
     (warning,) = changes(cluster, Warned)
     assert warning.text.startswith(f"{FOO}: ")
@@ -150,7 +151,7 @@ def test_a_cluster_finds_what_the_last_one_left(place: Place, store: ZnodeStore)
     assert again.state.controller_epoch == 2
     assert again.topics.partition("foo", 0).target == (4, 2)
     assert again.configs.topic("foo", "retention.ms").value == "7"
-    again.join_isr(("foo", 0), 4)
+    Operations(again).join_isr(("foo", 0), 4)
     assert again.topics.partition("foo", 0).replicas == (4, 2)
     assert not again.topics.partition("foo", 0).reassigning
     assert replay(again.state.cluster_id, again.log).znodes == again.znodes
@@ -166,11 +167,11 @@ def test_a_znode_too_large_is_a_clear_error_and_changes_nothing() -> None:
     cluster = simulated_cluster(3, reassignment="kip-455-new")
     before, offset = dict(cluster.znodes), len(cluster.log)
     with pytest.raises(ClusterError, match="ConnectionLoss"):
-        cluster.write_znode("/admin/reassign_partitions", "x" * (1024 * 1024 + 1))
+        Operations(cluster).write_znode("/admin/reassign_partitions", "x" * (1024 * 1024 + 1))
     assert cluster.znodes == before
     assert len(cluster.log) == offset
 
 
 def test_kraft_has_no_znodes() -> None:
     with pytest.raises(ClusterError, match="'kraft' does not use ZooKeeper"):
-        Cluster(3).write_znode("/a", "b")
+        Operations(Cluster(3)).write_znode("/a", "b")

@@ -10,6 +10,7 @@ import json
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LeaderAndIsrSent
 from mockbroker.simulation.state.cluster_parts import Partition
 from tests.mockbroker.simulated import simulated_cluster
@@ -24,8 +25,8 @@ def offline(reassignment: str) -> Cluster:
     """Two topics whose only member of the ISR is down; broker 1 is the controller."""
     cluster = simulated_cluster(3, topics=["foo=2,1", "bar=2,3"], reassignment=reassignment)
     for topic, other in (("foo", 1), ("bar", 3)):
-        cluster.leave_isr((topic, 0), other)
-    cluster.stop_broker(2)
+        Operations(cluster).leave_isr((topic, 0), other)
+    Operations(cluster).stop_broker(2)
     assert [partition(cluster, topic).leader for topic in ("foo", "bar")] == [-1, -1]
     return cluster
 
@@ -72,9 +73,9 @@ def test_a_default_of_the_controllers_broker(name: str, elects: bool) -> None:
 def test_a_config_that_a_tool_writes_to_zookeeper() -> None:
     cluster = offline("zookeeper")
     config = {"version": 1, "config": {UNCLEAN: "true"}}
-    cluster.write_znode("/config/topics/foo", json.dumps(config))
+    Operations(cluster).write_znode("/config/topics/foo", json.dumps(config))
     change = {"version": 2, "entity_path": "topics/foo"}
-    cluster.write_znode("/config/changes/config_change_0000000000", json.dumps(change))
+    Operations(cluster).write_znode("/config/changes/config_change_0000000000", json.dumps(change))
     cluster.react()
     assert partition(cluster, "foo").leader == 1
 
@@ -92,7 +93,7 @@ def elect_uncleanly(cluster: Cluster, topic: str) -> None:
 )  # fmt: skip
 def test_the_elected_leader_is_the_whole_target(machine: str, completes: bool) -> None:
     cluster = simulated_cluster(4, topics=["foo=2"], reassignment=machine)
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     submit(cluster, 3)
     assert partition(cluster, "foo").leader == -1
     elect_uncleanly(cluster, "foo")
@@ -105,7 +106,7 @@ def test_the_elected_leader_is_the_whole_target(machine: str, completes: bool) -
 def submit(cluster: Cluster, broker_id: int) -> None:
     """A plan, which every release with ZooKeeper takes."""
     rows = [{"topic": "foo", "partition": 0, "replicas": [broker_id]}]
-    cluster.write_znode(
+    Operations(cluster).write_znode(
         "/admin/reassign_partitions", json.dumps({"version": 1, "partitions": rows})
     )
     cluster.react()
@@ -123,9 +124,9 @@ def test_the_znode_says_that_the_leader_recovers(machine: str, recorded: bool) -
     assert json.loads(cluster.znodes[path]).get("leader_recovery_state", 0) == recorded
     sent = [each.change for each in cluster.log if isinstance(each.change, LeaderAndIsrSent)]
     assert (sent[-1].topic, sent[-1].recovering) == ("bar", True)
-    cluster.start_broker(2)
+    Operations(cluster).start_broker(2)
     assert partition(cluster, "bar").recovering
-    cluster.join_isr(("bar", 0), 2)
+    Operations(cluster).join_isr(("bar", 0), 2)
     assert not partition(cluster, "bar").recovering
     assert "leader_recovery_state" not in json.loads(cluster.znodes[path])
 
@@ -133,14 +134,14 @@ def test_the_znode_says_that_the_leader_recovers(machine: str, recorded: bool) -
 def test_a_new_controller_reads_that_the_leader_recovers() -> None:
     cluster = offline("zookeeper")
     elect_uncleanly(cluster, "bar")
-    cluster.failover(3)
+    Operations(cluster).failover(3)
     assert partition(cluster, "bar").recovering
 
 
 def vacated() -> Cluster:
     """A reassignment that added broker 3 was replaced while 3, alone in sync, led the partition."""
     cluster = simulated_cluster(4, topics=["foo=2", "bar=1"], reassignment="zookeeper")
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     submit(cluster, 3)
     elect_uncleanly(cluster, "foo")
     cluster.reassignments.alter([("foo", [(0, [2, 1])])])
@@ -153,33 +154,33 @@ def test_no_unclean_election_while_a_broker_of_the_isr_is_live() -> None:
     cluster = vacated()
     result = cluster.elections.elect(UNCLEAN_ELECTION, [("foo", [0])])
     assert result.topics[0].partitions[0].error_code == 83
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     elect_uncleanly(cluster, "foo")
     assert partition(cluster, "foo").leader == 1
 
 
 def test_a_partition_without_its_leading_replica_counts_as_online() -> None:
     cluster = simulated_cluster(4, topics=["foo=1,4"], reassignment="zookeeper")
-    cluster.stop_broker(2)
-    cluster.leave_isr(("foo", 0), 4)
+    Operations(cluster).stop_broker(2)
+    Operations(cluster).leave_isr(("foo", 0), 4)
     cluster.reassignments.alter([("foo", [(0, [3, 4])])])
-    cluster.join_isr(("foo", 0), 3)
-    cluster.stop_broker(1)
+    Operations(cluster).join_isr(("foo", 0), 3)
+    Operations(cluster).stop_broker(1)
     assert partition(cluster, "foo").leader == 3
     cluster.reassignments.alter([("foo", [(0, None)])])
     assert (partition(cluster, "foo").leader, partition(cluster, "foo").isr) == (-1, (3,))
     cluster.reassignments.alter([("foo", [(0, [4, 3])])])
-    cluster.start_broker(2)
+    Operations(cluster).start_broker(2)
     assert partition(cluster, "foo").leader == -1
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     assert partition(cluster, "foo").leader == 3
 
 
 def test_a_preferred_election_elects_no_other_replica() -> None:
     cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
     for broker in (1, 2):
-        cluster.stop_broker(broker)
-    cluster.start_broker(1)
+        Operations(cluster).stop_broker(broker)
+    Operations(cluster).start_broker(1)
     result = cluster.elections.elect(0, [("foo", [0])])
     assert result.topics[0].partitions[0].error_code == 80
     assert partition(cluster, "foo").leader == -1

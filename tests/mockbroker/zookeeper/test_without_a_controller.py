@@ -12,6 +12,7 @@ import pytest
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ClusterError, NotControllerError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import child, in_flight, request_text
 from tests.znodes.conftest import Place
@@ -34,7 +35,7 @@ def test_deleting_the_controller_znode_moves_the_controller(
     place: Place, store: ZnodeStore
 ) -> None:
     cluster = cluster_at(place)
-    cluster.write_znode("/controller", None)
+    Operations(cluster).write_znode("/controller", None)
     cluster.react()
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (2, 2)
     assert controller_on_record(store) == (2, 2)
@@ -54,13 +55,13 @@ def test_the_only_broker_elects_itself_again(place: Place, store: ZnodeStore) ->
 def test_a_plan_written_while_every_broker_is_stopped(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place)
     for broker in (1, 2, 3):
-        cluster.stop_broker(broker)
+        Operations(cluster).stop_broker(broker)
     assert cluster.state.controller_id == -1
     assert store.exists("/controller") is None
     store.create(REASSIGN, PLAN.encode())
     cluster.react()
     assert cluster.topics.partition("foo", 0).target is None
-    cluster.start_broker(3)
+    Operations(cluster).start_broker(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 4)
     assert cluster.topics.partition("foo", 0).target == (2, 3)
 
@@ -68,14 +69,14 @@ def test_a_plan_written_while_every_broker_is_stopped(place: Place, store: Znode
 @pytest.mark.requirement("K236-60")
 def test_a_request_created_while_there_is_no_controller(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place, "kip-236-old")
-    cluster.resign_controller()
+    Operations(cluster).resign_controller()
     assert cluster.state.controller_id == -1
     assert store.exists("/controller") is None
     text = request_text({("foo", 0): [2, 3]})
-    cluster.append_znode("/admin/reassignment_requests/request_", text)
+    Operations(cluster).append_znode("/admin/reassignment_requests/request_", text)
     cluster.react()
     assert in_flight(cluster) == set()
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert controller_on_record(store) == (2, 2)
     found = child(cluster)
     assert found is not None
@@ -84,24 +85,24 @@ def test_a_request_created_while_there_is_no_controller(place: Place, store: Zno
 
 def test_what_needs_a_controller_is_refused_without_one() -> None:
     cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
-    cluster.resign_controller()
+    Operations(cluster).resign_controller()
     with pytest.raises(NotControllerError):
         cluster.reassignments.alter([("foo", [(0, [2, 3])])])
     with pytest.raises(NotControllerError):
         cluster.topics.create([])
     with pytest.raises(ClusterError, match="there is no controller"):
-        cluster.leave_isr(("foo", 0), 2)
+        Operations(cluster).leave_isr(("foo", 0), 2)
     with pytest.raises(ClusterError, match="there is already no controller"):
-        cluster.resign_controller()
+        Operations(cluster).resign_controller()
     assert cluster.controller.metadata_view(2).shown_controller_id(forwarding=False) == 1
 
 
 def test_brokers_that_stop_while_there_is_no_controller_are_dealt_with_by_the_next() -> None:
     cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper")
-    cluster.resign_controller()
-    cluster.stop_broker(1)
+    Operations(cluster).resign_controller()
+    Operations(cluster).stop_broker(1)
     assert cluster.topics.partition("foo", 0).leader == 1
-    cluster.failover(3)
+    Operations(cluster).failover(3)
     partition = cluster.topics.partition("foo", 0)
     assert (partition.leader, partition.isr) == (2, (2,))
 
@@ -109,15 +110,15 @@ def test_brokers_that_stop_while_there_is_no_controller_are_dealt_with_by_the_ne
 def test_kraft_has_neither_step() -> None:
     cluster = Cluster(3)
     with pytest.raises(ClusterError, match="does not use ZooKeeper"):
-        cluster.resign_controller()
+        Operations(cluster).resign_controller()
     with pytest.raises(ClusterError, match="does not use ZooKeeper"):
-        cluster.expire_session(1)
+        Operations(cluster).expire_session(1)
 
 
 def test_a_session_that_expires_registers_the_broker_anew(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place)
     before = store.get("/brokers/ids/2").stat
-    cluster.expire_session(2)
+    Operations(cluster).expire_session(2)
     after = store.get("/brokers/ids/2").stat
     assert after.czxid > before.czxid
     assert cluster.memories.epoch(2) == after.czxid
@@ -128,10 +129,10 @@ def test_a_session_that_expires_registers_the_broker_anew(place: Place, store: Z
 
 def test_a_controller_whose_session_expires_is_succeeded(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place)
-    cluster.expire_session(1)
+    Operations(cluster).expire_session(1)
     assert controller_on_record(store) == (2, 2)
     assert store.children("/brokers/ids") == ["1", "2", "3"]
     partition = cluster.topics.partition("foo", 0)
     assert (partition.leader, partition.isr) == (2, (2,))
-    cluster.join_isr(("foo", 0), 1)
+    Operations(cluster).join_isr(("foo", 0), 1)
     assert cluster.topics.partition("foo", 0).isr == (2, 1)

@@ -42,9 +42,9 @@ def messages(frame: bytes) -> None:
 
 def threaded(mock: ThreadedCluster) -> None:
     mock.joins_isr("foo-0", 4)  # error: attr-defined AttributeAccessIssue
-    mock.join_isr("foo-0", "4")  # error: arg-type ArgumentType
+    mock.join_isr("foo-0", 4.0)  # error: arg-type ArgumentType
     mock.produce("foo", "value")  # error: call-arg CallIssue
-    mock.hold_replication("foo-0", "2")  # error: arg-type ArgumentType
+    mock.hold_replication(7)  # error: arg-type ArgumentType
     mock.fault(api=1, corrupt="all")  # error: arg-type ArgumentType
     mock.fault(api=45, eror=41)  # error: call-arg CallIssue
     mock.fault(api=45, error_at="everywhere")  # error: arg-type ArgumentType

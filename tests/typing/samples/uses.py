@@ -84,6 +84,9 @@ def data(mock: ThreadedCluster) -> None:
     mock.hold_replication("foo-0")
     mock.hold_replication(("foo", 0), broker=2)
     mock.set_offset("g", "foo-0", offset=3)
+    mock.truncate("foo-0", "5")
+    mock.throttle_client("c", "1s")
+    assert_type(mock.expire_locks("g"), int)
     mock.fault(api="Fetch", group="g*", corrupt="crc")
 
 
@@ -100,6 +103,9 @@ async def embedded() -> None:
         assert_type(mock.fault(api=45, error="NOT_CONTROLLER", times=1), ActiveFault)
         assert_type(mock.journal.select(api="Metadata", direction="request"), list[Entry])
         mock.advance(500)
+        mock.advance("500ms")
+        assert_type(mock.delete_znode("/x"), None)
+        assert_type(await mock.stop_broker(2), None)
     MockCluster.from_options(ClusterOptions(brokers=1))
 
 

@@ -1,9 +1,9 @@
-// Addresses, the simulated clock, and the brokers with the commands on each.
+// Addresses, the simulated clock, and the brokers with the operations on each.
 
 import {button, copies, keyed, make, retext} from "../dom.js";
 import {tables} from "../tables.js";
 
-// Commands with a button of their own; the others are under "More".
+// Operations with a button of their own; the others are under "More".
 const MAIN = ["stop-broker", "start-broker", "failover"];
 
 export function start(root, page) {
@@ -13,7 +13,7 @@ export function start(root, page) {
   copies($("copy-bootstrap"), $("bootstrap"));
   $("advance").addEventListener("submit", event => {
     event.preventDefault();
-    page.command("advance", {duration: $("advance").elements.duration.value.trim()});
+    page.operate("advance", {duration: $("advance").elements.duration.value.trim()});
   });
 
   page.on("clusters", here => {
@@ -31,7 +31,7 @@ export function start(root, page) {
   function create([id]) {
     const card = make("li"), broker = Number(id), parts = {};
     card.dataset.broker = id;
-    const run = name => () => page.command(name, {broker});
+    const run = name => () => page.operate(name, {broker});
     parts.role = make("span", "", "tag strong");
     parts.live = make("span", "", "tag");
     const head = make("div", "", "line");
@@ -44,10 +44,10 @@ export function start(root, page) {
     where.append(parts.address, " ", copy);
     // One button stops and starts, so that the focus stays.
     parts.power = button("Stop", () =>
-      page.command(state.brokers[id].live ? "stop-broker" : "start-broker", {broker}));
+      page.operate(state.brokers[id].live ? "stop-broker" : "start-broker", {broker}));
     parts.failover = button("Make controller", run("failover"));
     const acts = make("div", "", "line"), more = make("details"), rest = make("div", "", "line");
-    for (const name of tables.brokerCommands)
+    for (const name of tables.brokerOperations)
       if (!MAIN.includes(name)) rest.append(button(name, run(name)));
     more.append(make("summary", "More"), rest);
     acts.append(parts.power, parts.failover, more);

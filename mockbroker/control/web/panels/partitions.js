@@ -18,7 +18,7 @@ export function start(root, page) {
   $("create").addEventListener("submit", event => {
     event.preventDefault();
     const {name, partitions, replicas} = $("create").elements;
-    page.command("create-topic", {topic: `${name.value.trim()}:${partitions.value}:${replicas.value}`});
+    page.operate("create-topic", {topic: `${name.value.trim()}:${partitions.value}:${replicas.value}`});
   });
 
   function show() {
@@ -86,7 +86,7 @@ export function start(root, page) {
   function createReplica() {
     const chip = button("", () => {
       const {name, id, inIsr} = chip.replica;
-      page.command(inIsr ? "leave-isr" : "join-isr", {partition: name, broker: id});
+      page.operate(inIsr ? "leave-isr" : "join-isr", {partition: name, broker: id});
     }, "replica");
     return chip;
   }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.action_texts import action_text, is_about
 from mockbroker.simulation.state.actions import KINDS, PartitionChanged
 
@@ -14,10 +15,10 @@ from mockbroker.simulation.state.actions import KINDS, PartitionChanged
 def entries() -> list[dict[str, Any]]:
     cluster = Cluster(5, topics=["foo=1,2,3/2,3,1", "bar=3,1", "foo.bar=1"])
     cluster.reassignments.alter([("foo", [(1, [4, 3])])])
-    cluster.join_isr(("foo", 1), 4)
-    cluster.leave_isr(("bar", 0), 1)
-    cluster.failover(2)
-    cluster.stop_broker(5)
+    Operations(cluster).join_isr(("foo", 1), 4)
+    Operations(cluster).leave_isr(("bar", 0), 1)
+    Operations(cluster).failover(2)
+    Operations(cluster).stop_broker(5)
     return [action.to_dict() for action in cluster.log]
 
 

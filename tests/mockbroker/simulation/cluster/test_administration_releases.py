@@ -11,6 +11,7 @@ from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.configs import definitions
 from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.simulated import simulated_cluster
@@ -62,7 +63,7 @@ def test_partitions_go_on_from_partition_0(first: int, factor: int) -> None:
 def test_partitions_are_added_in_vain_while_another_has_no_leader(release: tuple[int, int]) -> None:
     """Seen so on 2.4.1 and 3.9.2, which answer when their time-out is over; the partition stays."""
     cluster = zookeeper(4, "foo=4/1", "bar=1,4/2", release=release)
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     (grown,) = cluster.topics.add_partitions([("foo", 3, None)])
     assert (grown.error_code, grown.error_message) == (7, None)
     assert cluster.topics.partition("foo", 2).leader in (1, 2, 3)
@@ -71,7 +72,7 @@ def test_partitions_are_added_in_vain_while_another_has_no_leader(release: tuple
     (other,) = cluster.topics.add_partitions([("bar", 3, None)])
     assert other.error_code == 0
     kraft = Cluster(4, topics=["foo=4/1"])
-    kraft.stop_broker(4)
+    Operations(kraft).stop_broker(4)
     (grown,) = kraft.topics.add_partitions([("foo", 3, None)])
     assert grown.error_code == 0
 
@@ -174,7 +175,7 @@ def _of(name: str) -> Cluster:
 
 def test_a_stopped_broker_is_no_broker() -> None:
     cluster = zookeeper(3, "t=1,2,3")
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     (row,) = cluster.topics.add_partitions([("t", 2, [[1, 2, 3]])])
     assert row.error_message == "Unknown broker(s) in replica assignment: 3."
     (row,) = cluster.topics.add_partitions([("t", 2, None)])
@@ -238,10 +239,10 @@ def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
     """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
     does not say so."""
     cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper", release=release)
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     cluster.topics.delete([("foo", ZERO_UUID)])
     (result,) = cluster.topics.create([NewTopic("foo", 1, 1)])
     assert (result.error_code, result.error_message) == (36, f"Topic 'foo' {text}.")
-    cluster.start_broker(2)
+    Operations(cluster).start_broker(2)
     (result,) = cluster.topics.create([NewTopic("foo", 1, 1)])
     assert result.error_code == 0

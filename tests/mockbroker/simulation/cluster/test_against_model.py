@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.cluster.set_model import SetModel
 
@@ -117,7 +118,7 @@ class _Pair:
     def step(self, name: str, tp: tuple[str, int], broker: int) -> None:
         possible = getattr(self.model, name)(tp, broker)
         try:
-            getattr(self.cluster, f"{name}_isr")(tp, broker)
+            getattr(Operations(self.cluster), f"{name}_isr")(tp, broker)
         except ClusterError:
             assert not possible
         else:
@@ -133,7 +134,7 @@ class _Pair:
 
     def switch(self, name: str, broker: int) -> None:
         try:
-            getattr(self.cluster, f"{name}_broker")(broker)
+            getattr(Operations(self.cluster), f"{name}_broker")(broker)
         except ClusterError:
             assert (broker in self.model.live) == (name == "start")
         else:

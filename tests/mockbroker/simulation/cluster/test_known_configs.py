@@ -17,7 +17,7 @@ from kproto.messages.incremental_alter_configs_request import AlterableConfig, A
 from mockbroker import MockCluster
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.log.log_settings import log_settings
-from mockbroker.simulation.operations import parse_command
+from mockbroker.simulation.operations import parse_operation
 from mockbroker.simulation.releases.release import Release
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import Wire, connect
@@ -93,7 +93,7 @@ async def test_a_log_rolls_at_the_internal_size():
             each.error_code for each in mock.cluster.config_changes.alter_incrementally(change)
         ] == [0]
         for _ in range(3):
-            await mock.run_command(parse_command('append foo-0 {"value": {"zeros": 300}}'))
+            await mock.run_command(parse_operation('append foo-0 {"value": {"zeros": 300}}'))
         assert len(mock.cluster.logs.log(("foo", 0)).segments) == 3
 
 

@@ -56,6 +56,7 @@ from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
     LogDirReported,
@@ -115,7 +116,7 @@ def fetch_error(on: DirectBroker, version: int = 12) -> int:
 @pytest.mark.parametrize("profile", TOLD)
 def test_leaders_move_and_isrs_shrink_where_the_controller_is_told(profile: str) -> None:
     of = cluster(profile, "foo=1,2,3/2,1,3/2,3")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     first, second, third = of.topics["foo"].partitions
     assert (first.leader, first.isr, first.leader_epoch) == (2, (2, 3), 1)
     assert (second.leader, second.isr) == (2, (2, 3))
@@ -134,7 +135,7 @@ def test_a_kraft_controller_before_3_7_is_not_told() -> None:
     """The leader stays and answers with the error; other leaders drop the replica that no longer
     fetches from them."""
     of = cluster("kafka-3.6", "foo=1,2,3/2,1,3")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     led, followed = of.topics["foo"].partitions
     assert (led.leader, led.isr, led.leader_epoch) == (1, (1, 2, 3), 0)
     assert (followed.leader, followed.isr) == (2, (2, 3))
@@ -142,19 +143,19 @@ def test_a_kraft_controller_before_3_7_is_not_told() -> None:
     assert of.controller.metadata_view(2).offline_replicas("foo", led) == ()
     assert produce_error(broker(of, "kafka-3.6")) == STORAGE
     with pytest.raises(ClusterError, match="log directory of foo-1 on broker 1 has failed"):
-        of.join_isr(("foo", 1), 1)
+        Operations(of).join_isr(("foo", 1), 1)
 
 
 @pytest.mark.requirement("DP-CTL-16")
 def test_a_broker_before_1_0_stops() -> None:
     of = cluster("kafka-0.11.0")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     assert not of.controller.broker(1).live
     assert of.topics.partition("foo", 0).leader == 2
-    of.mend_log_dir(1)  # a stopped broker is not started by that
+    Operations(of).mend_log_dir(1)  # a stopped broker is not started by that
     assert not of.controller.broker(1).live
-    of.start_broker(1)
-    of.join_isr(("foo", 0), 1)
+    Operations(of).start_broker(1)
+    Operations(of).join_isr(("foo", 0), 1)
 
 
 @pytest.mark.requirement("DP-CTL-16")
@@ -163,14 +164,14 @@ def test_the_only_replica_in_sync_keeps_the_partition_offline_until_it_is_mended
     profile: str,
 ) -> None:
     of = cluster(profile, "foo=1")
-    of.append("foo-0", "kept")
-    of.fail_log_dir(1)
+    Operations(of).append("foo-0", "kept")
+    Operations(of).fail_log_dir(1)
     assert (of.topics.partition("foo", 0).leader, of.topics.partition("foo", 0).isr) == (-1, (1,))
-    of.stop_broker(1)
-    of.start_broker(1)  # a restart alone mends nothing
+    Operations(of).stop_broker(1)
+    Operations(of).start_broker(1)  # a restart alone mends nothing
     assert of.topics.partition("foo", 0).leader == -1
     assert of.state.replica_dirs.is_failed(1, ("foo", 0))
-    of.mend_log_dir(1)
+    Operations(of).mend_log_dir(1)
     assert of.topics.partition("foo", 0).leader == 1
     assert of.logs.log(("foo", 0)).end_offset == 1
     assert of.describe()["brokers"]["1"] == {"live": True}
@@ -179,15 +180,15 @@ def test_the_only_replica_in_sync_keeps_the_partition_offline_until_it_is_mended
 @pytest.mark.requirement("DP-CTL-16")
 def test_mending_restarts_the_broker_and_its_replicas_may_join_again() -> None:
     of = cluster("kafka-4.4", "foo=1,2,3/2,1,3")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     with pytest.raises(ClusterError, match="so that the replica cannot join the ISR"):
-        of.join_isr(("foo", 0), 1)
-    of.mend_log_dir(1)
+        Operations(of).join_isr(("foo", 0), 1)
+    Operations(of).mend_log_dir(1)
     assert of.controller.broker(1).live
     assert (
         of.controller.metadata_view(2).offline_replicas("foo", of.topics.partition("foo", 0)) == ()
     )
-    of.join_isr(("foo", 0), 1)
+    Operations(of).join_isr(("foo", 0), 1)
     assert of.topics.partition("foo", 0).isr == (2, 3, 1)
     of.elections.elect(0, [("foo", [0])])
     assert of.topics.partition("foo", 0).leader == 1
@@ -198,23 +199,23 @@ def test_mending_restarts_the_broker_and_its_replicas_may_join_again() -> None:
 def test_a_replica_in_a_failed_directory_is_not_elected(profile: str) -> None:
     """Neither as the preferred leader nor uncleanly, although its broker lives."""
     of = cluster(profile, "foo=1,2")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     of.elections.elect(0, [("foo", [0])])
     assert of.topics.partition("foo", 0).leader == 2
-    of.stop_broker(2)
+    Operations(of).stop_broker(2)
     of.elections.elect(1, [("foo", [0])])
     assert of.topics.partition("foo", 0).leader == -1
     with pytest.raises(ClusterError, match="has failed"):
-        of.unclean_election("foo-0", 1)
+        Operations(of).unclean_election("foo-0", 1)
 
 
 @pytest.mark.requirement("DP-CTL-16")
 def test_auto_progress_leaves_failed_replicas_alone() -> None:
     of = cluster("kafka-4.4", auto_progress_ms=100, clock="manual")
-    of.fail_log_dir(3)
+    Operations(of).fail_log_dir(3)
     of.turns.advance(1000)
     assert of.topics.partition("foo", 0).isr == (1, 2)
-    of.mend_log_dir(3)
+    Operations(of).mend_log_dir(3)
     of.turns.advance(1000)
     assert of.topics.partition("foo", 0).isr == (1, 2, 3)
 
@@ -223,7 +224,7 @@ def test_auto_progress_leaves_failed_replicas_alone() -> None:
 def test_in_zookeeper_the_broker_writes_a_notification_and_is_asked() -> None:
     of = cluster("kafka-3.9-zk")
     before = len(of.log)
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     changes = [each.change for each in of.log[before:]]
     (written, deleted) = (
         each
@@ -244,10 +245,10 @@ def test_in_zookeeper_the_broker_writes_a_notification_and_is_asked() -> None:
 @pytest.mark.requirement("DP-CTL-16")
 def test_the_next_zookeeper_controller_learns_of_failures() -> None:
     of = cluster("kafka-3.9-zk")
-    of.resign_controller()
-    of.fail_log_dir(1)
+    Operations(of).resign_controller()
+    Operations(of).fail_log_dir(1)
     assert of.topics.partition("foo", 0).leader == 1
-    of.failover(2)
+    Operations(of).failover(2)
     assert of.topics.partition("foo", 0).leader == 2
     assert of.znode_children("/log_dir_event_notification") == []
 
@@ -255,9 +256,9 @@ def test_the_next_zookeeper_controller_learns_of_failures() -> None:
 @pytest.mark.requirement("DP-CTL-16")
 def test_notifications_that_cannot_be_read_are_removed() -> None:
     of = cluster("kafka-3.9-zk")
-    of.write_znode("/log_dir_event_notification/log_dir_event_0000000007", "?")
+    Operations(of).write_znode("/log_dir_event_notification/log_dir_event_0000000007", "?")
     assert of.znode_children("/log_dir_event_notification") == []
-    of.write_znode(
+    Operations(of).write_znode(
         "/log_dir_event_notification/log_dir_event_0000000008",
         '{"version":1,"broker":9,"event":1}',
     )
@@ -315,7 +316,7 @@ def answers_of(of: DirectBroker) -> dict[str, int]:
 def test_every_request_for_the_replica_has_the_error(profile: str) -> None:
     """Also once another broker leads: the old leader does not answer 6."""
     of = cluster(profile)
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     assert of.topics.partition("foo", 0).leader == 2
     assert answers_of(broker(of, profile)) == {
         "produce": STORAGE,
@@ -340,7 +341,7 @@ def test_every_request_for_the_replica_has_the_error(profile: str) -> None:
 )
 def test_old_fetches_have_an_error_that_they_know(profile: str, version: int, code: int) -> None:
     of = cluster(profile)
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     assert fetch_error(broker(of, profile), version) == code
 
 
@@ -358,14 +359,14 @@ def test_old_fetches_have_an_error_that_they_know(profile: str, version: int, co
 def test_old_produces_have_an_error_that_they_know(profile: str, version: int, code: int) -> None:
     """Up to 2.7 only: since then the response is not converted."""
     of = cluster(profile)
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     assert produce_error(broker(of, profile), version) == code
 
 
 @pytest.mark.requirement("DP-CTL-16")
 def test_segment_starts_have_the_error_too() -> None:
     of = cluster("kafka-2.4")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     body = ListOffsetsRequest(
         replica_id=-1,
         topics=[
@@ -381,7 +382,7 @@ def test_segment_starts_have_the_error_too() -> None:
 @pytest.mark.requirement("DP-CTL-16")
 def test_the_controllers_requests_for_the_replica_have_the_error() -> None:
     of = cluster("kafka-3.9-zk")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     on, epoch = broker(of, "kafka-3.9-zk"), of.state.controller_epoch
     state = LeaderAndIsrPartitionState(
         partition_index=0, controller_epoch=epoch, leader=2, leader_epoch=9, isr=[2],
@@ -409,7 +410,7 @@ def test_the_controllers_requests_for_the_replica_have_the_error() -> None:
 @pytest.mark.requirement("DP-CTL-16", "DP-API-34")
 def test_directories_are_described_and_the_failed_one_has_the_error() -> None:
     of = cluster("kafka-4.4", "foo=1,2/1,2/1,2", broker_configs=TWO)
-    of.fail_log_dir(1, "/a")
+    Operations(of).fail_log_dir(1, "/a")
     results = broker(of).ask(DescribeLogDirsRequest(topics=None), 4).results
     assert [(each.log_dir, each.error_code) for each in results] == [("/a", STORAGE), ("/b", 0)]
     assert results[0].topics == []
@@ -420,7 +421,7 @@ def test_directories_are_described_and_the_failed_one_has_the_error() -> None:
 def test_only_the_replicas_of_the_directory_are_offline() -> None:
     """A new replica is in the working directory with the fewest."""
     of = cluster("kafka-4.4", "foo=1,2/1,2/1,2", broker_configs=TWO)
-    of.fail_log_dir(1, "/a")
+    Operations(of).fail_log_dir(1, "/a")
     assert [each.leader for each in of.topics["foo"].partitions] == [2, 1, 2]
     of.add_topic("bar=1,2/1,2")
     assert [each.leader for each in of.topics["bar"].partitions] == [1, 1]
@@ -433,7 +434,7 @@ def test_only_the_replicas_of_the_directory_are_offline() -> None:
 @pytest.mark.requirement("DP-CTL-16")
 def test_a_broker_without_a_working_directory_takes_no_new_leader() -> None:
     of = cluster("kafka-4.4")
-    of.fail_log_dir(1)
+    Operations(of).fail_log_dir(1)
     of.add_topic("bar=1,2")
     assert (of.topics.partition("bar", 0).leader, of.topics.partition("bar", 0).isr) == (2, (2,))
     assert of.state.replica_dirs.is_failed(1, ("bar", 0))
@@ -463,15 +464,15 @@ def test_replicas_move_between_the_directories_of_a_broker() -> None:
         for directory in of.log_dirs.describe(1, None)
     ]
     assert described == [[], [("foo", [0, 1])]]
-    of.fail_log_dir(1, "/a")
+    Operations(of).fail_log_dir(1, "/a")
     assert move(0, "/a") == STORAGE
     assert move(0, "/b") == ErrorCode.NONE
-    of.mend_log_dir(1, "/a")
-    of.fail_log_dir(1, "/b")
+    Operations(of).mend_log_dir(1, "/a")
+    Operations(of).fail_log_dir(1, "/b")
     assert move(0, "/b") == STORAGE
     assert move(0, "/a") == STORAGE  # no second log while a directory cannot be seen
     # A replica that leaves the broker and comes back is placed anew.
-    of.mend_log_dir(1)
+    Operations(of).mend_log_dir(1)
     of.reassignments.alter([("foo", [(0, [2])])])
     of.reassignments.alter([("foo", [(0, [2, 1])])])
     assert of.log_dirs.describe(1, [("foo", [0])])[0].topics
@@ -481,21 +482,21 @@ def test_replicas_move_between_the_directories_of_a_broker() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     of = cluster("kafka-4.4", broker_configs=TWO)
     with pytest.raises(ClusterError, match="broker 1 has no log directory '/c'; it has /a, /b"):
-        of.fail_log_dir(1, "/c")
+        Operations(of).fail_log_dir(1, "/c")
     with pytest.raises(ClusterError, match="every log directory of broker 1 has not failed"):
-        of.mend_log_dir(1)
-    of.fail_log_dir(1, "/a")
+        Operations(of).mend_log_dir(1)
+    Operations(of).fail_log_dir(1, "/a")
     with pytest.raises(ClusterError, match="directory /a of broker 1 has already failed"):
-        of.fail_log_dir(1, "/a")
+        Operations(of).fail_log_dir(1, "/a")
     with pytest.raises(ClusterError, match="directory /b of broker 1 has not failed"):
-        of.mend_log_dir(1, "/b")
-    of.fail_log_dir(1)  # the rest of them
+        Operations(of).mend_log_dir(1, "/b")
+    Operations(of).fail_log_dir(1)  # the rest of them
     assert of.describe()["brokers"]["1"]["failed_log_dirs"] == ["/a", "/b"]
     with pytest.raises(ClusterError, match="every log directory of broker 1 has already failed"):
-        of.fail_log_dir(1)
-    of.stop_broker(2)
+        Operations(of).fail_log_dir(1)
+    Operations(of).stop_broker(2)
     with pytest.raises(ClusterError, match="broker 2 is stopped"):
-        of.fail_log_dir(2)
+        Operations(of).fail_log_dir(2)
     with pytest.raises(ClusterError, match="names no directory"):
         cluster("kafka-4.4", broker_configs={"log.dirs": " , "})
     own = simulated_cluster([Broker(1, log_dirs=("/x",)), Broker(2)], broker_configs=TWO)

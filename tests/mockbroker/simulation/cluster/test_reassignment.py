@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker, Partition
 from mockbroker.simulation.state.results import (
     ListReassignmentsResult,
@@ -33,7 +34,7 @@ def cluster_with(
     )
     for broker_id in replicas:
         if isr is not None and broker_id not in isr:
-            made.leave_isr(("foo", 0), broker_id)
+            Operations(made).leave_isr(("foo", 0), broker_id)
     return made
 
 
@@ -65,8 +66,8 @@ def test_completes_when_the_last_new_replica_joins() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 5, 6])
     for broker_id in (6, 4):
-        assert cluster.join_isr(("foo", 0), broker_id).reassigning
-    done = cluster.join_isr(("foo", 0), 5)
+        assert Operations(cluster).join_isr(("foo", 0), broker_id).reassigning
+    done = Operations(cluster).join_isr(("foo", 0), 5)
     # The leader was removed: the first replica of the target that is in sync takes over.
     assert done == Partition(0, (4, 5, 6), (6, 4, 5), leader=4, leader_epoch=1, partition_epoch=4)
     assert cluster.reassignments.list_ongoing(None) == ListReassignmentsResult(0, None, ())
@@ -75,7 +76,7 @@ def test_completes_when_the_last_new_replica_joins() -> None:
 def test_keeps_its_leader_when_the_target_has_it() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 3, 1])
-    done = cluster.join_isr(("foo", 0), 4)
+    done = Operations(cluster).join_isr(("foo", 0), 4)
     # Same leader; the epoch still rises, because a replica went.
     assert (done.leader, done.leader_epoch, done.replicas) == (1, 1, (4, 3, 1))
 
@@ -84,8 +85,8 @@ def test_keeps_its_leader_when_the_target_has_it() -> None:
 def test_pure_addition_waits_for_every_replica_before_4_3() -> None:
     cluster = cluster_with([1, 2], isr=[1], release=(4, 2))
     alter(cluster, [1, 2, 3])
-    assert cluster.join_isr(("foo", 0), 3).reassigning
-    done = cluster.join_isr(("foo", 0), 2)
+    assert Operations(cluster).join_isr(("foo", 0), 3).reassigning
+    done = Operations(cluster).join_isr(("foo", 0), 2)
     assert (done.reassigning, done.leader_epoch, done.isr) == (False, 0, (1, 3, 2))
 
 
@@ -101,7 +102,7 @@ def test_pure_removal_waits_for_who_stays() -> None:
     cluster = cluster_with([1, 2, 3, 4], isr=[1, 2, 3])
     alter(cluster, [1, 2, 4])
     assert (foo(cluster).adding, foo(cluster).removing) == ((), (3,))
-    assert not cluster.join_isr(("foo", 0), 4).reassigning
+    assert not Operations(cluster).join_isr(("foo", 0), 4).reassigning
 
 
 @pytest.mark.requirement("K455-01")
@@ -124,7 +125,7 @@ def test_the_same_replicas_again_change_nothing() -> None:
 def test_cancel_takes_the_new_replicas_out_again() -> None:
     cluster = cluster_with([2, 1, 3])
     alter(cluster, [4, 5, 3])
-    cluster.join_isr(("foo", 0), 4)
+    Operations(cluster).join_isr(("foo", 0), 4)
     assert alter(cluster, None) == PartitionResult(0)
     # The old order is not restored: what the target moved stays moved.
     assert (foo(cluster).replicas, foo(cluster).isr) == ((3, 1, 2), (2, 1, 3))
@@ -147,9 +148,9 @@ def only_new_in_sync() -> Cluster:
     """[1, 2] on its way to [3, 4], and no old replica in sync."""
     cluster = cluster_with([1, 2])
     alter(cluster, [3, 4])
-    cluster.join_isr(("foo", 0), 3)
+    Operations(cluster).join_isr(("foo", 0), 3)
     for broker_id in (2, 1):
-        cluster.stop_broker(broker_id)
+        Operations(cluster).stop_broker(broker_id)
     assert foo(cluster).isr == (3,)
     return cluster
 
@@ -176,7 +177,7 @@ def test_cancel_may_lose_data_where_that_is_allowed(
 ) -> None:
     cluster = only_new_in_sync()
     for broker_id in back:
-        cluster.start_broker(broker_id)
+        Operations(cluster).start_broker(broker_id)
     cluster.config_changes.alter_incrementally(
         [(*resource, [("unclean.leader.election.enable", 0, "true")])]
     )
@@ -193,11 +194,11 @@ def test_what_an_unclean_election_completes_is_finished_by_the_next_change() -> 
     cluster.config_changes.alter_incrementally(
         [(2, "foo", [("unclean.leader.election.enable", 0, "true")])]
     )
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert (foo(cluster).isr, foo(cluster).leader, foo(cluster).removing) == ((2,), 2, (1,))
     # Nothing to elect, nothing to join: still as it was.
     cluster.elections.elect(0, None)
-    cluster.join_isr(("foo", 0), 2)
+    Operations(cluster).join_isr(("foo", 0), 2)
     assert foo(cluster).reassigning
     alter(cluster, [2])
     assert (foo(cluster).replicas, foo(cluster).reassigning) == ((2,), False)
@@ -223,7 +224,7 @@ def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
     alter(cluster, [1, 2, 3])
     assert foo(cluster).replicas == (1, 2, 3, 4, 5, 6)
     assert (foo(cluster).adding, foo(cluster).removing) == ((4, 5, 6), (4, 5, 6))
-    done = cluster.join_isr(("foo", 0), 3)
+    done = Operations(cluster).join_isr(("foo", 0), 3)
     assert (done.replicas, done.reassigning) == ((1, 2, 3), False)
 
 
@@ -231,7 +232,7 @@ def test_second_alter_keeps_the_list_it_has_nothing_for() -> None:
 def test_back_to_the_old_replicas_completes_at_once_before_4_3() -> None:
     cluster = cluster_with([1, 2, 3], release=(4, 2))
     alter(cluster, [4, 5, 6])
-    cluster.join_isr(("foo", 0), 5)
+    Operations(cluster).join_isr(("foo", 0), 5)
     alter(cluster, [1, 2, 3])
     assert (foo(cluster).replicas, foo(cluster).isr) == ((1, 2, 3), (1, 2, 3))
     assert (foo(cluster).leader, foo(cluster).leader_epoch, foo(cluster).reassigning) == (
@@ -276,7 +277,7 @@ def test_refused_targets(target: list[int], code: int, text: str) -> None:
 
 def test_a_stopped_broker_is_still_a_valid_target() -> None:
     cluster = cluster_with([1, 2, 3])
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     assert alter(cluster, [1, 2, 4]) == PartitionResult(0)
 
 
@@ -333,9 +334,9 @@ def test_a_laggard_that_was_there_before_holds_up_old_releases(
     release: tuple[int, int], reassigning: bool
 ) -> None:
     cluster = simulated_cluster(4, topics=["foo=1,4"], release=release)
-    cluster.leave_isr(("foo", 0), 4)
+    Operations(cluster).leave_isr(("foo", 0), 4)
     cluster.reassignments.alter([("foo", [(0, [2, 4])])])
-    cluster.join_isr(("foo", 0), 2)
+    Operations(cluster).join_isr(("foo", 0), 2)
     assert foo(cluster).reassigning is reassigning
 
 
@@ -345,7 +346,7 @@ def test_since_kafka_4_3_the_way_back_never_ends() -> None:
     cluster = simulated_cluster(4, topics=["foo=1,2"], release=(4, 3))
     cluster.reassignments.alter([("foo", [(0, [1, 4])])])
     cluster.reassignments.alter([("foo", [(0, [1, 2])])])
-    cluster.join_isr(("foo", 0), 4)
+    Operations(cluster).join_isr(("foo", 0), 4)
     assert (foo(cluster).adding, foo(cluster).removing) == ((4,), (4,))
 
 
@@ -377,7 +378,7 @@ def test_a_reassignment_survives_failover_and_goes_with_its_topic() -> None:
     cluster = cluster_with([1, 2, 3])
     alter(cluster, [4, 5, 6])
     listed = cluster.reassignments.list_ongoing(None)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert cluster.reassignments.list_ongoing(None) == listed
     (deleted,) = cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert deleted.error_code == 0
@@ -388,7 +389,7 @@ def test_a_reassignment_survives_failover_and_goes_with_its_topic() -> None:
 def test_state_is_the_control_ports_structure() -> None:
     cluster = Cluster(2, topics=["foo:1:1"])
     cluster.reassignments.alter([("foo", [(0, [2])])])
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     assert cluster.describe() == {
         "controller": 1,
         "controller_epoch": 1,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Partition, Topic
 
 TOPIC_ID = uuid.UUID(int=1)
@@ -103,7 +104,7 @@ def test_the_work_of_stopping_a_broker_grows_as_its_partitions() -> None:
     work = {}
     for size in (250, 500, 1000):
         cluster = Cluster(3, topics=[f"foo:{size}:3"])
-        work[size] = calls(lambda cluster=cluster: cluster.stop_broker(3))  # type: ignore[misc]
+        work[size] = calls(lambda cluster=cluster: Operations(cluster).stop_broker(3))  # type: ignore[misc]
         changed = [each for each in cluster.topics["foo"].partitions if each.isr != (1, 2, 3)]
         assert len(changed) == size
     assert work[500] - work[250] == pytest.approx((work[1000] - work[500]) / 2, rel=0.02)
@@ -115,7 +116,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_cluster() -> None:
     work = []
     for topics in (1, 200):
         cluster = Cluster(4, topics=[f"t{number}:2:3" for number in range(topics)])
-        work.append(calls(lambda cluster=cluster: cluster.leave_isr(("t0", 0), 3)))  # type: ignore[misc]
+        work.append(calls(lambda cluster=cluster: Operations(cluster).leave_isr(("t0", 0), 3)))  # type: ignore[misc]
         assert cluster.topics.partition("t0", 0).isr == (1, 2)
     assert work[0] == work[1]
 
@@ -123,7 +124,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_cluster() -> None:
 def test_a_step_leaves_other_topics_as_they_are() -> None:
     cluster = Cluster(4, topics=["foo:200:3", "bar:200:3"])
     before = dict(cluster.topics)
-    cluster.leave_isr(("foo", 0), 3)
+    Operations(cluster).leave_isr(("foo", 0), 3)
     assert cluster.topics["bar"] is before["bar"]
     expected = replace(before["foo"].partitions[0], isr=(1, 2), partition_epoch=1)
     assert cluster.topics["foo"].partitions == (expected, *before["foo"].partitions[1:])

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import PartitionChanged, PartitionsAdded, TopicCreated
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -152,41 +153,43 @@ class Everything(RuleBasedStateMachine):
 
     @rule(name=_TOPICS, index=_INDEXES, broker=_MAYBE_BROKER)
     def join_isr(self, name: str, index: int, broker: int) -> None:
-        if not self.refused(self.cluster.join_isr, (name, index), broker):
+        if not self.refused(Operations(self.cluster).join_isr, (name, index), broker):
             p = self.cluster.topics.partition(name, index)
             assert broker in p.isr or broker not in p.replicas  # dropped by completing
 
     @rule(name=_TOPICS, index=_INDEXES, broker=_MAYBE_BROKER)
     def leave_isr(self, name: str, index: int, broker: int) -> None:
-        if not self.refused(self.cluster.leave_isr, (name, index), broker):
+        if not self.refused(Operations(self.cluster).leave_isr, (name, index), broker):
             assert broker not in self.cluster.topics.partition(name, index).isr
 
     @rule(broker=_MAYBE_BROKER)
     def stop_broker(self, broker: int) -> None:
         known = self.cluster.brokers.get(broker)
-        refused = self.refused(self.cluster.stop_broker, broker)
+        refused = self.refused(Operations(self.cluster).stop_broker, broker)
         assert refused == (known is None or not known.live)
 
     @rule(broker=_MAYBE_BROKER)
     def start_broker(self, broker: int) -> None:
         known = self.cluster.brokers.get(broker)
-        refused = self.refused(self.cluster.start_broker, broker)
+        refused = self.refused(Operations(self.cluster).start_broker, broker)
         assert refused == (known is None or known.live)
 
     @rule(broker=_MAYBE_BROKER)
     def failover(self, broker: int) -> None:
-        if not self.refused(self.cluster.failover, broker):
+        if not self.refused(Operations(self.cluster).failover, broker):
             assert self.cluster.state.controller_id == broker
 
     @rule(broker=_BROKERS)
     def hold_metadata(self, broker: int) -> None:
         view = self.cluster.controller.metadata_view(broker)
-        assert self.refused(self.cluster.hold_metadata, broker) == (broker in self.held)
+        assert self.refused(Operations(self.cluster).hold_metadata, broker) == (broker in self.held)
         self.held.setdefault(broker, view)
 
     @rule(broker=_BROKERS)
     def release_metadata(self, broker: int) -> None:
-        assert self.refused(self.cluster.release_metadata, broker) == (broker not in self.held)
+        assert self.refused(Operations(self.cluster).release_metadata, broker) == (
+            broker not in self.held
+        )
         self.held.pop(broker, None)
 
     @rule(interval=st.none() | st.integers(-1, 50))

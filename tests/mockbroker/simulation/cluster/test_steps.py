@@ -9,6 +9,7 @@ import pytest
 
 from mockbroker.errors import ClusterError, UnknownBrokerError, UnknownPartitionError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import BrokerChanged
 from mockbroker.simulation.state.cluster_parts import Broker, Partition
 from tests.mockbroker.simulated import simulated_cluster
@@ -18,29 +19,29 @@ FOO = ("foo", 0)
 
 def test_stopping_a_follower_shrinks_the_isr_and_nothing_else() -> None:
     cluster = Cluster(3, topics=["foo=1,2,3"])
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2, 3), (1, 3), 1, 0, 1)
 
 
 def test_stopping_the_leader_elects_the_next_in_replica_order() -> None:
     cluster = Cluster(3, topics=["foo=2,3,1"])
-    cluster.leave_isr(FOO, 3)
-    cluster.join_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
+    Operations(cluster).join_isr(FOO, 3)
     assert cluster.topics.partition("foo", 0).isr == (2, 1, 3)
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     assert cluster.topics.partition("foo", 0) == Partition(0, (2, 3, 1), (1, 3), 3, 1, 3)
 
 
 def test_the_last_in_sync_replica_is_remembered() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
-    cluster.stop_broker(2)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(2)
+    Operations(cluster).stop_broker(1)
     assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2), (1,), -1, 1, 2)
-    cluster.start_broker(2)
+    Operations(cluster).start_broker(2)
     assert cluster.topics.partition("foo", 0).leader == -1
     with pytest.raises(ClusterError, match=r"foo-0 is offline"):
-        cluster.join_isr(FOO, 2)
-    cluster.start_broker(1)
+        Operations(cluster).join_isr(FOO, 2)
+    Operations(cluster).start_broker(1)
     assert cluster.topics.partition("foo", 0) == Partition(0, (1, 2), (1,), 1, 2, 3)
 
 
@@ -49,8 +50,8 @@ def test_unclean_topics_stay_online() -> None:
     cluster.config_changes.alter_incrementally(
         [(2, "foo", [("unclean.leader.election.enable", 0, "true")])]
     )
-    cluster.leave_isr(FOO, 2)
-    cluster.stop_broker(1)
+    Operations(cluster).leave_isr(FOO, 2)
+    Operations(cluster).stop_broker(1)
     assert cluster.topics.partition("foo", 0) == Partition(
         0, (1, 2), (2,), 2, 1, 2, recovering=True
     )
@@ -59,44 +60,47 @@ def test_unclean_topics_stay_online() -> None:
 def test_the_controller_moves_when_its_broker_stops() -> None:
     cluster = Cluster(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 1)
-    cluster.failover(3)
+    Operations(cluster).failover(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 2)
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 3)
-    cluster.stop_broker(1)
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).stop_broker(2)
     # Nobody is left; the first to come back takes over.
     assert cluster.state.controller_epoch == 4
-    cluster.start_broker(3)
+    Operations(cluster).start_broker(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 5)
 
 
 def test_wrong_steps_say_why() -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
     wrong: list[tuple[Callable[[], object], type[ClusterError], str]] = [
-        (lambda: cluster.join_isr(("bar", 0), 1), UnknownPartitionError, "there is no topic 'bar'"),
+        (lambda: Operations(cluster).join_isr("bar-0", 1), UnknownPartitionError,
+         "there is no topic 'bar'"),
         (
-            lambda: cluster.join_isr(("foo", 1), 1),
+            lambda: Operations(cluster).join_isr(("foo", 1), 1),
             UnknownPartitionError,
             "there is no partition foo-1: the topic has 1, numbered from 0",
         ),
-        (lambda: cluster.join_isr(FOO, 9), UnknownBrokerError,
+        (lambda: Operations(cluster).join_isr(FOO, 9), UnknownBrokerError,
          "there is no broker 9; the cluster has 1, 2, 3"),
         (
-            lambda: cluster.join_isr(FOO, 3),
+            lambda: Operations(cluster).join_isr(FOO, 3),
             ClusterError,
             "broker 3 has no replica of foo-0 (its replicas are 1, 2)",
         ),
         (
-            lambda: cluster.leave_isr(FOO, 1),
+            lambda: Operations(cluster).leave_isr(FOO, 1),
             ClusterError,
             "broker 1 is the leader of foo-0 and stays in its ISR; stop the broker instead",
         ),
-        (lambda: cluster.start_broker(1), ClusterError, "broker 1 is already running"),
-        (lambda: cluster.failover(1), ClusterError, "broker 1 is already the controller"),
+        (lambda: Operations(cluster).start_broker(1), ClusterError, "broker 1 is already running"),
+        (lambda: Operations(cluster).failover(1), ClusterError,
+         "broker 1 is already the controller"),
         (lambda: cluster.turns.advance(-1), ClusterError, "time cannot go back by 1 ms"),
-        (lambda: cluster.release_metadata(1), ClusterError, "the metadata of broker 1 is not held"),
-        (lambda: cluster.hold_metadata(7), UnknownBrokerError,
+        (lambda: Operations(cluster).release_metadata(1), ClusterError,
+         "the metadata of broker 1 is not held"),
+        (lambda: Operations(cluster).hold_metadata(7), UnknownBrokerError,
          "there is no broker 7; the cluster has 1, 2, 3"),
         (lambda: cluster.configs.topic("foo", "x"), ClusterError, "there is no topic config 'x'"),
     ]  # fmt: skip
@@ -104,13 +108,13 @@ def test_wrong_steps_say_why() -> None:
         with pytest.raises(error) as caught:
             call()
         assert str(caught.value) == text
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     with pytest.raises(ClusterError, match=r"broker 2 is stopped and cannot join the ISR of foo-0"):
-        cluster.join_isr(FOO, 2)
+        Operations(cluster).join_isr(FOO, 2)
     with pytest.raises(ClusterError, match=r"broker 2 is stopped and cannot become the controller"):
-        cluster.failover(2)
+        Operations(cluster).failover(2)
     with pytest.raises(ClusterError, match=r"broker 2 is already stopped"):
-        cluster.stop_broker(2)
+        Operations(cluster).stop_broker(2)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ def test_auto_progress_joins_one_replica_a_tick() -> None:
     cluster = simulated_cluster(
         6, topics=["foo=1,2,3", "goo=1,2"], auto_progress_ms=500, now_ms=10_000
     )
-    cluster.leave_isr(("foo", 0), 3)
+    Operations(cluster).leave_isr(("foo", 0), 3)
     cluster.reassignments.alter([("goo", [(0, [6, 4])])])
     started = len(cluster.log)
     assert cluster.auto_progress.next_tick_ms == 10_500
@@ -175,10 +179,10 @@ def test_auto_progress_does_not_depend_on_how_time_is_cut() -> None:
 def test_auto_progress_passes_over_who_cannot_join() -> None:
     cluster = simulated_cluster(4, topics=["foo=1,2"], auto_progress_ms=1)
     cluster.reassignments.alter([("foo", [(0, [3, 4])])])
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     cluster.turns.advance(5)
     assert cluster.topics.partition("foo", 0).isr == (1, 2, 4)
-    cluster.start_broker(3)
+    Operations(cluster).start_broker(3)
     cluster.turns.advance(1)
     assert cluster.topics.partition("foo", 0).replicas == (3, 4)
     cluster.set_auto_progress(None)
@@ -192,7 +196,7 @@ def test_described_during_the_reassignment() -> None:
     cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
     seen = cluster.controller.metadata_view(2).topics["foo"].partitions[0]
     for broker_id in (4, 5, 6):
-        cluster.join_isr(FOO, broker_id)
+        Operations(cluster).join_isr(FOO, broker_id)
     assert len(seen.replicas) == 6
     assert cluster.reassignments.list_ongoing(None).topics == ()
 
@@ -202,25 +206,25 @@ def test_described_by_a_broker_that_lags() -> None:
     """KIP-860, second order: it completes, the list is empty, a stale broker still shows six."""
     cluster = Cluster(6, topics=["foo=1,2,3"])
     cluster.reassignments.alter([("foo", [(0, [4, 5, 6])])])
-    cluster.hold_metadata(2)
+    Operations(cluster).hold_metadata(2)
     for broker_id in (4, 5, 6):
-        cluster.join_isr(FOO, broker_id)
+        Operations(cluster).join_isr(FOO, broker_id)
     assert cluster.reassignments.list_ongoing(None).topics == ()
     assert len(cluster.controller.metadata_view(2).topics["foo"].partitions[0].replicas) == 6
     assert cluster.controller.metadata_view(3).topics["foo"].partitions[0].replicas == (4, 5, 6)
-    cluster.release_metadata(2)
+    Operations(cluster).release_metadata(2)
     assert cluster.controller.metadata_view(2) == cluster.controller.metadata_view(3)
 
 
 def test_the_controller_that_metadata_shows() -> None:
     cluster = Cluster(3)
-    cluster.failover(2)
-    cluster.hold_metadata(3)
-    cluster.stop_broker(2)
+    Operations(cluster).failover(2)
+    Operations(cluster).hold_metadata(3)
+    Operations(cluster).stop_broker(2)
     assert cluster.controller.metadata_view(1).shown_controller_id(forwarding=False) == 1
     assert cluster.controller.metadata_view(3).shown_controller_id(forwarding=False) == 2
     for broker_id in (1, 3):
-        cluster.stop_broker(broker_id)
+        Operations(cluster).stop_broker(broker_id)
     for forwarding in (True, False):
         assert cluster.controller.metadata_view(1).shown_controller_id(forwarding=forwarding) == -1
 
@@ -249,8 +253,8 @@ def test_endpoints_are_part_of_the_state() -> None:
 def test_the_log_can_be_written_as_json() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
     offset = len(cluster.log)
-    cluster.leave_isr(FOO, 2)
-    cluster.hold_metadata(1)
+    Operations(cluster).leave_isr(FOO, 2)
+    Operations(cluster).hold_metadata(1)
     entries = json.loads(json.dumps([action.to_dict() for action in cluster.log]))
     assert [entry["kind"] for entry in entries] == [
         *["BrokerRegistered"] * 2,

@@ -10,6 +10,7 @@ import pytest
 from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.results import (
     CreatePartitionsResult,
@@ -60,7 +61,7 @@ def test_replicas_are_in_the_racks_that_there_are() -> None:
 
 def test_stopped_brokers_come_last() -> None:
     cluster = Cluster(3)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     create(cluster, "foo", 2, 3)
     assert replicas(cluster, "foo") == [(2, 3, 1), (3, 2, 1)]
     assert cluster.topics.partition("foo", 0).isr == (2, 3)
@@ -186,7 +187,7 @@ def test_refusals(topic: NewTopic, code: int, text: str) -> None:
 
 def test_all_brokers_stopped() -> None:
     cluster = Cluster(1)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert create(cluster, "foo").error_message == (
         "Unable to replicate the partition 1 time(s): All brokers are currently fenced, "
         "or have all their log directories cordoned."
@@ -201,7 +202,7 @@ def test_log_directories_can_be_cordoned_since_4_3(
 ) -> None:
     cluster = simulated_cluster(1, release=release)
     texts = [create(cluster, "foo", replication_factor=2).error_message]
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     texts.append(create(cluster, "foo").error_message)
     assert [("cordoned" in (text or "")) for text in texts] == [cordoned] * 2
 

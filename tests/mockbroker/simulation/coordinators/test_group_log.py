@@ -20,6 +20,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncRequest,
     SyncResult,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import NEWEST, Release
 from tests.mockbroker.simulation.coordinators.offset_requests import coordinated
 
@@ -107,7 +108,7 @@ def test_commits_and_deletions_are_in_the_log() -> None:
     cluster.offsets.groups.validate_commit("g", "", None, -1)
     assert cluster.offsets.commit("g", offsets).results == [0, 12]
     assert records_of(cluster) == [(5, 1, False)]
-    cluster.set_offset("g", FOO_1, 7)
+    Operations(cluster).set_offset("g", FOO_1, 7)
     cluster.offsets.delete("g", [FOO_0, ("foo", 2)])
     assert records_of(cluster)[1:] == [(5, 1, False), (5, 1, True)]
     cluster.turns.advance(8 * DAY)
@@ -166,7 +167,7 @@ def test_a_simple_group_is_deleted_in_the_log_since_4_0(
     release: tuple[int, int], written: int
 ) -> None:
     cluster = coordinated(release=release)
-    cluster.set_offset("g", FOO_0, 1)
+    Operations(cluster).set_offset("g", FOO_0, 1)
     before = len(records_of(cluster))
     assert cluster.groups.delete("g") == 0
     assert len(records_of(cluster)) == before + written
@@ -175,7 +176,7 @@ def test_a_simple_group_is_deleted_in_the_log_since_4_0(
 @pytest.mark.requirement("DP-COORD-09")
 def test_offsets_are_deleted_in_the_log_before_their_group() -> None:
     cluster = coordinated()
-    cluster.set_offset("g", FOO_0, 1)
+    Operations(cluster).set_offset("g", FOO_0, 1)
     assert cluster.groups.delete("g") == 0
     assert [each[1:] for each in records_of(cluster)][-2:] == [(1, True), (2, True)]
 
@@ -183,19 +184,19 @@ def test_offsets_are_deleted_in_the_log_before_their_group() -> None:
 @pytest.mark.requirement("DP-COORD-08")
 def test_commits_fail_while_the_log_has_too_few_replicas() -> None:
     cluster = coordinated(2)
-    cluster.set_offset("g", FOO_0, 1)
+    Operations(cluster).set_offset("g", FOO_0, 1)
     config = ("min.insync.replicas", 0, "2")
     cluster.config_changes.alter_incrementally([(2, "__consumer_offsets", [config])])
     name, index = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
     leader = cluster.topics.partition(name, index).leader
-    cluster.leave_isr((name, index), 3 - leader)
+    Operations(cluster).leave_isr((name, index), 3 - leader)
     assert cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))]).results == [15]
     with pytest.raises(ClusterError, match="COORDINATOR_NOT_AVAILABLE"):
-        cluster.set_offset("g", FOO_0, 2)
+        Operations(cluster).set_offset("g", FOO_0, 2)
     assert cluster.offsets["g"][FOO_0].offset == 1
-    cluster.drop_offset("g", FOO_0)
+    Operations(cluster).drop_offset("g", FOO_0)
     assert not cluster.offsets["g"]
-    cluster.join_isr((name, index), 3 - leader)
+    Operations(cluster).join_isr((name, index), 3 - leader)
     assert cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))]).results == [0]
 
 
@@ -212,9 +213,9 @@ def test_offsets_can_be_set_before_there_is_a_log() -> None:
 
 def with_held_replication(release: tuple[int, int] = (4, 4)) -> tuple[Cluster, tuple[str, int]]:
     cluster = coordinated(2, release=release)
-    cluster.set_offset("g", FOO_0, 1)
+    Operations(cluster).set_offset("g", FOO_0, 1)
     tp = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
-    cluster.hold_replication(tp)
+    Operations(cluster).hold_replication(tp)
     return cluster, tp
 
 
@@ -226,7 +227,7 @@ def test_commits_wait_for_the_replicas() -> None:
     assert (first.results, second.results) == (None, None)
     assert cluster.offsets["g"][FOO_0].offset == 1
     assert cluster.offsets.is_unstable("g", FOO_0)
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert (first.results, second.results) == ([0], [0])
     assert cluster.offsets["g"][FOO_0].offset == 3
     assert not cluster.offsets.is_unstable("g", FOO_0)
@@ -244,7 +245,7 @@ def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int
     cluster.turns.advance(1)
     results.append(commitment.results)
     assert results == [None, [code]]
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert cluster.offsets["g"][FOO_0].offset == 1
 
 
@@ -252,7 +253,7 @@ def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int
 def test_commits_that_are_not_replicated_are_lost_with_their_leader() -> None:
     cluster, tp = with_held_replication()
     commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
-    cluster.stop_broker(cluster.topics.partition(*tp).leader)
+    Operations(cluster).stop_broker(cluster.topics.partition(*tp).leader)
     assert commitment.results == [16]
     assert cluster.offsets["g"][FOO_0].offset == 1
     assert cluster.logs.log(tp).end_offset == 1
@@ -265,6 +266,6 @@ def test_commits_for_a_topic_that_is_deleted_meanwhile_are_not_kept() -> None:
         "g", [(FOO_0, OffsetToCommit(2)), (BAR_0, OffsetToCommit(4))]
     )
     cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert commitment.results == [0, 0]
     assert set(cluster.offsets["g"]) == {BAR_0}

@@ -13,6 +13,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Commitment
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,
@@ -76,19 +77,19 @@ class Offsets(RuleBasedStateMachine):
     @rule(group_id=group_ids, tp=partitions, offset=offsets)
     def set_offset(self, group_id: str, tp: TopicPartition, offset: int) -> None:
         if self._topic_exists(tp):
-            self.cluster.set_offset(group_id, tp, offset)
+            Operations(self.cluster).set_offset(group_id, tp, offset)
             self.committed[group_id, tp] = offset, self.cluster.timers.now_ms
 
     @rule(group_id=group_ids)
     def hold(self, group_id: str) -> None:
         if group_id not in self.held:
-            self.cluster.hold_commits(group_id)
+            Operations(self.cluster).hold_commits(group_id)
             self.held[group_id] = []
 
     @rule(group_id=group_ids)
     def release(self, group_id: str) -> None:
         if group_id in self.held:
-            self.cluster.release_commits(group_id)
+            Operations(self.cluster).release_commits(group_id)
             for tp, offset, commitment in self.held.pop(group_id):
                 assert commitment.results == [0]
                 if tp not in commitment.deleted:
@@ -115,11 +116,11 @@ class Offsets(RuleBasedStateMachine):
     @rule(group_id=group_ids, tp=partitions)
     def drop(self, group_id: str, tp: TopicPartition) -> None:
         if (group_id, tp) in self.committed:
-            self.cluster.drop_offset(group_id, tp)
+            Operations(self.cluster).drop_offset(group_id, tp)
             self._forget(lambda key: key == (group_id, tp))
         else:
             with pytest.raises(ClusterError):
-                self.cluster.drop_offset(group_id, tp)
+                Operations(self.cluster).drop_offset(group_id, tp)
 
     @rule(group_id=group_ids, tp=partitions)
     def delete(self, group_id: str, tp: TopicPartition) -> None:
@@ -158,12 +159,12 @@ class Offsets(RuleBasedStateMachine):
     def restart_coordinator(self, group_id: str) -> None:
         leader = coordinator_of(self.cluster, group_id)
         moved = {each for each in ("g", "h") if coordinator_of(self.cluster, each) == leader}
-        self.cluster.stop_broker(leader)
-        self.cluster.start_broker(leader)
+        Operations(self.cluster).stop_broker(leader)
+        Operations(self.cluster).start_broker(leader)
         for topic in tuple(self.cluster.topics.values()):
             for partition in topic.partitions:
                 if leader not in partition.isr:
-                    self.cluster.join_isr((topic.name, partition.index), leader)
+                    Operations(self.cluster).join_isr((topic.name, partition.index), leader)
         for each in moved & self.held.keys():
             assert all(commitment.results == [16] for _, _, commitment in self.held[each])
             self.held[each] = []

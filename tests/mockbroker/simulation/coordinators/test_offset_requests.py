@@ -32,6 +32,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.broker import DirectBroker
@@ -162,10 +163,10 @@ def test_partitions_are_looked_up_in_the_brokers_own_metadata() -> None:
     cluster = coordinated(2)
     broker = DirectBroker(cluster)
     coordinator = coordinator_of(cluster, "g")
-    cluster.hold_metadata(coordinator)
+    Operations(cluster).hold_metadata(coordinator)
     cluster.add_topic("new:1:1")
     assert offset_commit(broker, 9, {("new", 0): 1}) == {("new", 0): 3}
-    cluster.release_metadata(coordinator)
+    Operations(cluster).release_metadata(coordinator)
     assert offset_commit(broker, 9, {("new", 0): 1}) == {("new", 0): 0}
 
 
@@ -306,9 +307,9 @@ def test_other_brokers_and_loading_coordinators_refuse(version: int) -> None:
         return committed, code
 
     assert answers(3 - coordinator) == (16, 16)
-    cluster.load_coordinator(GROUP, "g")
+    Operations(cluster).load_coordinator(GROUP, "g")
     assert answers(coordinator) == (14, 14)
-    cluster.finish_loading(GROUP, "g")
+    Operations(cluster).finish_loading(GROUP, "g")
     assert answers(coordinator) == (0, 0)
 
 
@@ -418,7 +419,7 @@ def test_deleting_needs_the_coordinator_and_a_group_id() -> None:
     broker = DirectBroker(cluster)
     assert delete(broker, {"foo": [0]}, "") == 24
     assert delete(broker, {"foo": [0]}, broker_id=3 - coordinator_of(cluster, "g")) == 16
-    cluster.load_coordinator(GROUP, "g")
+    Operations(cluster).load_coordinator(GROUP, "g")
     assert delete(broker, {"foo": [0]}) == 14
 
 
@@ -450,9 +451,9 @@ def test_version_0_keeps_offsets_in_zookeeper() -> None:
         FOO_0: (5, -1, "", 0),
         ("foo", 9): (-1, -1, "", 3),
     }
-    broker.cluster.write_znode(path, "8")
+    Operations(broker.cluster).write_znode(path, "8")
     assert fetch(broker, 0, {"foo": [0]}) == {FOO_0: (8, -1, "", 0)}
-    broker.cluster.write_znode(path, "eight")
+    Operations(broker.cluster).write_znode(path, "eight")
     assert fetch(broker, 0, {"foo": [0]}) == {FOO_0: (-1, -1, "", -1)}
     assert fetch(broker, 1, {"foo": [0]}) == {FOO_0: NOTHING}
     assert not broker.cluster.offsets["g"]
@@ -493,7 +494,7 @@ async def test_held_commits_are_answered_when_they_are_released() -> None:
         cluster.coordinators.find(GROUP, "g", 1)
         topic = OffsetCommitRequestTopic(name="foo", partitions=[row(5)])
         request = OffsetCommitRequest(group_id="g", topics=[topic])
-        cluster.hold_commits("g")
+        Operations(cluster).hold_commits("g")
         async with connect(mock) as committing, connect(mock) as fetching:
             committing.send(committing.frame(request, 9))
             wanted = OffsetFetchRequestGroup(
@@ -510,7 +511,7 @@ async def test_held_commits_are_answered_when_they_are_released() -> None:
                 while await fetched(True) != (-1, 88):
                     await asyncio.sleep(0)
             assert await fetched(False) == (-1, 0)
-            cluster.release_commits("g")
+            Operations(cluster).release_commits("g")
             _, answer = mock.dialect.decode_response(
                 await committing.receive(), api_key=8, api_version=9
             )
@@ -550,8 +551,8 @@ def test_commits_need_read_on_the_group_and_each_topic(version: int) -> None:
 @pytest.mark.parametrize("version", range(1, 11))
 def test_fetches_need_describe_on_the_group_and_each_topic(version: int) -> None:
     broker = as_alice(version)
-    broker.cluster.set_offset("g", FOO_0, 1)
-    broker.cluster.set_offset("g", BAR_0, 2)
+    Operations(broker.cluster).set_offset("g", FOO_0, 1)
+    Operations(broker.cluster).set_offset("g", BAR_0, 2)
     wanted = {"bar": [0], "foo": [0]}
     denied = {BAR_0: (-1, -1, "", 30), FOO_0: (-1, -1, "", 30)}
     assert fetch(broker, version, wanted) == (30 if version >= 2 else denied)
@@ -575,8 +576,8 @@ def test_version_0_of_a_fetch_has_the_error_in_each_partition() -> None:
 @pytest.mark.requirement("DP-OFFSET-19")
 def test_deleting_needs_delete_on_the_group_and_read_on_each_topic() -> None:
     broker = as_alice(0)
-    broker.cluster.set_offset("g", FOO_0, 1)
-    broker.cluster.set_offset("g", BAR_0, 2)
+    Operations(broker.cluster).set_offset("g", FOO_0, 1)
+    Operations(broker.cluster).set_offset("g", BAR_0, 2)
     assert delete(broker, {"foo": [0]}) == 30
     allow(broker.cluster, AclOperation.DELETE, "g", ResourceType.GROUP)
     allow(broker.cluster, AclOperation.READ, "foo", ResourceType.TOPIC)

@@ -15,6 +15,7 @@ from mockbroker.simulation.coordinators.group_facts import GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.timers import wait_for_call
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,
@@ -186,9 +187,9 @@ def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
 def test_a_partition_without_a_coordinator_expires_nothing() -> None:
     cluster = coordinated()
     commit(cluster, FOO_0)
-    cluster.load_coordinator(GROUP, "g")
+    Operations(cluster).load_coordinator(GROUP, "g")
     assert lifetime(cluster) is None
-    cluster.finish_loading(GROUP, "g")
+    Operations(cluster).finish_loading(GROUP, "g")
     assert lifetime(cluster) == CHECK
 
 
@@ -273,7 +274,7 @@ def test_offsets_go_with_their_group() -> None:
 def test_a_new_coordinator_has_the_offsets() -> None:
     cluster = coordinated(3)
     commit(cluster, FOO_0)
-    cluster.stop_broker(coordinator_of(cluster, "g"))
+    Operations(cluster).stop_broker(coordinator_of(cluster, "g"))
     assert cluster.offsets.fetch("g", [FOO_0])[0].offset == 1
 
 
@@ -309,33 +310,33 @@ def test_errors_of_the_append_are_translated(
 @pytest.mark.requirement("DP-CTL-28")
 def test_offsets_can_be_set_and_dropped() -> None:
     cluster = coordinated()
-    cluster.set_offset("g", FOO_0, 7)
+    Operations(cluster).set_offset("g", FOO_0, 7)
     (found,) = cluster.offsets.fetch("g", None)
     assert (found.tp, found.offset, found.leader_epoch, found.metadata) == (FOO_0, 7, -1, "")
     assert cluster.groups.group("g") is not None
-    cluster.set_offset("g", FOO_0, 3)
+    Operations(cluster).set_offset("g", FOO_0, 3)
     assert cluster.offsets["g"][FOO_0].offset == 3
-    cluster.drop_offset("g", FOO_0)
+    Operations(cluster).drop_offset("g", FOO_0)
     assert not cluster.offsets["g"]
     with pytest.raises(ClusterError, match="group 'g' has no offset for foo-0"):
-        cluster.drop_offset("g", FOO_0)
+        Operations(cluster).drop_offset("g", FOO_0)
     with pytest.raises(ClusterError, match="there is no partition foo-9"):
-        cluster.set_offset("g", ("foo", 9), 1)
+        Operations(cluster).set_offset("g", ("foo", 9), 1)
     with pytest.raises(ClusterError, match="0 or more"):
-        cluster.set_offset("g", FOO_0, -1)
+        Operations(cluster).set_offset("g", FOO_0, -1)
     cluster.offsets.store = lambda group_id, updates, producer: Stored(
         ErrorCode.NOT_ENOUGH_REPLICAS
     )
     with pytest.raises(ClusterError, match="cannot be written: error COORDINATOR_NOT_AVAILABLE"):
-        cluster.set_offset("g", FOO_0, 1)
+        Operations(cluster).set_offset("g", FOO_0, 1)
 
 
 @pytest.mark.requirement("DP-CTL-29")
 async def test_held_commits_complete_in_order() -> None:
     cluster = coordinated()
-    cluster.hold_commits("g")
+    Operations(cluster).hold_commits("g")
     with pytest.raises(ClusterError, match="already held"):
-        cluster.hold_commits("g")
+        Operations(cluster).hold_commits("g")
     first = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(1))])
     second = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
     other = cluster.offsets.commit("h", [(FOO_0, OffsetToCommit(3))])
@@ -345,22 +346,22 @@ async def test_held_commits_complete_in_order() -> None:
     assert not cluster.offsets.is_unstable("g", FOO_1)
     waits = asyncio.ensure_future(wait_for_call(first.when_done, 10_000))
     await asyncio.sleep(0)
-    cluster.release_commits("g")
+    Operations(cluster).release_commits("g")
     assert await waits
     assert (first.results, second.results) == ([0], [0])
     assert cluster.offsets["g"][FOO_0].offset == 2
     with pytest.raises(ClusterError, match="not held"):
-        cluster.release_commits("g")
+        Operations(cluster).release_commits("g")
 
 
 @pytest.mark.requirement("DP-CTL-29", "DP-COORD-06")
 def test_held_commits_are_lost_with_their_coordinator() -> None:
     cluster = coordinated(2)
-    cluster.hold_commits("g")
+    Operations(cluster).hold_commits("g")
     commitment = cluster.offsets.commit(
         "g", [(FOO_0, OffsetToCommit(1)), (FOO_1, OffsetToCommit(2))]
     )
-    cluster.stop_broker(coordinator_of(cluster, "g"))
+    Operations(cluster).stop_broker(coordinator_of(cluster, "g"))
     assert commitment.results == [16, 16]
-    cluster.release_commits("g")
+    Operations(cluster).release_commits("g")
     assert not cluster.offsets["g"]

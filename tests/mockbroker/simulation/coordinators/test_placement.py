@@ -17,6 +17,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import (
     partition_for,
     share_key,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 
 GROUP, TRANSACTION, SHARE = CoordinatorKind
@@ -144,7 +145,7 @@ def test_only_the_leader_of_the_partition_is_the_coordinator() -> None:
     leader = cluster.topics.partition("__consumer_offsets", 3).leader
     for broker_id in (1, 2, 3):
         assert errors("g", broker_id) == (0 if broker_id == leader else 16)
-    cluster.stop_broker(leader)
+    Operations(cluster).stop_broker(leader)
     successor = cluster.topics.partition("__consumer_offsets", 3).leader
     assert successor not in (leader, -1)
     assert (errors("g", leader), errors("g", successor)) == (16, 0)
@@ -158,7 +159,7 @@ def test_a_partition_without_a_live_leader_has_no_coordinator() -> None:
     cluster = simulated_cluster(2, broker_configs={"offsets.topic.replication.factor": "1"})
     cluster.coordinators.find(GROUP, "g", 1)
     leader = cluster.topics.partition("__consumer_offsets", 3).leader
-    cluster.stop_broker(leader)
+    Operations(cluster).stop_broker(leader)
     assert cluster.coordinators.find(GROUP, "g", 3 - leader) is None
     assert cluster.coordinators.group_error("g", 3 - leader) == ErrorCode.NOT_COORDINATOR
 
@@ -168,12 +169,12 @@ def test_a_broker_answers_from_its_own_metadata() -> None:
     cluster = with_topic()
     leader = cluster.topics.partition("__consumer_offsets", 3).leader
     late = next(i for i in (1, 2, 3) if i != leader)
-    cluster.hold_metadata(late)
-    cluster.stop_broker(leader)
+    Operations(cluster).hold_metadata(late)
+    Operations(cluster).stop_broker(leader)
     old = cluster.coordinators.find(GROUP, "g", late)
     assert old is not None
     assert old.broker_id == leader
-    cluster.release_metadata(late)
+    Operations(cluster).release_metadata(late)
     new = cluster.coordinators.find(GROUP, "g", late)
     assert new is not None
     assert new.broker_id != leader
@@ -208,19 +209,19 @@ def test_keys_are_unloaded_and_loaded_when_their_partition_moves() -> None:
     transactions = Listener(cluster, ["g"], TRANSACTION)
     leader = cluster.topics.partition("__consumer_offsets", 3).leader
     other = next(i for i in (1, 2, 3) if i != leader)
-    cluster.move_coordinator(GROUP, "g", other)
+    Operations(cluster).move_coordinator(GROUP, "g", other)
     assert cluster.topics.partition("__consumer_offsets", 3).leader_epoch == 1
     assert cluster.coordinators.group_error("g", leader) == ErrorCode.NOT_COORDINATOR
     assert cluster.coordinators.group_error("g", other) == ErrorCode.NONE
     assert listener.take() == BOTH
-    cluster.move_coordinator(GROUP, "g", other)
+    Operations(cluster).move_coordinator(GROUP, "g", other)
     assert listener.take() == []
     cluster.elections.elect(0, [("__consumer_offsets", [3])])
     assert listener.take() == BOTH
-    cluster.leave_isr(("__consumer_offsets", 3), other)
+    Operations(cluster).leave_isr(("__consumer_offsets", 3), other)
     assert listener.take() == []
     with pytest.raises(ClusterError, match=f"broker {other} cannot lead __consumer_offsets-3"):
-        cluster.move_coordinator(GROUP, "g", other)
+        Operations(cluster).move_coordinator(GROUP, "g", other)
     assert transactions.take() == []
 
 
@@ -232,9 +233,9 @@ def test_keys_are_unloaded_once_and_loaded_when_a_leader_returns() -> None:
     cluster.add_topic("foo:1:1")
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     assert listener.take() == []
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert listener.take() == [("unload", ["g"])]
-    cluster.start_broker(1)
+    Operations(cluster).start_broker(1)
     assert listener.take() == [("load", ["g"])]
 
 
@@ -255,21 +256,21 @@ def test_a_coordinator_loads_for_as_long_as_a_tester_wants() -> None:
     listener = Listener(cluster, ["g"])
     leader = cluster.topics.partition("__consumer_offsets", 3).leader
     other = next(i for i in (1, 2, 3) if i != leader)
-    cluster.load_coordinator(GROUP, "g")
+    Operations(cluster).load_coordinator(GROUP, "g")
     assert cluster.coordinators.loading == {("__consumer_offsets", 3)}
     assert cluster.coordinators.group_error("g", leader) == 14
     assert cluster.coordinators.group_error("g", other) == 16
     assert cluster.coordinators.group_error("h", cluster.topics.partition("__consumer_offsets", 4).leader) == 0  # fmt: skip  # noqa: E501
     with pytest.raises(ClusterError, match="is being loaded already"):
-        cluster.load_coordinator(GROUP, "g")
-    cluster.move_coordinator(GROUP, "g", other)
+        Operations(cluster).load_coordinator(GROUP, "g")
+    Operations(cluster).move_coordinator(GROUP, "g", other)
     assert cluster.coordinators.group_error("g", other) == 14
     assert listener.take() == [("unload", ["g"])]
-    cluster.finish_loading(GROUP, "g")
+    Operations(cluster).finish_loading(GROUP, "g")
     assert cluster.coordinators.group_error("g", other) == 0
     assert listener.take() == [("load", ["g"])]
     count = len(cluster.log)
     for kind in (GROUP, CoordinatorKind.TRANSACTION):
         with pytest.raises(ClusterError, match="is not being loaded"):
-            cluster.finish_loading(kind, "g")
+            Operations(cluster).finish_loading(kind, "g")
     assert len(cluster.log) == count, "no internal topic was created"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.elections.queue import StartedElection
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -37,11 +38,11 @@ def electable(
         3, topics=["foo=1,2,3", "bar=1,2,3"], reassignment=reassignment,
         elections=found.elections, release=found.software, busy_elections_fail=busy_fails,
     )  # fmt: skip
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
     for name in ("foo", "bar"):
-        cluster.join_isr((name, 0), 1)
-    cluster.failover(3)
+        Operations(cluster).join_isr((name, 0), 1)
+    Operations(cluster).failover(3)
     return cluster
 
 

@@ -14,6 +14,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.elections.answers import DESIGNS
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -69,9 +70,9 @@ def test_a_partition_that_is_led_by_its_preferred_replica(profile_name: str) -> 
 @pytest.mark.parametrize("profile_name", ALL)
 def test_everything_is_named_unless_that_would_be_an_error(profile_name: str) -> None:
     cluster = of(profile_name, "bar=3,1", "foo=1,2/2,3")
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
-    cluster.join_isr(("foo", 0), 1)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
+    Operations(cluster).join_isr(("foo", 0), 1)
     answer = rows(cluster.elections.elect(PREFERRED, None))
     assert cluster.topics.partition("foo", 0).leader == 1
     if NOT_NEEDED[profile_name][0] == 0:
@@ -100,7 +101,7 @@ def test_each_pair_once_and_no_topic_without_partitions(profile_name: str) -> No
 @pytest.mark.parametrize("profile_name", ZOOKEEPER)
 def test_who_cannot_be_elected(profile_name: str) -> None:
     cluster = of(profile_name, "foo=4,1", "solo=4")
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0]), ("solo", [0])]
     preferred = rows(cluster.elections.elect(PREFERRED, asked))
     assert preferred == {
@@ -154,7 +155,7 @@ def test_an_unknown_design() -> None:
 def test_a_topic_that_a_stopped_broker_still_has(profile_name: str) -> None:
     """It is being deleted until that broker is back; nobody names it, and nobody sees it."""
     cluster = of(profile_name, "foo=4,1/1,2", "bar=1,2")
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     cluster.topics.delete([("foo", ZERO_UUID)])
     asked: Sequence[tuple[str, Sequence[int]]] = [("foo", [0, 1, 9])]
     gone = [(0, 3, NO_PARTITION), (1, 3, NO_PARTITION), (9, 3, NO_PARTITION)]
@@ -167,7 +168,7 @@ def test_a_topic_that_a_stopped_broker_still_has(profile_name: str) -> None:
     for election_type in (PREFERRED, UNCLEAN):
         assert rows(cluster.elections.elect(election_type, asked)) == {"foo": deleting}
         assert "foo" not in rows(cluster.elections.elect(election_type, None))
-    cluster.start_broker(4)
+    Operations(cluster).start_broker(4)
     assert rows(cluster.elections.elect(PREFERRED, asked)) == {"foo": gone}
     cluster.topics.delete([("bar", ZERO_UUID)])
     answer = rows(cluster.elections.elect(PREFERRED, [("bar", [0])]))

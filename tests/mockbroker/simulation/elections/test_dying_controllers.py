@@ -14,6 +14,7 @@ import pytest
 
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.simulated import simulated_cluster
@@ -38,14 +39,14 @@ def test_wherever_it_dies_the_next_holds_elections(profile_name: str) -> None:
 
 def _dies_of_an_election(profile_name: str, changes: int) -> bool:
     cluster = electable(profile_name)
-    cluster.kill_controller_after(changes)
+    Operations(cluster).kill_controller_after(changes)
     try:
         start(cluster, "foo")
     except ControllerDiedError:
         died = True
     else:
         died = False
-    cluster.kill_controller_after(1_000)
+    Operations(cluster).kill_controller_after(1_000)
     assert cluster.brokers[3].live is not died
     assert replay(cluster.state.cluster_id, cluster.log).elections == {}, "the flag is cleared"
     assert start(cluster, "bar").result is not None, "and nobody waits for it"
@@ -55,12 +56,12 @@ def _dies_of_an_election(profile_name: str, changes: int) -> bool:
 @pytest.mark.requirement("K183-05")
 def test_who_was_about_to_get_the_flag_is_told_to_ask_the_next() -> None:
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     # The release, foo's new leader, and that it was held; it dies as bar's is enqueued.
-    cluster.kill_controller_after(3)
+    Operations(cluster).kill_controller_after(3)
     with pytest.raises(ControllerDiedError):
-        cluster.release_elections()
+        Operations(cluster).release_elections()
     assert not pending(first)
     assert not pending(second)
 
@@ -76,7 +77,7 @@ def test_whatever_it_dies_of_it_is_succeeded(reassignment: str) -> None:
     ]
     for step in steps:
         cluster = simulated_cluster(3, topics=["foo=1,2,3"], reassignment=reassignment)
-        cluster.kill_controller_after(0)
+        Operations(cluster).kill_controller_after(0)
         with pytest.raises(ControllerDiedError):
             step(cluster)
         assert not cluster.brokers[1].live

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulation.elections.clusters import QUEUED, electable, pending, start
 
@@ -15,7 +16,7 @@ from tests.mockbroker.simulation.elections.clusters import QUEUED, electable, pe
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_an_election_is_told_when_the_broker_shows_it(profile_name: str) -> None:
     cluster = electable(profile_name)
-    cluster.set_propagation(200)
+    Operations(cluster).set_propagation(200)
     started = start(cluster, "foo", timeout_ms=1000)
     assert cluster.topics.partition("foo", 0).leader == 1, "the controller knows at once"
     assert cluster.timers.next_due_ms == cluster.timers.now_ms + 200
@@ -34,7 +35,7 @@ def test_an_election_is_told_when_the_broker_shows_it(profile_name: str) -> None
 def test_too_late_is_too_late_even_in_one_stride(profile_name: str) -> None:
     """Time-out at 150, news at 200: whoever moves the clock to 1000 at once changes nothing."""
     cluster = electable(profile_name)
-    cluster.set_propagation(200)
+    Operations(cluster).set_propagation(200)
     started = start(cluster, "foo", timeout_ms=150)
     cluster.turns.advance(1000)
     assert started.result is not None
@@ -46,18 +47,18 @@ def test_too_late_is_too_late_even_in_one_stride(profile_name: str) -> None:
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_it_is_the_broker_that_was_asked_who_has_to_show_it(profile_name: str) -> None:
     cluster = electable(profile_name)
-    cluster.hold_metadata(3)
+    Operations(cluster).hold_metadata(3)
     started = start(cluster, "foo", timeout_ms=1000)
     assert start(cluster, "bar", broker_id=2).result is not None
     assert pending(started)
-    cluster.release_metadata(3)
+    Operations(cluster).release_metadata(3)
     assert started.result is not None
 
 
 def test_kraft_answers_at_once() -> None:
     cluster = electable("kafka-4.4")
-    cluster.set_propagation(200)
-    cluster.hold_metadata(3)
+    Operations(cluster).set_propagation(200)
+    Operations(cluster).hold_metadata(3)
     assert start(cluster, "foo").result is not None
 
 
@@ -85,18 +86,18 @@ def test_what_each_broker_knows(steps: list[tuple[str, int]]) -> None:
         if name == "advance":
             cluster.turns.advance(value)
         elif name == "delay":
-            cluster.set_propagation(value)
+            Operations(cluster).set_propagation(value)
             delay = value
         elif name == "move":
             if cluster.state.controller_id == value:
                 continue
-            cluster.failover(value)
+            Operations(cluster).failover(value)
             epochs.append((cluster.timers.now_ms, cluster.state.controller_epoch))
         elif value in held:
-            cluster.release_metadata(value)
+            Operations(cluster).release_metadata(value)
             del held[value]
         else:
-            cluster.hold_metadata(value)
+            Operations(cluster).hold_metadata(value)
             held[value] = known
         last = dict(epochs)
         arrived = [epoch for at, epoch in last.items() if at + delay <= cluster.timers.now_ms]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.simulation.elections.queue import StartedElection
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import ElectionEnqueued
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
@@ -32,12 +33,12 @@ def answer(code: int, *names: str) -> ElectLeadersResult:
 def test_a_second_election_waits_for_the_flag() -> None:
     """Although it is about another partition."""
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     assert queue_log(cluster) == ["+1"]
     assert (first.result, second.result) == (None, None)
     assert cluster.topics.partition("foo", 0).leader == 2
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert queue_log(cluster) == ["+1", "-1", "+2", "-2"]
     assert first.result == answer(0, "foo")
     assert second.result == answer(0, "bar")
@@ -51,10 +52,10 @@ def test_a_second_election_waits_for_the_flag() -> None:
 def test_without_a_flag_both_are_enqueued() -> None:
     """As in Kafka 2.2, whose queue is the controller's one thread."""
     cluster = electable("kafka-2.2")
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     assert queue_log(cluster) == ["+1", "+2"]
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert queue_log(cluster) == ["+1", "+2", "-1", "-2"]
     assert (first.result, second.result) == (answer(0, "foo"), answer(0, "bar"))
 
@@ -65,14 +66,14 @@ def test_without_a_flag_both_are_enqueued() -> None:
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_a_time_out_is_told_and_the_election_is_held_all_the_same(profile_name: str) -> None:
     cluster = electable(profile_name)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     started = start(cluster, "foo", "bar", timeout_ms=500)
     cluster.turns.advance(499)
     assert pending(started)
     cluster.turns.advance(1)
     assert started.result == answer(7, "foo", "bar")
     assert cluster.topics.partition("foo", 0).leader == 2
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert cluster.topics.partition("foo", 0).leader == 1
     assert queue_log(cluster) == ["+1", "-1"]
     assert started.result == answer(7, "foo", "bar"), "what was said was said"
@@ -82,14 +83,14 @@ def test_a_time_out_is_told_and_the_election_is_held_all_the_same(profile_name: 
 def test_who_waits_for_the_flag_does_so_within_its_own_time_out() -> None:
     """Its election is never held; that of who comes next is."""
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first = start(cluster, "foo", timeout_ms=10_000)
     second = start(cluster, "bar", timeout_ms=300)
     third = start(cluster, "bar", timeout_ms=5_000)
     cluster.turns.advance(1000)
     assert second.result == answer(7, "bar")
     assert (first.result, third.result) == (None, None)
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert queue_log(cluster) == ["+1", "-1", "+2", "-2"]
     assert (first.result, third.result) == (answer(0, "foo"), answer(0, "bar"))
 
@@ -97,11 +98,11 @@ def test_who_waits_for_the_flag_does_so_within_its_own_time_out() -> None:
 @pytest.mark.requirement("A-30")
 def test_the_flag_goes_to_who_waited_longest() -> None:
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     asked = ["foo", "bar", "bar", "foo"]
     started = [start(cluster, name) for name in asked]
     assert all(map(pending, started))
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     enqueued = [each.change for each in cluster.log if isinstance(each.change, ElectionEnqueued)]
     assert [each.topics for each in enqueued] == [((name, (0,)),) for name in asked]
     assert [each.result for each in started] == [answer(0, name) for name in asked]
@@ -110,11 +111,11 @@ def test_the_flag_goes_to_who_waited_longest() -> None:
 @pytest.mark.requirement("A-30")
 def test_busy_is_an_error_if_asked_for() -> None:
     cluster = electable(busy_fails=True)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first = start(cluster, "foo")
     assert start(cluster, "bar").result == answer(7, "bar")
     assert pending(first)
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert first.result == answer(0, "foo")
     assert start(cluster, "bar").result == answer(0, "bar"), "the flag is free again"
 
@@ -125,19 +126,19 @@ def test_busy_is_an_error_if_asked_for() -> None:
 def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
     """Broker 3 was told of foo and not of bar, which has come to be led otherwise meanwhile."""
     cluster = electable(profile_name)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     asked = [("foo", [0, 9]), ("bar", [0])]
     started = cluster.elections.start(0, asked, timeout_ms=1000)
-    cluster.hold_metadata(3)
-    cluster.release_elections()
+    Operations(cluster).hold_metadata(3)
+    Operations(cluster).release_elections()
     assert pending(started)
     # Another election for bar: the leader that was waited for is not seen any more.
-    cluster.leave_isr(("bar", 0), 3)
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
-    cluster.join_isr(("foo", 0), 1)
+    Operations(cluster).leave_isr(("bar", 0), 3)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
+    Operations(cluster).join_isr(("foo", 0), 1)
     cluster.elections.start(0, [("foo", [0])])
-    cluster.release_metadata(3)
+    Operations(cluster).release_metadata(3)
     assert pending(started)
     cluster.turns.advance(1000)
     assert started.result == ElectLeadersResult(
@@ -156,11 +157,11 @@ def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_a_controller_that_goes_tells_callers_to_ask_the_next(profile_name: str) -> None:
     cluster = electable(profile_name)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert (first.result, second.result) == (answer(41, "foo"), answer(41, "bar"))
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     marks = ["+1", "x1"] if profile_name == FLAGGED else ["+1", "+2", "x1", "x2"]
     assert queue_log(cluster) == marks, "who waits for the flag never gets it from the next"
     assert cluster.topics.partition("foo", 0).leader == 2
@@ -169,11 +170,11 @@ def test_a_controller_that_goes_tells_callers_to_ask_the_next(profile_name: str)
 
 def test_a_controller_that_dies_in_the_midst_tells_its_caller_too() -> None:
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     started = start(cluster, "foo", "bar")
-    cluster.kill_controller_after(2)  # the release is one, foo's new leader another
+    Operations(cluster).kill_controller_after(2)  # the release is one, foo's new leader another
     with pytest.raises(ControllerDiedError):
-        cluster.release_elections()
+        Operations(cluster).release_elections()
     assert started.result == answer(41, "foo", "bar")
     assert cluster.topics.partition("foo", 0).leader == 1
     assert cluster.topics.partition("bar", 0).leader == 2
@@ -183,14 +184,14 @@ def test_a_controller_that_dies_in_the_midst_tells_its_caller_too() -> None:
 def test_who_goes_away_is_not_waited_for() -> None:
     """One that waited for the flag is never held; one that was enqueued is."""
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first, second = start(cluster, "foo"), start(cluster, "bar")
     told: list[StartedElection] = []
     for each in (first, second):
         each.when_done(lambda each=each: told.append(each))  # type: ignore[misc]
         cluster.elections.withdraw(each)
     assert cluster.timers.next_due_ms is None
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert queue_log(cluster) == ["+1", "-1"]
     assert cluster.topics.partition("foo", 0).leader == 1
     assert cluster.topics.partition("bar", 0).leader == 2
@@ -200,7 +201,7 @@ def test_who_goes_away_is_not_waited_for() -> None:
 def test_kraft_has_no_queue() -> None:
     cluster = electable("kafka-4.4")
     with pytest.raises(ClusterError, match="no queue of elections"):
-        cluster.hold_elections()
+        Operations(cluster).hold_elections()
     assert start(cluster, "foo").result == answer(0, "foo")
     assert queue_log(cluster) == []
 
@@ -208,20 +209,20 @@ def test_kraft_has_no_queue() -> None:
 def test_holding_and_releasing_once_each() -> None:
     cluster = electable()
     with pytest.raises(ClusterError, match="elections are not held back"):
-        cluster.release_elections()
-    cluster.hold_elections()
+        Operations(cluster).release_elections()
+    Operations(cluster).hold_elections()
     with pytest.raises(ClusterError, match="already held back"):
-        cluster.hold_elections()
+        Operations(cluster).hold_elections()
     with pytest.raises(ClusterError, match="must be 0 ms or more, not -1 ms"):
-        cluster.set_propagation(-1)
+        Operations(cluster).set_propagation(-1)
 
 
 def test_waiting_for_nothing() -> None:
     """``elect_leaders`` has no time: what is done is told, what is not is 7."""
     cluster = electable()
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     assert cluster.elections.elect(0, [("foo", [0])]) == answer(7, "foo")
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert cluster.elections.elect(0, [("bar", [0])]) == answer(0, "bar")
 
 
@@ -256,20 +257,20 @@ def test_whatever_happens(
                 case "advance", [milliseconds]:
                     cluster.turns.advance(milliseconds)  # type: ignore[arg-type]
                 case "propagation", [milliseconds]:
-                    cluster.set_propagation(milliseconds)  # type: ignore[arg-type]
+                    Operations(cluster).set_propagation(milliseconds)  # type: ignore[arg-type]
                 case "hold", _:
-                    cluster.hold_elections()
+                    Operations(cluster).hold_elections()
                 case "release", _:
-                    cluster.release_elections()
+                    Operations(cluster).release_elections()
                 case "move", _:
-                    cluster.stop_broker(1)
-                    cluster.start_broker(1)
-                    cluster.join_isr(("foo", 0), 1)
-                    cluster.join_isr(("bar", 0), 1)
+                    Operations(cluster).stop_broker(1)
+                    Operations(cluster).start_broker(1)
+                    Operations(cluster).join_isr(("foo", 0), 1)
+                    Operations(cluster).join_isr(("bar", 0), 1)
                 case "withdraw", _ if callers:
                     cluster.elections.withdraw(callers[-1][0])
                 case "failover", _:
-                    cluster.failover(2 if cluster.state.controller_id == 3 else 3)
+                    Operations(cluster).failover(2 if cluster.state.controller_id == 3 else 3)
         except ClusterError:
             pass
         for each, deadline in callers:

@@ -12,6 +12,7 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Warned
 from tests.mockbroker.simulation.elections.clusters import (
     MACHINES,
@@ -24,7 +25,7 @@ from tests.mockbroker.simulation.elections.clusters import (
 
 def ask(cluster: Cluster, *partitions: tuple[str, int]) -> None:
     text = encode_preferred_replica_election(partitions).decode()
-    cluster.write_znode(PREFERRED_REPLICA_ELECTION, text)
+    Operations(cluster).write_znode(PREFERRED_REPLICA_ELECTION, text)
 
 
 def is_there(cluster: Cluster) -> bool:
@@ -53,7 +54,7 @@ def test_it_elects_and_is_gone(reassignment: str) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"partitions": [{"topic": 1}]}', "\x00"])
 def test_what_cannot_be_read_is_logged_and_removed(reassignment: str, text: str) -> None:
     cluster = electable(reassignment=reassignment)
-    cluster.write_znode(PREFERRED_REPLICA_ELECTION, text)
+    Operations(cluster).write_znode(PREFERRED_REPLICA_ELECTION, text)
     assert not is_there(cluster)
     assert len(warnings(cluster)) == 1
     assert PREFERRED_REPLICA_ELECTION in warnings(cluster)[0]
@@ -65,13 +66,13 @@ def test_what_cannot_be_read_is_logged_and_removed(reassignment: str, text: str)
 @pytest.mark.parametrize("reassignment", MACHINES)
 def test_znode_and_call_share_the_flag(reassignment: str) -> None:
     cluster = electable(reassignment=reassignment)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     first = start(cluster, "foo")
     ask(cluster, ("bar", 0))
     last = start(cluster, "foo")
     assert queue_log(cluster) == ["+1"]
     assert is_there(cluster)
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert queue_log(cluster) == ["+1", "-1", "+2", "-2", "+3", "-3"]
     assert not is_there(cluster)
     assert first.result is not None
@@ -82,13 +83,13 @@ def test_znode_and_call_share_the_flag(reassignment: str) -> None:
 @pytest.mark.requirement("K183-15")
 def test_a_call_waits_for_the_znodes_election() -> None:
     cluster = electable(reassignment="zookeeper-0.10")
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     ask(cluster, ("bar", 0))
     started = start(cluster, "foo", timeout_ms=100)
     cluster.turns.advance(100)
     assert started.result is not None
     assert started.result.topics[0].partitions[0].error_code == 7
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert cluster.topics.partition("bar", 0).leader == 1
     assert cluster.topics.partition("foo", 0).leader == 2, "it never got the flag"
 
@@ -96,33 +97,33 @@ def test_a_call_waits_for_the_znodes_election() -> None:
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_it_is_read_when_its_turn_comes(profile_name: str) -> None:
     cluster = electable(profile_name, reassignment="zookeeper")
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     ask(cluster, ("bar", 0))
     ask(cluster, ("foo", 0))
     assert queue_log(cluster) == ["+1"], "one znode, one election"
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert cluster.topics.partition("foo", 0).leader == 1
     assert cluster.topics.partition("bar", 0).leader == 2
 
 
 def test_deleted_before_its_turn_it_asks_for_nothing() -> None:
     cluster = electable(reassignment="zookeeper")
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     ask(cluster, ("foo", 0))
-    cluster.write_znode(PREFERRED_REPLICA_ELECTION, None)
-    cluster.release_elections()
+    Operations(cluster).write_znode(PREFERRED_REPLICA_ELECTION, None)
+    Operations(cluster).release_elections()
     assert cluster.topics.partition("foo", 0).leader == 2
 
 
 @pytest.mark.parametrize("reassignment", MACHINES)
 def test_the_next_controller_finds_it(reassignment: str) -> None:
     cluster = electable(reassignment=reassignment)
-    cluster.hold_elections()
+    Operations(cluster).hold_elections()
     ask(cluster, ("foo", 0))
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert is_there(cluster)
     assert queue_log(cluster) == ["+1", "x1", "+2"]
-    cluster.release_elections()
+    Operations(cluster).release_elections()
     assert cluster.topics.partition("foo", 0).leader == 1
     assert not is_there(cluster)
 

@@ -13,6 +13,7 @@ from kproto.messages.offset_for_leader_epoch_request import (
 )
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -51,9 +52,9 @@ def cluster_with_epochs() -> Cluster:
 
 def fail_over_twice(cluster: Cluster) -> None:
     for stopped, other in ((1, 2), (2, 1)):
-        cluster.stop_broker(stopped)
-        cluster.start_broker(stopped)
-        cluster.join_isr(FOO, stopped)
+        Operations(cluster).stop_broker(stopped)
+        Operations(cluster).start_broker(stopped)
+        Operations(cluster).join_isr(FOO, stopped)
         assert cluster.topics.partition(*FOO).leader == other
 
 

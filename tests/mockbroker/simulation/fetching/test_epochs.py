@@ -8,6 +8,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.fetching.fetching import FOO, append, ask, row, values
 
@@ -17,9 +18,9 @@ def unclean() -> Cluster:
     cluster = Cluster(2, topics=["foo=1,2"])
     append(cluster, b"a")
     append(cluster, b"b")
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     append(cluster, b"lost")
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     cluster.elections.elect(1, [("foo", [0])])
     append(cluster, b"c")
     return cluster

@@ -16,6 +16,7 @@ from kproto.messages.list_offsets_request import (
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.timestamps import first_at_or_after, first_of_newest
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -212,12 +213,12 @@ def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
     seen.append(newest(1))
     append_times(cluster, 1, 10, 10, compression=Compression.GZIP)
     seen.append(newest(1))
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     seen.append(newest(2))
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 11)
-    cluster.start_broker(1)
-    cluster.join_isr(FOO, 1)
+    Operations(cluster).start_broker(1)
+    Operations(cluster).join_isr(FOO, 1)
     cluster.elections.elect(0, [("foo", [0])])
     seen.append(newest(1))
     assert seen == found
@@ -265,8 +266,8 @@ def test_version_0_has_two_special_timestamps(release: tuple[int, int], code: in
 )
 def test_who_may_answer(broker_id: int, fields: dict[str, int], code: int) -> None:
     cluster = Cluster(3, topics=["foo=2,1"])
-    cluster.stop_broker(2)
-    cluster.start_broker(2)
+    Operations(cluster).stop_broker(2)
+    Operations(cluster).start_broker(2)
     found = ask(cluster, -1, broker_id=broker_id, **fields)
     assert found[0] == code
     assert code == 0 or found[1:] == (-1, -1, -1)
@@ -321,7 +322,7 @@ def test_a_new_leader_behind_its_own_epoch(
     append_times(cluster, 10)
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
-    cluster.stop_broker(1)  # broker 2 has the second record, broker 3 still lacks it
+    Operations(cluster).stop_broker(1)  # broker 2 has the second record, broker 3 still lacks it
     assert ask(cluster, timestamp, version, broker_id=2) == answer
     cluster.logs.release_replication(FOO, 3)
     assert ask(cluster, -1, version, broker_id=2) == (0, -1, 2, 1)
@@ -336,7 +337,7 @@ def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicate
     append_times(cluster, 30)
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     profile_name = f"kafka-{release[0]}.{release[1]}"
     found = ask(cluster, -3, 7, profile_name=profile_name, broker_id=2)
     assert found == (0, 30, 0, epoch)
@@ -348,7 +349,7 @@ def test_older_releases_answer_behind_their_own_epoch() -> None:
     append_times(cluster, 10)
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     found = ask(cluster, -1, 4, broker_id=2, profile_name="kafka-2.1")
     assert found == (0, -1, 1, 1)
 

@@ -20,6 +20,7 @@ from mockbroker.simulation.fetching.reading import (
     is_ordinary_access,
 )
 from mockbroker.simulation.fetching.replica_selection import SELECTORS
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import NEWEST
 from tests.mockbroker.simulation.fetching.fetching import append
 
@@ -52,10 +53,10 @@ ODD_QUERY: Mapping[str, Sequence[Any]] = {
 def a_cluster() -> Cluster:
     """Broker 1 leads foo-0, whose log begins at 2 and ends at 5, and bar-0, in later epochs."""
     cluster = Cluster(4, topics=["foo=1,2,3/2,1,3", "bar=1,2"])
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
     for name, index in (("foo", 0), ("foo", 1), ("bar", 0)):
-        cluster.join_isr((name, index), 1)
+        Operations(cluster).join_isr((name, index), 1)
     cluster.elections.elect(0, None)
     assert cluster.topics.partition("foo", 0).leader == 1
     for _ in range(5):

@@ -9,6 +9,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
@@ -168,7 +169,7 @@ def test_the_broker_limits_a_response() -> None:
 )
 def test_the_leader_epoch_is_checked(epoch: int, code: int) -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     broker = DirectBroker(cluster)
     position = {"fetch_offset": 0, "current_leader_epoch": epoch}
     assert row(ask(broker, {FOO: position}, broker_id=2)).error_code == code
@@ -193,7 +194,7 @@ def test_the_first_error_in_order_counts(cluster: Cluster, broker: DirectBroker)
 def test_a_broker_answers_by_its_own_metadata(cluster: Cluster, broker: DirectBroker) -> None:
     """Broker 1 has not learned of a new topic, nor that another was created anew."""
     former = cluster.topics["foo"].topic_id
-    cluster.hold_metadata(1)
+    Operations(cluster).hold_metadata(1)
     cluster.add_topic("new=1,2")
     assert row(ask(broker, {("new", 0): 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.topics.delete([("foo", uuid.UUID(int=0))])
@@ -220,8 +221,8 @@ def test_topics_may_be_named_by_id(cluster: Cluster, broker: DirectBroker) -> No
 def test_the_leader_is_named_to_who_looks_for_it(version: int) -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
     cluster.set_endpoint(2, "leader.example", 9)
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
     ids = {"foo": cluster.topics["foo"].topic_id}
     broker = DirectBroker(cluster)
     for broker_id, epoch, code in ((3, -1, 6), (2, 0, 74)):

@@ -8,6 +8,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import Release, ReleaseNumber
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
@@ -46,7 +47,7 @@ def test_a_follower_serves_what_it_has() -> None:
     broker = DirectBroker(cluster)
     append(cluster, b"a")
     cluster.logs.hold_replication(FOO, 2)
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     append(cluster, b"b")
     append(cluster, b"c")
 
@@ -114,10 +115,10 @@ def test_replicas_out_of_sync_are_chosen_before_3_3_2(
 ) -> None:
     cluster = racks(release=Release(release, fixes))
     append(cluster, b"a")
-    cluster.leave_isr(FOO, 4)
+    Operations(cluster).leave_isr(FOO, 4)
     broker = DirectBroker(cluster)
     assert row(ask(broker, {FOO: 0}, 11, rack_id="z")).preferred_read_replica == preferred
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     assert row(ask(broker, {FOO: 0}, 11, rack_id="z")).preferred_read_replica == -1
 
 
@@ -137,7 +138,7 @@ def test_only_replicas_in_sync_that_have_the_offset_are_chosen() -> None:
     assert (preferred(0), preferred(1)) == (3, -1)
     cluster.logs.replicate(FOO, 2, 1)
     assert (preferred(0), preferred(1)) == (2, 2), "the most caught up"
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     assert (preferred(0), preferred(1)) == (3, -1)
 
 

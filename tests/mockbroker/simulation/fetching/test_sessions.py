@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import (
@@ -144,8 +145,8 @@ def test_a_session_is_known_by_its_broker_id_and_epoch(client: Client) -> None:
         assert answer.error_code == code
         if code:
             assert (answer.session_id, answer.responses) == (0, [])
-    client.cluster.stop_broker(1)
-    client.cluster.start_broker(1)
+    Operations(client.cluster).stop_broker(1)
+    Operations(client.cluster).start_broker(1)
     assert ask(client.broker, {}, session=(session_id, 2)).error_code == not_found
 
 
@@ -370,6 +371,6 @@ def test_incremental_answers_tell_what_full_ones_do(steps: list[Any]) -> None:
         elif kind == "release":
             cluster.logs.release_replication(tp, None)
         elif kind == "leave":
-            cluster.leave_isr(tp, 2)
+            Operations(cluster).leave_isr(tp, 2)
         elif kind == "fetch" and wanted:
             fetch()

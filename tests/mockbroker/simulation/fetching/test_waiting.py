@@ -10,6 +10,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker import Broker, MockCluster
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import ReleaseNumber
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -112,7 +113,7 @@ async def test_only_replicated_records_count() -> None:
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (lambda cluster: cluster.stop_broker(1), ErrorCode.NONE),
+        (lambda cluster: Operations(cluster).stop_broker(1), ErrorCode.NONE),
         (lambda cluster: cluster.topics.delete([(None, cluster.topics["foo"].topic_id)]), 3),
     ],
 )

@@ -23,6 +23,7 @@ from kproto.messages.incremental_alter_configs_request import (
 from kproto.messages.list_groups_request import ListGroupsRequest
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from tests.mockbroker.broker import DirectBroker
@@ -49,7 +50,7 @@ def broker(
         topics=["foo:2:1", "bar:1:1"],
         broker_configs={name.replace("_", "."): each for name, each in configs.items()},
     )
-    cluster.set_offset("simple", "foo-0", 0)  # makes the internal topic
+    Operations(cluster).set_offset("simple", "foo-0", 0)  # makes the internal topic
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
 
 

@@ -12,6 +12,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer import consumer_settings as settings
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.modern_members import refused
 
@@ -386,7 +387,7 @@ def test_a_new_group_has_an_epoch(release: tuple[int, int], epoch: int) -> None:
     assert at.join("a").member_epoch == epoch
     assert (at.group.epoch, at.group.target_epoch, at.state) == (epoch, epoch, "Stable")
     assert at.join("b").member_epoch == epoch + 1
-    at.cluster.set_offset("simple", "foo-0", 0)
+    Operations(at.cluster).set_offset("simple", "foo-0", 0)
     assert at.join("a", group="simple").member_epoch == epoch
 
 

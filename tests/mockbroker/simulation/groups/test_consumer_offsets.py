@@ -28,6 +28,7 @@ from kproto.messages.consumer_group_target_assignment_metadata_value import (
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.log.batches.record_documents import LoggedRecord
 from mockbroker.simulation.log.seeding import read_records
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.test_mixed_groups import Mixed
@@ -140,7 +141,7 @@ def test_a_fetch_of_offsets_may_name_a_member() -> None:
 @pytest.mark.requirement("DP-OFFSET-19", "DP-OFFSET-20")
 def test_groups_and_offsets_are_deleted() -> None:
     at = Consumers()
-    at.cluster.set_offset("g", "foo-0", 3)
+    Operations(at.cluster).set_offset("g", "foo-0", 3)
     at.join("a")
     groups = at.cluster.groups
     assert groups.delete("g") == ErrorCode.NON_EMPTY_GROUP
@@ -157,8 +158,8 @@ def test_groups_and_offsets_are_deleted() -> None:
 @pytest.mark.requirement("DP-OFFSET-21")
 def test_offsets_expire_unless_a_member_subscribes() -> None:
     at = Consumers(topics=["foo:1:1", "bar:1:1"], offsets_retention_minutes=1)
-    at.cluster.set_offset("g", "foo-0", 1)
-    at.cluster.set_offset("g", "bar-0", 1)
+    Operations(at.cluster).set_offset("g", "foo-0", 1)
+    Operations(at.cluster).set_offset("g", "bar-0", 1)
     at.join("a")
     for _ in range(20):
         at.advance(40_000)
@@ -204,7 +205,7 @@ def kinds(records: list[tuple[int, Any]]) -> list[int]:
 
 def coordinated(release: tuple[int, int] = (4, 3), **options: Any) -> Consumers:
     at = Consumers(release, **options)
-    at.cluster.set_offset("other", "foo-0", 0)  # makes the internal topic
+    Operations(at.cluster).set_offset("other", "foo-0", 0)  # makes the internal topic
     return at
 
 
@@ -268,7 +269,7 @@ def test_the_target_of_an_empty_group_has_no_time() -> None:
 def test_the_deletions_of_offsets_come_before_that_of_the_group() -> None:
     at = coordinated((4, 4))
     at.join("a")
-    at.cluster.set_offset("g", "foo-0", 3)
+    Operations(at.cluster).set_offset("g", "foo-0", 3)
     at.leave("a")
     tp = at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
     log = at.cluster.logs.log(tp)
@@ -353,7 +354,7 @@ def test_another_coordinator_goes_on() -> None:
         *at.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
     )
     other = next(i for i in leader.isr if i != leader.leader)
-    at.cluster.move_coordinator("group", "g", other)
+    Operations(at.cluster).move_coordinator("group", "g", other)
     assert at.member_state("a") == (2, "UNREVOKED")
     at.advance(19_999)
     assert "a" in at.group.members, "its time begins anew"
@@ -368,10 +369,10 @@ def test_another_coordinator_goes_on() -> None:
 def test_a_coordinator_that_loads_fences_nobody() -> None:
     at = coordinated(brokers=3)
     at.join("a")
-    at.cluster.load_coordinator("group", "g")
+    Operations(at.cluster).load_coordinator("group", "g")
     at.advance(100_000)
     assert "a" in at.group.members
-    at.cluster.finish_loading("group", "g")
+    Operations(at.cluster).finish_loading("group", "g")
     at.advance(44_999)
     assert "a" in at.group.members
     at.advance(1)
@@ -381,7 +382,7 @@ def test_a_coordinator_that_loads_fences_nobody() -> None:
 @pytest.mark.requirement("DP-CGH-28", "DP-MIGRATE-02", "DP-MIGRATE-04")
 def test_conversions_are_written() -> None:
     at = Mixed()
-    at.cluster.set_offset("other", "foo-0", 0)
+    Operations(at.cluster).set_offset("other", "foo-0", 0)
     at.classic_group()
     at.join("a")
     written = kinds(logged(at))

@@ -23,6 +23,7 @@ from mockbroker.simulation.groups.consumer_protocol import (
     version_of,
     write_assignment,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.members import Answer
 
@@ -148,7 +149,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group() -> None:
 @pytest.mark.requirement("DP-MIGRATE-05")
 def test_offsets_survive_a_change_of_kind() -> None:
     at = Mixed()
-    at.cluster.set_offset("g", "foo-0", 7)
+    Operations(at.cluster).set_offset("g", "foo-0", 7)
     assert at.kind == "classic"
     at.join("a", topics=[])
     assert at.kind == "consumer"

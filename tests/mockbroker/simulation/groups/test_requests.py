@@ -24,6 +24,7 @@ from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker.profiles import profile
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import (
     AclOperation,
     Authorizer,
@@ -161,7 +162,7 @@ def test_a_group_moves_with_the_leader_of_its_partition() -> None:
     assert found is not None
     joined = at.ask(join(), 3, broker_id=found.broker_id)
     at.ask(sync(joined.member_id), 4, broker_id=found.broker_id)
-    at.cluster.stop_broker(found.broker_id)
+    Operations(at.cluster).stop_broker(found.broker_id)
     after = at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1 + found.broker_id % 3)
     assert after is not None
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
@@ -340,7 +341,7 @@ def test_a_broker_lists_the_groups_that_it_coordinates() -> None:
     ]
     assert set.union(*lists) == {f"g{index}" for index in range(20)}
     assert sum(map(len, lists)) == 20
-    at.cluster.load_coordinator(CoordinatorKind.GROUP, "g0")
+    Operations(at.cluster).load_coordinator(CoordinatorKind.GROUP, "g0")
     codes = [at.ask(ListGroupsRequest(), 5, broker_id=i).error_code for i in (1, 2, 3)]
     assert sorted(codes) == [0, 0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 

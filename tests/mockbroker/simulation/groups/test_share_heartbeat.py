@@ -10,6 +10,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.share.share_assignor import simple
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.groups.modern_members import refused
 from tests.mockbroker.simulation.groups.sharers import Sharers
 
@@ -192,25 +193,25 @@ def test_steps_on_a_share_group() -> None:
     at = Sharers()
     at.settle("a")
     epoch = at.group.epoch
-    at.cluster.rebalance("g")
+    Operations(at.cluster).rebalance("g")
     assert at.group.epoch == epoch + 1
-    at.cluster.hold_assignment("g")
+    Operations(at.cluster).hold_assignment("g")
     assert at.beat("a").member_epoch == epoch
     with pytest.raises(ClusterError, match="is held already"):
-        at.cluster.hold_assignment("g")
-    at.cluster.release_assignment("g")
+        Operations(at.cluster).hold_assignment("g")
+    Operations(at.cluster).release_assignment("g")
     with pytest.raises(ClusterError, match="is not held"):
-        at.cluster.release_assignment("g")
+        Operations(at.cluster).release_assignment("g")
     assert at.beat("a").member_epoch == epoch + 1
     with pytest.raises(ClusterError, match="no member 'z'; its members: a"):
-        at.cluster.expire_member("g", "z")
+        Operations(at.cluster).expire_member("g", "z")
     with pytest.raises(ClusterError, match="it has no instances"):
-        at.cluster.fence_instance("g", "i")
+        Operations(at.cluster).fence_instance("g", "i")
     with pytest.raises(ClusterError, match="it has no generations"):
-        at.cluster.set_generation("g", 1)
+        Operations(at.cluster).set_generation("g", 1)
     with pytest.raises(ClusterError, match="is a share group: it has no joins to hold"):
-        at.cluster.hold_joins("g")
-    at.cluster.remove_member("g", "a")
+        Operations(at.cluster).hold_joins("g")
+    Operations(at.cluster).remove_member("g", "a")
     assert at.group.state == "Empty"
 
 

@@ -24,6 +24,7 @@ from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatReq
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from tests.mockbroker.broker import DirectBroker
@@ -58,7 +59,7 @@ def prepare(cluster: Cluster) -> None:
     cluster.config_changes.alter_incrementally(
         [(32, "g", [("share.auto.offset.reset", 0, "earliest")])]
     )
-    cluster.set_offset("simple", "foo-0", 0)
+    Operations(cluster).set_offset("simple", "foo-0", 0)
 
 
 class Member:
@@ -286,8 +287,8 @@ def test_a_tester_ends_a_session() -> None:
     at = broker()
     member = settled(at)
     member.fetch(0, [0])
-    assert at.cluster.expire_share_session("g", "m") == 1
-    assert at.cluster.expire_share_session("g", "m") == 0
+    assert Operations(at.cluster).expire_share_session("g", "m") == 1
+    assert Operations(at.cluster).expire_share_session("g", "m") == 0
     assert member.fetch(1).error_code == 122
     assert ranges(member.fetch(0, [0])) == [(0, 3, 2)]
 
@@ -297,7 +298,7 @@ def test_a_broker_that_stops_forgets_its_sessions() -> None:
     at = broker(brokers=2)
     member = settled(at)
     member.fetch(0, [0])
-    at.cluster.stop_broker(1)
+    Operations(at.cluster).stop_broker(1)
     assert not list(at.cluster.share_fetches.sessions())
 
 

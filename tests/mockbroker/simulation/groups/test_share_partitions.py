@@ -12,6 +12,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.share.deliveries import BatchCheck, DeliveryRules
 from mockbroker.simulation.groups.share.share_fetches import duration_ms
 from mockbroker.simulation.log.batches.batch_header import read_header
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import NEWEST
 from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from tests.mockbroker.simulation.fetching.fetching import append
@@ -302,7 +303,7 @@ def test_a_lock_is_renewed() -> None:
 def test_records_before_the_start_are_archived_when_their_lock_ends() -> None:
     at = sharers()
     at.fetch("a")
-    at.cluster.jump_log_start("foo-0", 4)
+    Operations(at.cluster).jump_log_start("foo-0", 4)
     at.append(1)
     at.share().log_starts_at(4)
     at.advance(30_000)
@@ -315,7 +316,7 @@ def test_records_that_the_log_lost_are_not_waited_for() -> None:
     at.fetch("a")
     at.ack("a", (0, 9, [2]))
     at.append(2)
-    at.cluster.jump_log_start("foo-0", 10)
+    Operations(at.cluster).jump_log_start("foo-0", 10)
     assert at.fetch("a") == []
     assert at.share().start_offset == 10
     assert at.fetch("a") == [(10, 11, 1)]
@@ -354,24 +355,24 @@ def test_releases_before_4_2_deliver_whole_batches_to_the_end() -> None:
 def test_a_tester_ends_locks() -> None:
     at = sharers()
     at.fetch("a")
-    assert at.cluster.expire_locks("g", "foo-0") == 10
-    assert at.cluster.expire_locks("g") == 0
+    assert Operations(at.cluster).expire_locks("g", "foo-0") == 10
+    assert Operations(at.cluster).expire_locks("g") == 0
     assert at.fetch("b") == [(0, 9, 2)]
     with pytest.raises(ClusterError, match="shares no foo-9"):
-        at.cluster.expire_locks("g", "foo-9")
+        Operations(at.cluster).expire_locks("g", "foo-9")
     with pytest.raises(ClusterError, match="shares no partition"):
-        at.cluster.expire_locks("other")
+        Operations(at.cluster).expire_locks("other")
 
 
 @pytest.mark.requirement("DP-CTL-36")
 def test_a_tester_sets_the_delivery_count() -> None:
     at = sharers()
     at.fetch("a")
-    at.cluster.set_delivery_count("g", "foo-0", 3, 5)
+    Operations(at.cluster).set_delivery_count("g", "foo-0", 3, 5)
     at.ack("a", (0, 9, [2]))
     assert at.states()[3] == (3, 3, "Archived", 5)
     with pytest.raises(ClusterError, match="offset 10 of foo-0 is not in flight"):
-        at.cluster.set_delivery_count("g", "foo-0", 10, 5)
+        Operations(at.cluster).set_delivery_count("g", "foo-0", 10, 5)
 
 
 # ---- other leaders -------------------------------------------------------------------------------
@@ -384,7 +385,7 @@ def test_another_leader_forgets_who_has_acquired_records() -> None:
     at.append(4)
     at.fetch("a")
     at.ack("a", (0, 0, [1]))
-    at.cluster.stop_broker(1)
+    Operations(at.cluster).stop_broker(1)
     assert [each[2:] for each in at.states()] == [("Acknowledged", 1)] + [("Available", 0)] * 3
     assert at.answer("a").error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert at.fetch("a", broker_id=2) == [(1, 3, 1)]
@@ -398,7 +399,7 @@ def test_another_leader_reads_offsets_that_were_altered() -> None:
     assert at.fetch("a") == [(0, 3, 1)]
     at.fetches.initialize("g", frozenset({at.key()}), 9, 2)
     assert at.fetch("b") == [], "the leader has another state"
-    at.cluster.stop_broker(1)
+    Operations(at.cluster).stop_broker(1)
     assert at.fetch("b", broker_id=2) == [(2, 3, 1)]
 
 
@@ -454,7 +455,7 @@ def test_aborted_records_are_not_seen_by_read_committed_groups() -> None:
         )  # fmt: skip
         if level == "read_committed":
             assert at.fetch("a") == [], "the transaction is open"
-        at.cluster.write_marker("foo-0", 7, "abort")
+        Operations(at.cluster).write_marker("foo-0", 7, "abort")
         at.append(3)
         assert at.fetch("a") == expected
         if level == "read_committed":
@@ -473,7 +474,7 @@ def test_the_end_of_a_lock_concerns_what_its_member_has_acquired() -> None:
         "Acquired", "Acquired", "Acquired", "Acquired",
         "Available", "Available",
     ]  # fmt: skip
-    assert at.cluster.expire_locks("g") == 4
+    assert Operations(at.cluster).expire_locks("g") == 4
     assert at.states()[1][2] == "Acknowledged"
 
 

@@ -27,6 +27,7 @@ from mockbroker.simulation.groups.share.share_states import (
     WrittenState,
     combine,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.sharers import Sharers
@@ -210,8 +211,8 @@ def test_what_a_leader_of_the_mock_stores_is_read_and_what_is_written_is_fetched
     assert stored(states, topic_id).batches[1] == StateBatch(2, 2, AVAILABLE, 1), "as before"
     written = WrittenState(4, 0, [StateBatch(4, 4, ACKNOWLEDGED, 1)])
     assert states.write("g", topic_id, 0, 0, stored(states, topic_id).state_epoch, written) is None
-    sharers.cluster.stop_broker(1)
-    sharers.cluster.start_broker(1)  # a leader that loads the state anew
+    Operations(sharers.cluster).stop_broker(1)
+    Operations(sharers.cluster).start_broker(1)  # a leader that loads the state anew
     assert sharers.fetch() == [(5, 5, 1)]
 
 

@@ -13,6 +13,7 @@ from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.streams.streams_group import Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
 from tests.mockbroker.simulation.groups.modern_members import refused
@@ -131,7 +132,7 @@ def test_a_new_group_is_at_epoch_2(release: tuple[int, int], target_epoch: int) 
 @pytest.mark.parametrize("release", [(4, 2), NEW])
 def test_an_empty_classic_group_becomes_a_streams_group_and_back(release: tuple[int, int]) -> None:
     at = Streams(release, group_streams_initial_rebalance_delay_ms=1000)
-    at.cluster.set_offset("g", "foo-0", 3)
+    Operations(at.cluster).set_offset("g", "foo-0", 3)
     at.join()
     assert (at.state, at.group.target_epoch) == ("Assigning", 0 if release < OLD else 1)
     for code, session_ms in ((ErrorCode.INVALID_SESSION_TIMEOUT, 1), (_INCONSISTENT, 10_000)):
@@ -165,7 +166,7 @@ def test_a_group_may_be_full(release: tuple[int, int], again: int) -> None:
 def test_an_answer_may_be_lost() -> None:
     at = Streams()
     at.join()
-    at.cluster.rebalance("g")
+    Operations(at.cluster).rebalance("g")
     at.beat(owned=True)
     assert at.member_state("a") == (3, "STABLE")
     assert at.beat("a", 2, owned=True).error_code == 0

@@ -26,6 +26,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
 )
 from mockbroker.simulation.groups.streams.streams_group import Member, Tasks
 from mockbroker.simulation.groups.streams.streams_records import StreamsRecords
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import NEWEST
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
@@ -97,7 +98,7 @@ def broker(
         topics=["foo:2:1"],
         broker_configs=given,
     )
-    cluster.set_offset("simple", "foo-0", 0)  # makes the internal topic
+    Operations(cluster).set_offset("simple", "foo-0", 0)  # makes the internal topic
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
 
 
@@ -325,7 +326,7 @@ FOO_0: TopicPartition = ("foo", 0)
 def test_commits_of_members() -> None:
     at = Streams()
     at.join()
-    at.cluster.rebalance("g")
+    Operations(at.cluster).rebalance("g")
     at.beat(owned=True)
     groups = at.cluster.groups
 

@@ -28,6 +28,7 @@ from mockbroker.simulation.groups.streams.topology import (
     Topology,
     configure,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.state.results import NewTopic
@@ -404,48 +405,48 @@ def test_steps_of_a_tester() -> None:
     at = two()
     at.settle()
     cluster = at.cluster
-    cluster.rebalance("g")
+    Operations(cluster).rebalance("g")
     assert at.state == "Assigning"
     at.settle()
-    cluster.set_target_assignment("g", {"b": ["0-0", "0-1", "0-2", "0-3"]})
+    Operations(cluster).set_target_assignment("g", {"b": ["0-0", "0-1", "0-2", "0-3"]})
     at.settle()
     assert (at.active("a"), len(at.active("b"))) == ([], 4)
     with pytest.raises(ClusterError, match="has no task 0-9"):
-        cluster.set_target_assignment("g", {"b": ["0-9"]})
-    cluster.hold_assignment("g")
-    cluster.release_assignor("g")
+        Operations(cluster).set_target_assignment("g", {"b": ["0-9"]})
+    Operations(cluster).hold_assignment("g")
+    Operations(cluster).release_assignor("g")
     with pytest.raises(AssertionError, match="Reconciling"):
         at.settle()
     with pytest.raises(ClusterError, match="held already"):
-        cluster.hold_assignment("g")
-    cluster.release_assignment("g")
+        Operations(cluster).hold_assignment("g")
+    Operations(cluster).release_assignment("g")
     at.settle()
     assert len(at.active("a")) == 2
-    for call in (cluster.release_assignment, cluster.release_assignor):
+    for call in (Operations(cluster).release_assignment, Operations(cluster).release_assignor):
         with pytest.raises(ClusterError, match="not"):
             call("g")
-    cluster.shutdown_application("g", "a")
+    Operations(cluster).shutdown_application("g", "a")
     assert [each.code for each in at.beat("b").statuses or ()] == [4]
-    cluster.set_generation("g", 40)
+    Operations(cluster).set_generation("g", 40)
     assert at.beat("a", 5).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     assert at.beat("a").member_epoch == 40
     with pytest.raises(ClusterError, match="an epoch is"):
-        cluster.set_generation("g", -1)
-    cluster.expire_member("g", "a")
-    cluster.remove_member("g", "b")
+        Operations(cluster).set_generation("g", -1)
+    Operations(cluster).expire_member("g", "a")
+    Operations(cluster).remove_member("g", "b")
     assert at.state == "Empty"
     at.join("a", instance_id="i")
-    cluster.fence_instance("g", "i")
+    Operations(cluster).fence_instance("g", "i")
     result = at.beat("a", 1, instance_id="i")
     assert result.error_code == ErrorCode.FENCED_INSTANCE_ID
     with pytest.raises(ClusterError, match="has no instance 'j'; its instances: i"):
-        cluster.fence_instance("g", "j")
+        Operations(cluster).fence_instance("g", "j")
     with pytest.raises(ClusterError, match="has no member 'z'"):
-        cluster.expire_member("g", "z")
+        Operations(cluster).expire_member("g", "z")
     with pytest.raises(ClusterError, match="is a streams group"):
-        cluster.hold_joins("g")
+        Operations(cluster).hold_joins("g")
     with pytest.raises(ClusterError, match="there is no streams group 'h'"):
-        cluster.shutdown_application("h", "a")
+        Operations(cluster).shutdown_application("h", "a")
 
 
 @pytest.mark.requirement("DP-STREAMS-12")

@@ -22,6 +22,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.log_events import BatchCorrupted, Compacted
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LogStartMoved
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_batch, append_times
@@ -62,7 +63,7 @@ def segmented(**configs: str) -> Cluster:
     for number in range(3):
         cluster.turns.advance(100)
         if number:
-            cluster.roll_segment(FOO)
+            Operations(cluster).roll_segment(FOO)
         append_times(cluster, cluster.timers.now_ms, cluster.timers.now_ms - 50)
         assert len(log_of(cluster).segments) == number + 1
     return cluster
@@ -76,7 +77,7 @@ def test_old_segments_go(passed_ms: int, start: int) -> None:
     cluster = segmented(retention_ms="300")
     cluster.turns.advance(passed_ms)
     assert log_of(cluster).start_offset == 0, "nothing happens by itself"
-    cluster.apply_retention(FOO)
+    Operations(cluster).apply_retention(FOO)
     log = log_of(cluster)
     assert (log.start_offset, log.end_offset) == (start, 6)
     assert [each.after for each in actions(cluster, LogStartMoved)] == ([start] if start else [])
@@ -91,7 +92,7 @@ def test_segments_beyond_the_size_go(spared: int, start: int) -> None:
     size = log_of(cluster).storage.size
     limit = size * 2 // 3 - spared
     cluster.config_changes.alter_incrementally([(2, "foo", [("retention.bytes", 0, str(limit))])])
-    cluster.apply_retention()
+    Operations(cluster).apply_retention()
     assert log_of(cluster).start_offset == start
     assert cluster.logs.bytes == log_of(cluster).storage.size
 
@@ -100,11 +101,11 @@ def test_segments_beyond_the_size_go(spared: int, start: int) -> None:
 def test_retention_spares_what_is_not_replicated() -> None:
     cluster = new_cluster(2, retention_ms="1")
     append_times(cluster, 0)
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
     cluster.logs.hold_replication(FOO, 2)
     append_times(cluster, 0)
     cluster.turns.advance(100)
-    cluster.apply_retention()
+    Operations(cluster).apply_retention()
     assert log_of(cluster).start_offset == 1
 
 
@@ -113,7 +114,7 @@ def test_retention_spares_what_is_not_replicated() -> None:
 def test_a_topic_that_is_only_compacted_keeps_its_segments(policy: str, start: int) -> None:
     cluster = segmented(retention_ms="1", cleanup_policy=policy)
     cluster.turns.advance(1_000)
-    cluster.apply_retention(FOO)
+    Operations(cluster).apply_retention(FOO)
     assert log_of(cluster).start_offset == start
 
 
@@ -123,11 +124,11 @@ def test_records_without_a_timestamp_are_as_old_as_their_segment() -> None:
     append_times(cluster, -1)
     cluster.turns.advance(50)
     append_times(cluster, -1)
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
     append_times(cluster, -1)
     for passed_ms, start in ((100, 0), (1, 3)):
         cluster.turns.advance(passed_ms)
-        cluster.apply_retention(FOO)
+        Operations(cluster).apply_retention(FOO)
         assert log_of(cluster).start_offset == start
 
 
@@ -148,10 +149,10 @@ def test_the_newest_record_of_each_key_stays_at_its_offset() -> None:
     cluster = new_cluster(cleanup_policy="compact")
     append(cluster, (b"a", b"1"), (b"b", b"2"), (b"a", b"3"))
     append(cluster, (b"a", b"4"), (b"c", b"5"), compression=Compression.GZIP)
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
     append(cluster, (b"c", b"6"), (b"c", b"7"))
     before = cluster.logs.bytes
-    cluster.compact(FOO)
+    Operations(cluster).compact(FOO)
     log = log_of(cluster)
     found = [(each.offset, each.key, each.value) for each in records(log)]
     assert found == [
@@ -178,15 +179,15 @@ def test_tombstones_go_when_their_time_has_passed() -> None:
     append(cluster, (b"a", b"1"), (b"b", b"2"))
     append(cluster, (b"a", None), (b"c", b"3"))
     append(cluster, (b"d", b"4"))
-    cluster.roll_segment(FOO)
-    cluster.compact()
+    Operations(cluster).roll_segment(FOO)
+    Operations(cluster).compact()
     kept = [(1, b"2"), (2, None), (3, b"3"), (4, b"4")]
     for _ in range(2):
         assert [(each.offset, each.value) for each in records(log_of(cluster))] == kept
         assert batches(log_of(cluster))[1].delete_horizon == 1_000
         cluster.turns.advance(999)
-        cluster.compact()
-    cluster.compact()
+        Operations(cluster).compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log_of(cluster))] == [1, 3, 4]
 
 
@@ -198,8 +199,8 @@ def test_a_producers_last_batch_stays_as_a_header() -> None:
     append(cluster, (b"a", b"3"), producer_id=8, producer_epoch=2, base_sequence=5)
     append(cluster, (b"a", b"4"), (b"b", b"5"))
     append(cluster, (b"b", b"6"))
-    cluster.roll_segment(FOO)
-    cluster.compact(FOO)
+    Operations(cluster).roll_segment(FOO)
+    Operations(cluster).compact(FOO)
     found = batches(log_of(cluster))
     rows = [(each.base_offset, each.producer_id, each.base_sequence, len(each)) for each in found]
     assert rows == [(1, 7, 1, 0), (2, 8, 5, 0), (3, -1, -1, 1), (5, -1, -1, 1)]
@@ -214,9 +215,9 @@ def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
     cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     cluster.config_changes.alter_incrementally([(2, "foo", [("cleanup.policy", 0, "compact")])])
     append(cluster, (None, b"no key"))
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
     append(cluster, (b"a", b"1"))
-    cluster.compact(FOO)
+    Operations(cluster).compact(FOO)
     found = batches(log_of(cluster))
     assert [(each.base_offset, each.last_offset) for each in found] == ranges
 
@@ -235,16 +236,16 @@ def test_aborted_records_go_first_and_their_marker_later() -> None:
     log.aborted.append(AbortedTransaction(7, 1, 3, 1))
     cluster.logs.log(FOO).producers.forget(None)
     append(cluster, (b"c", b"4"))
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
 
-    cluster.compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log)] == [0, 3, 4]
     assert log.aborted == [AbortedTransaction(7, 1, 3, 1)]
-    cluster.compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log)] == [0, 3, 4]
     assert log.aborted == []
     cluster.turns.advance(10)
-    cluster.compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log)] == [0, 4]
 
 
@@ -252,7 +253,7 @@ def test_aborted_records_go_first_and_their_marker_later() -> None:
 def test_an_open_transaction_is_not_compacted() -> None:
     cluster = new_cluster(cleanup_policy="compact")
     append(cluster, (b"a", b"1"))
-    cluster.roll_segment(FOO)
+    Operations(cluster).roll_segment(FOO)
     append(
         cluster,
         (b"a", b"2"),
@@ -262,8 +263,8 @@ def test_an_open_transaction_is_not_compacted() -> None:
         is_transactional=True,
     )
     append(cluster, (b"a", b"3"))
-    cluster.roll_segment(FOO)
-    cluster.compact()
+    Operations(cluster).roll_segment(FOO)
+    Operations(cluster).compact()
     assert [each.offset for each in records(log_of(cluster))] == [0, 1, 2]
 
 
@@ -272,27 +273,27 @@ def test_recent_segments_wait_for_the_compaction_lag() -> None:
     cluster = new_cluster(cleanup_policy="compact", min_compaction_lag_ms="100")
     for value in (b"1", b"2"):
         append(cluster, (b"a", value))
-        cluster.roll_segment(FOO)
+        Operations(cluster).roll_segment(FOO)
         cluster.turns.advance(60)
-    cluster.compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log_of(cluster))] == [0, 1]
     cluster.turns.advance(60)
-    cluster.compact()
+    Operations(cluster).compact()
     assert [each.offset for each in records(log_of(cluster))] == [1]
 
 
 @pytest.mark.requirement("DP-RETAIN-02")
 def test_compacting_other_topics_is_an_error() -> None:
     cluster = new_cluster()
-    cluster.compact()
+    Operations(cluster).compact()
     with pytest.raises(ClusterError, match="foo-0 cannot be compacted: the cleanup"):
-        cluster.compact(FOO)
+        Operations(cluster).compact(FOO)
     cluster = new_cluster(cleanup_policy="compact")
     append(cluster, (b"a", b"1"))
-    cluster.corrupt_batch(FOO, 0, "count")
-    cluster.roll_segment(FOO)
+    Operations(cluster).corrupt_batch(FOO, 0, "count")
+    Operations(cluster).roll_segment(FOO)
     with pytest.raises(ClusterError, match="foo-0 cannot be compacted"):
-        cluster.compact(FOO)
+        Operations(cluster).compact(FOO)
 
 
 @pytest.mark.requirement("DP-RETAIN-02", "DP-LOG-13")
@@ -300,8 +301,8 @@ def test_small_segments_become_one() -> None:
     cluster = new_cluster(cleanup_policy="compact", segment_bytes="1048576")
     for value in (b"1", b"2", b"3"):
         append(cluster, (value, value))
-        cluster.roll_segment(FOO)
-    cluster.compact()
+        Operations(cluster).roll_segment(FOO)
+    Operations(cluster).compact()
     assert [each.base_offset for each in log_of(cluster).segments] == [0, 3]
 
 
@@ -355,7 +356,7 @@ def test_compaction_equals_a_naive_model(steps: list[Any]) -> None:
             for offset, _, value in model:
                 if offset < end and value is None:
                     horizons.setdefault(batch_of[offset], cluster.timers.now_ms + 1000)
-            cluster.compact(FOO)
+            Operations(cluster).compact(FOO)
         else:
             base = append(cluster, *step)
             model += [(base + index, *pair) for index, pair in enumerate(step)]
@@ -427,7 +428,7 @@ def test_a_stored_batch_is_damaged(how: str, crc_is_right: bool, decodes: bool |
     cluster = new_cluster()
     append_times(cluster, 1, compression=Compression.GZIP)
     append_times(cluster, 1, 1, compression=Compression.GZIP)
-    cluster.corrupt_batch(FOO, 2, how)
+    Operations(cluster).corrupt_batch(FOO, 2, how)
     data = log_of(cluster).storage.batch(1).data
     (batch,) = RecordBatches(data, check_crc=False)
     assert isinstance(batch, RecordBatch)
@@ -447,12 +448,21 @@ def test_a_stored_batch_is_damaged(how: str, crc_is_right: bool, decodes: bool |
 @pytest.mark.parametrize(
     ("step", "text"),
     [
-        (lambda cluster: cluster.corrupt_batch(FOO, 0, "bit"), "foo-0 has no record at offset 0"),
-        (lambda cluster: cluster.corrupt_batch(FOO, 3, "bit"), "foo-0 has no record at offset 3"),
-        (lambda cluster: cluster.corrupt_batch(FOO, 1, "x"), "one of bit, crc, count, codec"),
-        (lambda cluster: cluster.corrupt_batch(FOO, 1, "codec"), "is not compressed"),
-        (lambda cluster: cluster.compact(("bar", 0)), "bar"),
-        (lambda cluster: cluster.apply_retention(("bar", 0)), "bar"),
+        (
+            lambda cluster: Operations(cluster).corrupt_batch(FOO, 0, "bit"),
+            "foo-0 has no record at offset 0",
+        ),
+        (
+            lambda cluster: Operations(cluster).corrupt_batch(FOO, 3, "bit"),
+            "foo-0 has no record at offset 3",
+        ),
+        (
+            lambda cluster: Operations(cluster).corrupt_batch(FOO, 1, "x"),
+            "one of bit, crc, count, codec",
+        ),
+        (lambda cluster: Operations(cluster).corrupt_batch(FOO, 1, "codec"), "is not compressed"),
+        (lambda cluster: Operations(cluster).compact(("bar", 0)), "bar"),
+        (lambda cluster: Operations(cluster).apply_retention(("bar", 0)), "bar"),
     ],
 )
 def test_steps_that_a_log_does_not_allow(step: Callable[[Cluster], object], text: str) -> None:
@@ -460,7 +470,7 @@ def test_steps_that_a_log_does_not_allow(step: Callable[[Cluster], object], text
     append_times(cluster, 1, 1)
     cluster.logs.hold_replication(FOO, 2)
     append_times(cluster, 1)
-    cluster.jump_log_start(FOO, 1)
+    Operations(cluster).jump_log_start(FOO, 1)
     with pytest.raises(ClusterError, match=text):
         step(cluster)
 

@@ -14,6 +14,7 @@ from mockbroker.simulation.log.producing.producer_states import (
     Producers,
     SequenceCheck,
 )
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, batch, new_cluster, produce
@@ -252,7 +253,7 @@ def test_until_2_3_producers_go_with_their_batches(release: tuple[int, int], cod
 def test_the_next_leader_knows_the_producer() -> None:
     cluster = new_cluster()
     assert [send(cluster, 0), send(cluster, 1)] == [(0, 0), (0, 1)]
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert produce(cluster, from_7(1), broker_id=2).base_offset == 1, "a duplicate"
     assert produce(cluster, from_7(3), broker_id=2).error == 45
     assert produce(cluster, from_7(2), broker_id=2).base_offset == 2
@@ -268,7 +269,7 @@ def test_what_is_cut_from_the_log_is_forgotten() -> None:
         cluster.logs.hold_replication(FOO, follower)
     assert send(cluster, 2) == (0, 3)
     assert send(cluster, 3, is_transactional=True) == (0, 4)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     log = cluster.logs.log(FOO)
     assert log.end_offset == 3
     assert produce(cluster, from_7(2), broker_id=2).base_offset == 3, "not a duplicate"
@@ -284,7 +285,7 @@ def test_a_marker_that_is_cut_opens_its_transaction_again() -> None:
     for follower in (2, 3):
         cluster.logs.hold_replication(FOO, follower)
     mark(cluster, epoch=1)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     log = cluster.logs.log(FOO)
     assert (log.end_offset, log.last_stable_offset) == (1, 0)
     assert produce(cluster, from_7(0, is_transactional=True), broker_id=2).base_offset == 0

@@ -12,6 +12,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.logs import _common_size
 from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -60,12 +61,12 @@ def test_a_held_replica_holds_the_watermark() -> None:
     assert cluster.logs.end_of(FOO, 3) == 1
     cluster.logs.replicate(FOO, 3, 2)
     assert offsets(cluster) == (0, 2, 3)
-    cluster.leave_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
     assert offsets(cluster) == (0, 3, 3)
     assert cluster.logs.end_of(FOO, 3) == 2
     cluster.logs.release_replication(FOO, None)
     assert cluster.logs.end_of(FOO, 3) == 2, "it joins the ISR by a step of its own"
-    cluster.join_isr(FOO, 3)
+    Operations(cluster).join_isr(FOO, 3)
     assert cluster.logs.end_of(FOO, 3) == 3
     with pytest.raises(ClusterError, match="broker 1 is not a follower of foo-0"):
         cluster.logs.hold_replication(FOO, 1)
@@ -77,7 +78,7 @@ def test_a_clean_election_loses_what_was_not_replicated() -> None:
     append(cluster, b"a")
     cluster.logs.hold_replication(FOO, 2)
     append(cluster, b"b")
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert offsets(cluster) == (0, 1, 1)
     assert lost(cluster) == [RecordsLost("foo", 0, 1, 1, acknowledged=0)]
     append(cluster, b"c")
@@ -92,7 +93,7 @@ def test_a_replica_that_completes_a_reassignment_has_all_records() -> None:
     cluster = Cluster(2, topics=["foo=1"])
     append(cluster, b"a", b"b")
     cluster.reassignments.alter([("foo", [(0, [2])])])
-    cluster.join_isr(FOO, 2)
+    Operations(cluster).join_isr(FOO, 2)
     assert cluster.topics.partition(*FOO).leader == 2
     assert offsets(cluster) == (0, 2, 2)
     assert lost(cluster) == []
@@ -102,10 +103,10 @@ def test_a_replica_that_completes_a_reassignment_has_all_records() -> None:
 def test_an_unclean_election_loses_acknowledged_records() -> None:
     cluster = Cluster(2, topics=["foo=1,2"])
     append(cluster, b"a")
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     append(cluster, b"b")
     assert offsets(cluster) == (0, 2, 2), "acknowledged by the only in-sync replica"
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     cluster.elections.elect(1, [("foo", [0])])
     assert cluster.topics.partition(*FOO).leader == 2
     assert offsets(cluster) == (0, 1, 1)
@@ -117,7 +118,7 @@ def test_an_unclean_election_loses_acknowledged_records() -> None:
 def test_the_watermark_needs_min_isr_since_3_7(release: tuple[int, int], watermark: int) -> None:
     cluster = simulated_cluster(2, topics=["foo=1,2"], release=release)
     cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     append(cluster, b"a")
     assert offsets(cluster) == (0, watermark, 1)
 
@@ -207,7 +208,7 @@ def test_coordinators_append_records_of_their_own() -> None:
     cluster.config_changes.alter_incrementally(
         [(2, "__consumer_offsets", [("min.insync.replicas", 0, "3")])]
     )
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     refused = cluster.appender.append_internal(1, offsets_0, [Record(value=b"v")])
     assert refused.error == 19
     refused = cluster.appender.append_internal(1, ("gone", 0), [Record(value=b"v")])
@@ -218,10 +219,10 @@ def test_coordinators_append_records_of_their_own() -> None:
 def test_a_replica_that_was_kept_and_joins_loses_no_record() -> None:
     """It was added by a reassignment that another one replaced, so it is not being added."""
     cluster = simulated_cluster(4, topics=["foo=2,3"], release=(3, 0))
-    cluster.leave_isr(("foo", 0), 3)
-    cluster.append("foo-0", "x")
+    Operations(cluster).leave_isr(("foo", 0), 3)
+    Operations(cluster).append("foo-0", "x")
     cluster.reassignments.alter([("foo", [(0, [3])])])
-    cluster.join_isr(("foo", 0), 3)
+    Operations(cluster).join_isr(("foo", 0), 3)
     partition, log = cluster.topics.partition("foo", 0), cluster.logs.log(("foo", 0))
     assert (partition.leader, partition.replicas) == (3, (3,))
     assert (log.high_watermark, log.end_offset) == (1, 1)
@@ -232,9 +233,9 @@ def test_a_replica_that_was_kept_and_joins_loses_no_record() -> None:
 def test_a_reassignment_loses_no_record(reassignment: str) -> None:
     """KRaft removes the old leader in the very change by which the new one joins the ISR."""
     cluster = simulated_cluster(3, topics=["foo=2"], reassignment=reassignment)
-    cluster.append("foo-0", "x")
+    Operations(cluster).append("foo-0", "x")
     cluster.reassignments.alter([("foo", [(0, [1])])])
-    cluster.join_isr(("foo", 0), 1)
+    Operations(cluster).join_isr(("foo", 0), 1)
     partition, log = cluster.topics.partition("foo", 0), cluster.logs.log(("foo", 0))
     assert (partition.leader, partition.replicas) == (1, (1,))
     assert (log.high_watermark, log.end_offset) == (1, 1)
@@ -245,10 +246,10 @@ def test_a_reassignment_loses_no_record(reassignment: str) -> None:
 def test_a_log_that_begins_behind_all_its_batches_takes_new_ones() -> None:
     cluster = Cluster(1, topics=["foo=1"])
     for _ in range(2):
-        cluster.append("foo-0", "x")
-        cluster.append("foo-0", "x")
-        cluster.truncate("foo-0", cluster.logs.log(("foo", 0)).end_offset - 1)
-        cluster.jump_log_start("foo-0", cluster.logs.log(("foo", 0)).end_offset)
-    cluster.append("foo-0", "x")
+        Operations(cluster).append("foo-0", "x")
+        Operations(cluster).append("foo-0", "x")
+        Operations(cluster).truncate("foo-0", cluster.logs.log(("foo", 0)).end_offset - 1)
+        Operations(cluster).jump_log_start("foo-0", cluster.logs.log(("foo", 0)).end_offset)
+    Operations(cluster).append("foo-0", "x")
     log = cluster.logs.log(("foo", 0))
     assert (log.start_offset, log.end_offset, len(log.storage)) == (2, 3, 1)

@@ -10,6 +10,7 @@ from kproto.error_codes import ErrorCode
 from kproto.records import Compression, Record, TimestampType, build_batch
 from mockbroker.simulation.log.producing.appender import AppendOutcome
 from mockbroker.simulation.log.producing.produce_rules import RequestFacts
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.log.producing import (
     FOO,
     NOW_MS,
@@ -161,7 +162,7 @@ def test_only_the_admin_client_writes_to_internal_topics() -> None:
 @pytest.mark.requirement("DP-PRODUCE-15")
 def test_too_few_replicas_are_in_sync() -> None:
     cluster = new_cluster(configs={"min.insync.replicas": "3"})
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     assert codes(produce(cluster, GOOD, acks=-1)) == (19, -1, -1, 0)
     assert cluster.logs.log(FOO).end_offset == 0
     assert produce(cluster, GOOD, acks=1).error == 0, "only acks -1 needs them"

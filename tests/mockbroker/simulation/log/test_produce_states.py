@@ -14,6 +14,7 @@ from kproto.error_codes import ErrorCode
 from kproto.records import RecordBatches, end_transaction_marker
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import NO_LEADER
 from tests.mockbroker.simulation.log.producing import (
     FOO,
@@ -100,7 +101,7 @@ class Producing(RuleBasedStateMachine):
 
     @rule()
     def fail_leader(self) -> None:
-        self._step(self.cluster.stop_broker, self.cluster.topics.partition(*FOO).leader)
+        self._step(Operations(self.cluster).stop_broker, self.cluster.topics.partition(*FOO).leader)
 
     @rule(producer=PRODUCERS, commit=st.booleans())
     def end_transaction(self, producer: int, commit: bool) -> None:
@@ -137,19 +138,19 @@ class Producing(RuleBasedStateMachine):
 
     @rule(broker_id=BROKERS)
     def leave_isr(self, broker_id: int) -> None:
-        self._step(self.cluster.leave_isr, FOO, broker_id)
+        self._step(Operations(self.cluster).leave_isr, FOO, broker_id)
 
     @rule(broker_id=BROKERS)
     def join_isr(self, broker_id: int) -> None:
-        self._step(self.cluster.join_isr, FOO, broker_id)
+        self._step(Operations(self.cluster).join_isr, FOO, broker_id)
 
     @rule(broker_id=BROKERS)
     def stop(self, broker_id: int) -> None:
-        self._step(self.cluster.stop_broker, broker_id)
+        self._step(Operations(self.cluster).stop_broker, broker_id)
 
     @rule(broker_id=BROKERS)
     def start_again(self, broker_id: int) -> None:
-        self._step(self.cluster.start_broker, broker_id)
+        self._step(Operations(self.cluster).start_broker, broker_id)
 
     @rule(offset=st.integers(0, 20))
     def advance_start(self, offset: int) -> None:

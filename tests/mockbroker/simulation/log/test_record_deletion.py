@@ -14,6 +14,7 @@ from kproto.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LogStartMoved
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
@@ -154,7 +155,7 @@ async def test_an_answer_waits_for_the_live_replicas() -> None:
 async def test_stopped_replicas_do_not_count() -> None:
     waiting = Waiting()
     assert not await waiting.done()
-    waiting.cluster.stop_broker(2)
+    Operations(waiting.cluster).stop_broker(2)
     assert await waiting.answer() == (0, 2)
 
 
@@ -163,7 +164,7 @@ async def test_a_replica_out_of_sync_counts() -> None:
     waiting = Waiting()
     waiting.cluster.logs.release_replication(FOO, 2)
     assert await waiting.answer() == (0, 2)
-    waiting.cluster.leave_isr(FOO, 2)
+    Operations(waiting.cluster).leave_isr(FOO, 2)
     body = request(3, timeout_ms=0)
     frame = waiting.broker.codec.encode_request(
         body, api_version=2, correlation_id=1, client_id="test"
@@ -185,7 +186,7 @@ async def test_the_time_out_ends_the_wait() -> None:
 async def test_a_lost_leader_or_topic_ends_the_wait() -> None:
     waiting = Waiting()
     assert not await waiting.done()
-    waiting.cluster.stop_broker(1)
+    Operations(waiting.cluster).stop_broker(1)
     assert await waiting.answer() == (6, -1)
     waiting = Waiting()
     topic_id = waiting.cluster.topics["foo"].topic_id
@@ -197,9 +198,9 @@ async def test_a_lost_leader_or_topic_ends_the_wait() -> None:
 def test_what_a_log_derives_is_cut_with_it() -> None:
     cluster = filled()
     for stopped in (1, 2):
-        cluster.stop_broker(stopped)
-        cluster.start_broker(stopped)
-        cluster.join_isr(FOO, stopped)
+        Operations(cluster).stop_broker(stopped)
+        Operations(cluster).start_broker(stopped)
+        Operations(cluster).join_isr(FOO, stopped)
     append_times(cluster, 1)
     log = cluster.logs.log(FOO)
     assert [tuple(each) for each in log.epochs.starts] == [(0, 0), (2, 4)]

@@ -6,6 +6,7 @@ import pytest
 
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.log.producing import FOO, batch, new_cluster, produce
 
 
@@ -51,7 +52,7 @@ def test_replicas_in_sync_are_not_waited_for() -> None:
 def test_a_replica_that_leaves_the_isr_is_not_waited_for() -> None:
     cluster = new_cluster()
     outcome, wait = waiting(cluster)
-    cluster.leave_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
     assert (over(wait), outcome.error) == (True, 0)
 
 
@@ -60,7 +61,7 @@ def test_a_replica_that_leaves_the_isr_is_not_waited_for() -> None:
 def test_the_isr_shrinks_below_the_minimum(release: tuple[int, int], is_over: bool) -> None:
     cluster = new_cluster(release, {"min.insync.replicas": "3"})
     outcome, wait = waiting(cluster)
-    cluster.leave_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
     assert over(wait) is is_over, "since 3.7 the high watermark does not move"
     if not is_over:
         cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
@@ -74,7 +75,7 @@ def test_the_isr_shrinks_below_the_minimum(release: tuple[int, int], is_over: bo
 def test_the_leader_is_lost() -> None:
     cluster = new_cluster()
     outcome, wait = waiting(cluster)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert (over(wait), outcome.error, outcome.base_offset) == (True, 6, 0)
 
 

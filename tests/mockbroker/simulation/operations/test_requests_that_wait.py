@@ -263,5 +263,7 @@ async def test_coordinators_move_and_load() -> None:
         assert await error(old) == 25
         mock.move_coordinator("group", "g", other)
         assert (await error(old), await error(other)) == (16, 25)
-        with pytest.raises(ClusterError, match="'party' is no kind of coordinator"):
+        with pytest.raises(
+            ClusterError, match="must be one of group, transaction, share, not 'party'"
+        ):
             mock.move_coordinator("party", "g", other)

@@ -17,6 +17,7 @@ from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.repeated_batch import REPETITIONS
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.producing import FOO, batch, new_cluster, produce
 from tests.mockbroker.wire import connect
@@ -52,7 +53,7 @@ def listed(cluster: Cluster, timestamp: int) -> tuple[int, int]:
 def test_a_sink_answers_and_keeps_nothing() -> None:
     cluster = new_cluster()
     assert produce(cluster, batch(b"before")).base_offset == 0
-    cluster.make_sink("foo")
+    Operations(cluster).make_sink("foo")
     actions = len(cluster.log)
     assert cluster.logs.bytes == 0
     for number in range(1, 101):
@@ -67,13 +68,13 @@ def test_a_sink_answers_and_keeps_nothing() -> None:
 
 def test_a_sink_keeps_what_is_not_replicated_and_knows_its_producers() -> None:
     cluster = new_cluster()
-    cluster.make_sink("foo")
-    cluster.hold_replication("foo-0", 2)
+    Operations(cluster).make_sink("foo")
+    Operations(cluster).hold_replication("foo-0", 2)
     own = {"producer_id": 7, "producer_epoch": 0}
     first = batch(b"a", base_sequence=0, **own)
     assert produce(cluster, first).base_offset == 0
     assert cluster.logs.bytes == len(first)
-    cluster.release_replication("foo-0")
+    Operations(cluster).release_replication("foo-0")
     assert produce(cluster, batch(b"b", base_sequence=1, **own)).base_offset == 1
     assert cluster.logs.bytes == 0
     assert produce(cluster, batch(b"b", base_sequence=1, **own)).base_offset == 1
@@ -83,8 +84,8 @@ def test_a_sink_keeps_what_is_not_replicated_and_knows_its_producers() -> None:
 @pytest.mark.parametrize("offset", [0, 1, 2, 3, 1_000_000_007, 3 * REPETITIONS - 1])
 def test_a_source_has_its_batch_at_every_offset(offset: int) -> None:
     cluster = new_cluster()
-    cluster.append("foo-0", "old")
-    cluster.make_source("foo", THREE)
+    Operations(cluster).append("foo-0", "old")
+    Operations(cluster).make_source("foo", THREE)
     assert cluster.logs.bytes == 0
     found = fetched(cluster, offset)
     assert [each.offset for each in found][:1] == [offset - offset % 3]
@@ -97,7 +98,7 @@ def test_a_source_has_its_batch_at_every_offset(offset: int) -> None:
 
 def test_limits_of_a_fetch_hold_for_a_source() -> None:
     cluster = new_cluster()
-    cluster.make_source("foo", THREE)
+    Operations(cluster).make_source("foo", THREE)
     size = cluster.logs.log(FOO).storage.position(1)
     assert len(fetched(cluster, 0, room=1)) == 3  # the first batch comes whole
     assert len(fetched(cluster, 0, room=2 * size)) == 6
@@ -109,7 +110,7 @@ def test_limits_of_a_fetch_hold_for_a_source() -> None:
 
 def test_offsets_of_a_source_are_listed() -> None:
     cluster = new_cluster()
-    cluster.make_source("foo", THREE)
+    Operations(cluster).make_source("foo", THREE)
     assert listed(cluster, -2) == (0, -1)
     assert listed(cluster, -1) == (3 * REPETITIONS, -1)
     assert listed(cluster, -3) == (0, cluster.timers.now_ms)
@@ -119,42 +120,42 @@ def test_offsets_of_a_source_are_listed() -> None:
 
 def test_a_source_survives_what_happens_to_logs() -> None:
     cluster = new_cluster(configs={"cleanup.policy": "compact,delete", "retention.bytes": "10"})
-    cluster.make_source("foo", THREE)
-    cluster.compact("foo-0")
+    Operations(cluster).make_source("foo", THREE)
+    Operations(cluster).compact("foo-0")
     cluster.turns.advance(10**12)
-    cluster.apply_retention()
-    cluster.append("foo-0", "dropped")
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
-    cluster.join_isr(("foo", 0), 1)
+    Operations(cluster).apply_retention()
+    Operations(cluster).append("foo-0", "dropped")
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
+    Operations(cluster).join_isr(("foo", 0), 1)
     cluster.elections.elect(0, [("foo", [0])])
     assert [each.value for each in fetched(cluster, 0)][:3] == [b"a", b"b", b"c"]
-    cluster.jump_log_start("foo-0", 10)
+    Operations(cluster).jump_log_start("foo-0", 10)
     assert fetched(cluster, 10)[0].offset == 9
     assert [each.value for each in fetched(cluster, 12)][:3] == [b"a", b"b", b"c"]
-    cluster.truncate("foo-0", 15)
+    Operations(cluster).truncate("foo-0", 15)
     assert [each.offset for each in fetched(cluster, 12)] == [12, 13, 14]
 
 
 def test_partitions_that_are_added_are_sources_and_a_new_topic_is_none() -> None:
     cluster = new_cluster()
-    cluster.make_source("foo", THREE)
+    Operations(cluster).make_source("foo", THREE)
     cluster.topics.add_partitions([("foo", 2, None)])
     assert cluster.logs.log(("foo", 1)).end_offset == 3 * REPETITIONS
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     cluster.add_topic("foo=1")
     assert cluster.logs.log(FOO).end_offset == 0
-    cluster.make_sink("foo")
+    Operations(cluster).make_sink("foo")
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     cluster.add_topic("foo=1")
-    cluster.append("foo-0", "kept")
+    Operations(cluster).append("foo-0", "kept")
     assert cluster.logs.bytes
 
 
 def test_a_source_can_be_damaged() -> None:
     cluster = new_cluster()
-    cluster.make_source("foo", THREE)
-    cluster.corrupt_batch("foo-0", 30, "crc")
+    Operations(cluster).make_source("foo", THREE)
+    Operations(cluster).corrupt_batch("foo-0", 30, "crc")
     (first, *_) = RecordBatches(b"".join(cluster.logs.log(FOO).storage.read(0, 2)), check_crc=False)
     assert not first.crc_is_right()
 
@@ -164,12 +165,12 @@ def test_what_cannot_be_a_sink_or_a_source_is_refused() -> None:
     cluster.add_topic("__consumer_offsets=1")
     for topic, problem in (("nope", "no topic 'nope'"), ("__consumer_offsets", "coordinators")):
         with pytest.raises(ClusterError, match=problem):
-            cluster.make_sink(topic)
+            Operations(cluster).make_sink(topic)
         with pytest.raises(ClusterError, match=problem):
-            cluster.make_source(topic, "x")
+            Operations(cluster).make_source(topic, "x")
     own = {"records": [{}], "producer_id": 1, "producer_epoch": 0, "base_sequence": 0}
     with pytest.raises(ClusterError, match="no producer"):
-        cluster.make_source("foo", json.dumps(own))
+        Operations(cluster).make_source("foo", json.dumps(own))
 
 
 async def test_both_are_commands() -> None:

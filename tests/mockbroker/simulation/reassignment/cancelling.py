@@ -16,6 +16,7 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS_QUEUE as QUEUE,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.walks import FOO, cluster_of
 
 __all__ = [
@@ -52,15 +53,15 @@ def plan(*entries: Mapping[str, Any]) -> str:
 
 
 def submit(cluster: Cluster, *entries: Mapping[str, Any]) -> None:
-    cluster.write_znode(PLAN, plan(*entries))
+    Operations(cluster).write_znode(PLAN, plan(*entries))
 
 
 def queue(cluster: Cluster, *entries: Mapping[str, Any]) -> None:
-    cluster.write_znode(QUEUE, plan(*entries))
+    Operations(cluster).write_znode(QUEUE, plan(*entries))
 
 
 def cancel(cluster: Cluster) -> None:
-    cluster.write_znode(CANCEL, "")
+    Operations(cluster).write_znode(CANCEL, "")
 
 
 def on_record(cluster: Cluster, path: str = PLAN) -> list[dict[str, Any]] | None:

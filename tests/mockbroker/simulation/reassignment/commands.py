@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -39,26 +40,26 @@ class AnyCommands(RuleBasedStateMachine):
 
     @rule(tp=TPS, broker=BROKERS)
     def join(self, tp: tuple[str, int], broker: int) -> None:
-        self.perhaps(lambda: self.cluster.join_isr(tp, broker))
+        self.perhaps(lambda: Operations(self.cluster).join_isr(tp, broker))
 
     @rule(tp=TPS)
     def join_the_next(self, tp: tuple[str, int]) -> None:
         partition = self.cluster.topics.partition(*tp)
         waiting = [each for each in partition.target or () if each not in partition.isr]
         if waiting:
-            self.perhaps(lambda: self.cluster.join_isr(tp, waiting[0]))
+            self.perhaps(lambda: Operations(self.cluster).join_isr(tp, waiting[0]))
 
     @rule(tp=TPS, broker=BROKERS)
     def leave(self, tp: tuple[str, int], broker: int) -> None:
-        self.perhaps(lambda: self.cluster.leave_isr(tp, broker))
+        self.perhaps(lambda: Operations(self.cluster).leave_isr(tp, broker))
 
     @rule(broker=BROKERS)
     def stop(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.stop_broker(broker))
+        self.perhaps(lambda: Operations(self.cluster).stop_broker(broker))
 
     @rule(broker=BROKERS)
     def begin(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.start_broker(broker))
+        self.perhaps(lambda: Operations(self.cluster).start_broker(broker))
 
     def perhaps(self, command: Callable[[], object]) -> bool:
         """Whether it was done; one that is refused leaves no trace, one that dies is succeeded."""

@@ -14,6 +14,7 @@ from kproto.znodes.request_znodes import (
     REQUEST_PREFIX,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import ReplicasMoved
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import FOO, changes
@@ -60,7 +61,7 @@ def request_text(assignments: Mapping[Tp, Sequence[int]], **others: object) -> s
 
 def submit(cluster: Cluster, replicas: Sequence[int], tp: Tp = FOO, **others: object) -> str:
     """As a client of ZooKeeper; the request's path."""
-    return cluster.append_znode(REQUEST_PREFIX, request_text({tp: replicas}, **others))
+    return Operations(cluster).append_znode(REQUEST_PREFIX, request_text({tp: replicas}, **others))
 
 
 def plan_text(assignments: Mapping[Tp, Sequence[int]], **originals: Sequence[int]) -> str:
@@ -76,7 +77,7 @@ def plan_text(assignments: Mapping[Tp, Sequence[int]], **originals: Sequence[int
 
 def legacy(cluster: Cluster, replicas: Sequence[int], tp: Tp = FOO) -> None:
     """A plan for this one partition in /admin/reassign_partitions, whatever was there."""
-    cluster.write_znode(LEGACY, plan_text({tp: replicas}))
+    Operations(cluster).write_znode(LEGACY, plan_text({tp: replicas}))
 
 
 def plan(cluster: Cluster, path: str = LEGACY) -> dict[Tp, tuple[list[int], list[int] | None]]:

@@ -10,6 +10,7 @@ import pytest
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.kip_455.kip_455_controller import Kip455Controller
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
@@ -39,11 +40,11 @@ def _start(cluster: Cluster) -> None:
 def _in_flight(cluster: Cluster) -> None:
     _start(cluster)
     for broker in (4, 5):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
 
 
 def _join_last(cluster: Cluster) -> None:
-    cluster.join_isr(FOO, 6)
+    Operations(cluster).join_isr(FOO, 6)
 
 
 def _cancel(cluster: Cluster) -> None:
@@ -81,9 +82,9 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     """Whether the controller died before the step was done. Broker 7 is no replica, and so its
     death is of the controller alone."""
     cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft, cluster_id="c")
-    cluster.failover(7)
+    Operations(cluster).failover(7)
     before(cluster)
-    cluster.kill_controller_after(after)
+    Operations(cluster).kill_controller_after(after)
     try:
         step(cluster)
     except ControllerDiedError:
@@ -92,7 +93,7 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
         return False
     for broker in (4, 5, 6):
         if cluster.topics.partition(*FOO).reassigning:
-            cluster.join_isr(FOO, broker)
+            Operations(cluster).join_isr(FOO, broker)
     partition = cluster.topics.partition(*FOO)
     assert not partition.reassigning
     assert set(partition.replicas) in ends, after
@@ -118,9 +119,9 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
     """The end was on record, and LeaderAndIsr not yet sent; of the older draft's also the new
     replicas alone, which leaves the leader to be chosen."""
     cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft)
-    cluster.failover(7)
+    Operations(cluster).failover(7)
     _in_flight(cluster)
-    cluster.kill_controller_after(after)
+    Operations(cluster).kill_controller_after(after)
     with pytest.raises(ControllerDiedError):
         _join_last(cluster)
     told = [
@@ -143,9 +144,9 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
 @pytest.mark.parametrize("draft", [NEW, OLD])
 def test_what_the_next_controller_tells_is_on_record_and_remembered_before(draft: str) -> None:
     cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft)
-    cluster.failover(7)
+    Operations(cluster).failover(7)
     _in_flight(cluster)
-    cluster.kill_controller_after(8 if draft == NEW else 9)
+    Operations(cluster).kill_controller_after(8 if draft == NEW else 9)
     with pytest.raises(ControllerDiedError):
         _join_last(cluster)
     done = [action.change for action in cluster.log]

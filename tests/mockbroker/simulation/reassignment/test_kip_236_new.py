@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.kip_236_new.plans import PendingPartition
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulation.reassignment.cancelling import PLAN, cluster, entry, plan, submit
@@ -49,7 +50,7 @@ def test_a_plan_over_the_limit_of_a_znode_is_refused_and_changes_nothing() -> No
     c = cluster()
     since = len(c.log)
     with pytest.raises(ClusterError, match="reassign_partitions"):
-        c.write_znode(PLAN, plan(entry([4])) + " " * 2**20)
+        Operations(c).write_znode(PLAN, plan(entry([4])) + " " * 2**20)
     assert not c.log.since(since)
     assert c.read_znode(PLAN) is None
     submit(c, entry([1, 2, 4]))

@@ -16,6 +16,7 @@ from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import StopReplicaSent
 from mockbroker.simulation.state.results import PartitionResult
 from tests.mockbroker.simulated import simulated_cluster
@@ -97,13 +98,13 @@ def test_what_is_not_rolled_back_is_an_error_that_says_why(asked: list[int] | No
     refused = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     unable = "Unable to revert partition assignment for foo:0 because"
     c = cluster("foo=1")
-    c.failover(6)
+    Operations(c).failover(6)
     submit(c, entry([4, 5]))
     joined(c, 4)
-    c.stop_broker(1)
+    Operations(c).stop_broker(1)
     text = f"{unable} it would require an unclean leader election."
     assert result(c, asked) == PartitionResult(0, refused, text)
-    c.write_znode(PLAN, plan(entry([4, 5])))
+    Operations(c).write_znode(PLAN, plan(entry([4, 5])))
     cancel(c)
     text = f"{unable} its original replicas are unknown."
     assert result(c, asked) == PartitionResult(0, refused, text)

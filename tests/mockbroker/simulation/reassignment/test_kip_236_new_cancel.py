@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, StopReplicaSent
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulation.reassignment.cancelling import (
@@ -44,7 +44,7 @@ def test_while_it_runs_all_three_znodes_are_there() -> None:
 def test_what_the_request_holds_says_nothing(text: str) -> None:
     c = cluster()
     submit(c, entry([4]))
-    c.write_znode(CANCEL, text)
+    Operations(c).write_znode(CANCEL, text)
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
     assert c.read_znode(CANCEL) is None
     assert warnings(c) == []
@@ -70,7 +70,7 @@ def test_throttles_are_the_tools_to_remove() -> None:
 # ---- what is not rolled back ---------------------------------------------------------------------
 
 
-STOP, START = Cluster.stop_broker, Cluster.start_broker
+STOP, START = Operations.stop_broker, Operations.start_broker
 WITHOUT_ORIGINALS = [(STOP, 1), (STOP, 2), (STOP, 3)]
 """Then 4, which is new, is the last in sync, and leads."""
 ORIGINALS_BACK = [(START, 1), (START, 2), (START, 3)]
@@ -96,11 +96,11 @@ WITHOUT_NEW = [(STOP, 5), (STOP, 4)]
 )
 def test_what_would_go_offline_is_skipped(steps: list[Any], rolled_back: bool) -> None:
     c = cluster()
-    c.failover(6)
+    Operations(c).failover(6)
     submit(c, entry([4, 5]))
     joined(c, 4)
     for step, broker in steps:
-        step(c, broker)
+        step(Operations(c), broker)
     cancel(c)
     partition = c.topics.partition(*FOO)
     assert c.read_znode(CANCEL) is None
@@ -133,7 +133,7 @@ def test_entries_that_make_no_sense_are_left_out_of_a_cancellation(
 ) -> None:
     c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([4]), entry([4], tp=("foo", 1)))
-    c.write_znode(PLAN, plan(bad, entry([4], [1, 2, 3], ("foo", 1))))
+    Operations(c).write_znode(PLAN, plan(bad, entry([4], [1, 2, 3], ("foo", 1))))
     cancel(c)
     assert now(c, ("foo", 1)) == ([1, 2, 3], [1, 2, 3], None)
     (named,) = [text for text in warnings(c) if "left out" in text]

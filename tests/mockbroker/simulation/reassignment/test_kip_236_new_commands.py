@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.kip_236_new.plans import PendingPartition, pending
 from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
 from mockbroker.simulation.state.cluster_parts import NO_LEADER
@@ -58,18 +59,18 @@ class Commands(AnyCommands):
     def submit(self, text: str) -> None:
         """Only where there is no plan: what else is written there is ``tamper``'s."""
         if self.cluster.read_znode(PLAN) is None:
-            self.perhaps(lambda: self.cluster.write_znode(PLAN, text))
+            self.perhaps(lambda: Operations(self.cluster).write_znode(PLAN, text))
 
     @rule(text=_PLANS)
     def queue(self, text: str) -> None:
-        self.perhaps(lambda: self.cluster.write_znode(QUEUE, text))
+        self.perhaps(lambda: Operations(self.cluster).write_znode(QUEUE, text))
 
     @precondition(has_controller)
     @rule()
     def cancel(self) -> None:
         before = {tp: self.cluster.topics.partition(*tp) for tp in pending(self.cluster.controller)}
         tampered = self.tampered
-        if not self.perhaps(lambda: self.cluster.write_znode(CANCEL, "")):
+        if not self.perhaps(lambda: Operations(self.cluster).write_znode(CANCEL, "")):
             return
         self.tampered = False
         if tampered:
@@ -93,7 +94,7 @@ class Commands(AnyCommands):
     def tamper(self, text: str | None) -> None:
         if self.cluster.read_znode(PLAN) is not None:
             self.tampered = True
-            self.perhaps(lambda: self.cluster.write_znode(PLAN, text))
+            self.perhaps(lambda: Operations(self.cluster).write_znode(PLAN, text))
 
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
     def alter(self, tp: tuple[str, int], asked: list[int] | None) -> None:
@@ -111,15 +112,15 @@ class Commands(AnyCommands):
     @rule(tp=TPS)
     def join_all(self, tp: tuple[str, int]) -> None:
         for broker in self.cluster.topics.partition(*tp).target or ():
-            self.perhaps(partial(self.cluster.join_isr, tp, broker))
+            self.perhaps(partial(Operations(self.cluster).join_isr, tp, broker))
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
-        self.perhaps(lambda: self.cluster.failover(broker))
+        self.perhaps(lambda: Operations(self.cluster).failover(broker))
 
     @rule(changes=st.integers(0, 60))
     def doom(self, changes: int) -> None:
-        self.cluster.kill_controller_after(changes)
+        Operations(self.cluster).kill_controller_after(changes)
 
     def succeeded(self) -> None:
         """The successor has read the plan, as tampered with as it may have been."""

@@ -8,6 +8,7 @@ import pytest
 
 from kproto.znodes import ConnectionLossError, NodeExistsError, ZnodeStore
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import StopReplicaSent
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
@@ -111,7 +112,7 @@ def test_a_plan_that_went_and_came_unseen_is_a_new_one(place: Place, store: Znod
     assert now(c, ("foo", 1))[2] == [6]
     assert said(store, PLAN) == [entry([6], [1, 2, 3], ("foo", 1)), entry([4], [1, 2, 3])]
     joined(c, 4)
-    c.join_isr(("foo", 1), 6)
+    Operations(c).join_isr(("foo", 1), 6)
     store.create(PLAN, plan(entry([3])).encode())
     c.react()
     assert now(c)[2] == [3]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.znodes import EmbeddedStore, NodeExistsError, ZnodeTree
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import StopReplicaSent, ZnodeWritten
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
@@ -35,7 +36,7 @@ def test_the_pages_queue_beside_what_is_in_flight() -> None:
     )
     submit(c, entry([3, 4], tp=("bar", 0)))
     since = len(c.log)
-    c.write_znode(
+    Operations(c).write_znode(
         QUEUE,
         '{"version":1,\n "partitions":[{"topic": "foo1",\n "partition": 0,\n "replicas": [1,2,5]\n'
         ' },\n {"topic": "foo2",\n "partition": 1,\n "replicas": [7,9,10]\n }]\n}\n',
@@ -125,8 +126,8 @@ def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(
     if pending:
         submit(c, entry([6], tp=("foo", 1)))
         if path == PLAN:
-            c.write_znode(PLAN, None)
-    c.write_znode(path, text)
+            Operations(c).write_znode(PLAN, None)
+    Operations(c).write_znode(path, text)
     (warning,) = warnings(c)
     assert warning.startswith(f"{path}: ")
     assert warning.endswith("; removed")
@@ -165,13 +166,13 @@ def test_what_makes_no_sense_is_left_out_and_stops_no_other(
     path: str, bad: dict[str, Any], reason: str
 ) -> None:
     c = cluster("foo=1,2,3/1,2,3")
-    c.write_znode(path, plan(bad, entry([4], tp=("foo", 1))))
+    Operations(c).write_znode(path, plan(bad, entry([4], tp=("foo", 1))))
     name = f"{bad['topic']}-{bad['partition']}"
     assert warnings(c) == [f"{path}: {name}: {reason} It is left out."]
     assert on_record(c) == [entry([4], [1, 2, 3], ("foo", 1))]
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
     assert now(c, ("foo", 1))[2] == [4]
-    c.join_isr(("foo", 1), 4)
+    Operations(c).join_isr(("foo", 1), 4)
     assert c.znode_children("/admin") == ["delete_topics"]
 
 
@@ -179,9 +180,9 @@ def test_what_makes_no_sense_is_left_out_and_stops_no_other(
 @pytest.mark.parametrize("path", [PLAN, QUEUE])
 def test_a_plan_of_nothing_goes(path: str) -> None:
     c = cluster()
-    c.write_znode(path, plan())
+    Operations(c).write_znode(path, plan())
     assert c.read_znode(path) is None
-    c.write_znode(path, plan(entry([9])))
+    Operations(c).write_znode(path, plan(entry([9])))
     assert c.read_znode(path) is None
     assert c.topics.partition(*FOO).reassigning is False
 
@@ -193,7 +194,7 @@ def test_a_plan_that_outgrows_the_limit_with_its_originals_is_left_out() -> None
     topics = [(f"t{i}", [[1, 2]]) for i in range(5)]
     c = simulated_cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     submit(c, entry([3], tp=("t0", 0)))
-    c.write_znode(PLAN, None)
+    Operations(c).write_znode(PLAN, None)
     submit(c, *(entry([3], tp=(f"t{i}", 0)) for i in range(1, 5)))
     (warning,) = warnings(c)
     assert warning.startswith(f"{PLAN}: ")

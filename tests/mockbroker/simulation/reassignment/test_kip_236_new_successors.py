@@ -9,6 +9,7 @@ import pytest
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, ZnodeWritten
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.cancelling import (
@@ -43,7 +44,7 @@ def test_a_new_controller_goes_on_with_what_is_on_record() -> None:
     joined(c, 4)
     listed = c.reassignments.list_ongoing(None)
     since = len(c.log)
-    c.failover(2)
+    Operations(c).failover(2)
     assert c.reassignments.list_ongoing(None) == listed
     news = [each for each in changes(c, LeaderAndIsrSent, since) if each.leader_epoch == 2]
     assert [each.index for each in news] == [0, 1]
@@ -61,8 +62,8 @@ def test_a_new_controller_goes_on_with_what_is_on_record() -> None:
 def test_originals_come_from_the_znode_and_stay_unknown_without() -> None:
     c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([4]), entry([5], tp=("foo", 1)))
-    c.write_znode(PLAN, plan(entry([4], [3, 2]), entry([5], tp=("foo", 1))))
-    c.failover(2)
+    Operations(c).write_znode(PLAN, plan(entry([4], [3, 2]), entry([5], tp=("foo", 1))))
+    Operations(c).failover(2)
     assert on_record(c) == [entry([4], [3, 2]), entry([5], tp=("foo", 1))]
     cancel(c)
     assert now(c)[0] == [3, 2]
@@ -97,7 +98,7 @@ def test_a_cancellation_found_at_take_over_comes_first() -> None:
         4, topics=["foo=1,2/2"], reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0)
     )
     submit(first, entry([3, 4]), entry([3], tp=("foo", 1)))
-    first.write_znode(PLAN, plan(entry([3, 4], [1, 2]), entry([3], tp=("foo", 1))))
+    Operations(first).write_znode(PLAN, plan(entry([3, 4], [1, 2]), entry([3], tp=("foo", 1))))
     first.controller.znodes.close()
     tool = EmbeddedStore(tree, lambda: 0)
     tool.create(CANCEL)
@@ -118,7 +119,7 @@ def test_a_pure_addition_is_waited_for_by_the_next_controller_too() -> None:
     """It has begun, so AR is RAR on record; that is not the end of it."""
     c = cluster()
     submit(c, entry([1, 2, 3, 4]))
-    c.failover(2)
+    Operations(c).failover(2)
     assert now(c) == ([1, 2, 3, 4], [1, 2, 3], [1, 2, 3, 4])
     assert on_record(c) == [entry([1, 2, 3, 4], [1, 2, 3])]
     joined(c, 4)
@@ -130,8 +131,8 @@ def test_a_pure_addition_is_waited_for_by_the_next_controller_too() -> None:
 def test_an_unreadable_plan_at_take_over_is_removed() -> None:
     c = cluster()
     submit(c, entry([4, 5]))
-    c.write_znode(PLAN, "{")
-    c.failover(2)
+    Operations(c).write_znode(PLAN, "{")
+    Operations(c).failover(2)
     (warning,) = warnings(c)
     assert warning.endswith("; removed")
     assert c.read_znode(PLAN) is None
@@ -146,7 +147,7 @@ def deaths(prepare: Callable[[], Cluster], act: Callable[[Cluster], object]) -> 
     and was succeeded; up to the first that lived."""
     for changes_made in range(200):
         c = prepare()
-        c.kill_controller_after(changes_made)
+        Operations(c).kill_controller_after(changes_made)
         try:
             act(c)
         except ControllerDiedError:
@@ -160,7 +161,7 @@ def deaths(prepare: Callable[[], Cluster], act: Callable[[Cluster], object]) -> 
 def _pending() -> Cluster:
     c = cluster("foo=1,2,3/2,3,1", "bar=3,2")
     submit(c, entry([4, 5]), entry([5, 6, 2], tp=("foo", 1)), entry([4], tp=("bar", 0)))
-    c.join_isr(FOO, 4)
+    Operations(c).join_isr(FOO, 4)
     return c
 
 
@@ -207,13 +208,13 @@ def test_the_last_broker_that_dies_in_a_cancellation_ends_it_when_it_is_back() -
     def prepare() -> Cluster:
         c = simulated_cluster(2, topics=["foo=1"], reassignment=NEW)
         submit(c, entry([1, 2]))
-        c.stop_broker(2)
+        Operations(c).stop_broker(2)
         return c
 
     for c in deaths(prepare, cancel):
         begun = _written(c, CANCEL)
         epoch = c.state.controller_epoch
-        c.start_broker(1)
+        Operations(c).start_broker(1)
         assert (c.state.controller_id, c.state.controller_epoch) == (1, epoch + 1)
         assert c.topics.partition(*FOO).reassigning is not begun
         assert c.topics.partition(*FOO).replicas == ((1,) if begun else (1, 2))
@@ -232,7 +233,7 @@ def test_dying_in_a_rollback_by_request_leaves_one_or_the_other() -> None:
             assert partition.replicas == WAS[FOO]
         else:
             for broker in (4, 5):
-                c.join_isr(FOO, broker)
+                Operations(c).join_isr(FOO, broker)
             assert now(c) == ([4, 5], [4, 5], None)
     assert ends == {True, False}
 
@@ -266,23 +267,23 @@ def test_dying_over_the_queue_loses_nothing_of_it() -> None:
 
 @pytest.mark.requirement("K236-02", "K236-11")
 def test_dying_at_the_end_of_a_reassignment_ends_it_all_the_same() -> None:
-    for c in deaths(_pending, lambda c: c.join_isr(FOO, 5)):
+    for c in deaths(_pending, lambda c: Operations(c).join_isr(FOO, 5)):
         _sound(c)
         if c.topics.partition(*FOO).reassigning:
-            c.join_isr(FOO, 5)
+            Operations(c).join_isr(FOO, 5)
         assert now(c) == ([4, 5], [4, 5], None)
 
 
 @pytest.mark.requirement("K236-02", "K236-10")
 @pytest.mark.parametrize("broker", [1, 3])
 def test_dying_while_a_broker_goes_leaves_no_dead_broker_in_sync(broker: int) -> None:
-    for c in deaths(_pending, lambda c: c.stop_broker(broker)):
+    for c in deaths(_pending, lambda c: Operations(c).stop_broker(broker)):
         _sound(c)
         if c.controller.broker(broker).live:
-            c.stop_broker(broker)
+            Operations(c).stop_broker(broker)
         for topic in c.topics.values():
             for partition in topic.partitions:
                 assert all(c.controller.broker(each).live for each in partition.isr)
         for joining in (4, 5):
-            c.join_isr(FOO, joining)
+            Operations(c).join_isr(FOO, joining)
         assert now(c) == ([4, 5], [4, 5], None)

@@ -6,6 +6,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import EmbeddedStore, ZnodeTree
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.requesting import (
     CHILD,
     in_flight,
@@ -53,7 +54,7 @@ def test_the_state_shows_what_it_would_be_rolled_back_to() -> None:
     submit(cluster, [4])
     shown = cluster.describe()["topics"]["foo"]["0"]
     assert (shown["target"], shown["original"]) == ([4], [1, 2, 3])
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert cluster.describe()["topics"]["foo"]["0"]["original"] is None
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from mockbroker.errors import NotControllerError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.kip_236_old.requested_partitions import RequestedPartition
 from mockbroker.simulation.state.actions import PartitionChanged
 from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, NO_LEADER
@@ -56,7 +57,7 @@ class Commands(AnyCommands):
 
     @rule(asked=st.dictionaries(TPS, TARGETS, max_size=3))
     def ask_by_extra(self, asked: dict[Any, list[int]]) -> None:
-        self.perhaps(lambda: self.cluster.write_znode(EXTRA, plan_text(asked)))
+        self.perhaps(lambda: Operations(self.cluster).write_znode(EXTRA, plan_text(asked)))
 
     @precondition(has_controller)
     @rule(tp=TPS, asked=st.one_of(TARGETS, st.none()))
@@ -73,19 +74,19 @@ class Commands(AnyCommands):
     @rule()
     def switch(self) -> None:
         there = self.cluster.read_znode(CANCEL) is not None
-        self.perhaps(lambda: self.cluster.write_znode(CANCEL, None if there else ""))
+        self.perhaps(lambda: Operations(self.cluster).write_znode(CANCEL, None if there else ""))
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = in_flight(self.cluster)
-        if self.perhaps(lambda: self.cluster.failover(broker)):
+        if self.perhaps(lambda: Operations(self.cluster).failover(broker)):
             assert in_flight(self.cluster) <= before
 
     @rule(tp=TPS, asked=TARGETS, changes=st.integers(0, 30))
     def die_of_a_plan(self, tp: Any, asked: list[int], changes: int) -> None:
-        self.cluster.kill_controller_after(changes)
+        Operations(self.cluster).kill_controller_after(changes)
         self.perhaps(lambda: legacy(self.cluster, asked, tp))
-        self.cluster.kill_controller_after(1_000_000)
+        Operations(self.cluster).kill_controller_after(1_000_000)
 
     @precondition(has_controller)
     @invariant()

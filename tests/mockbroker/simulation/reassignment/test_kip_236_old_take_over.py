@@ -10,6 +10,7 @@ import pytest
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.requesting import (
@@ -83,8 +84,8 @@ def test_the_original_replicas_of_what_came_in_a_plan_are_found_in_it() -> None:
     cluster = old_cluster("foo=1,2", "bar=1,2")
     legacy(cluster, [3, 4])
     submit(cluster, [3, 4], ("bar", 0))
-    cluster.failover(2)
-    cluster.write_znode(CANCEL, "")
+    Operations(cluster).failover(2)
+    Operations(cluster).write_znode(CANCEL, "")
     assert now(cluster) == ([1, 2], [1, 2], None)
     assert in_flight(cluster) == {("bar", 0)}
 
@@ -94,7 +95,7 @@ def test_the_original_replicas_of_what_came_in_a_plan_are_found_in_it() -> None:
 def test_original_replicas_found_in_the_plan_are_remembered() -> None:
     cluster = old_cluster("foo=1,2")
     legacy(cluster, [3, 4])
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     legacy(cluster, [3, 5])
     assert plan(cluster) == {FOO: ([3, 5], [1, 2])}
 
@@ -108,7 +109,7 @@ def test_a_switch_that_came_while_there_was_no_controller_goes_before_requests()
     tree.touch(CANCEL)
     tree._store.create(f"{REQUESTS}/request_5", request_text({("bar", 0): [2]}).encode())
     tree.take_events()
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert now(cluster) == ([1, 2], [1, 2], None)
     assert (in_flight(cluster), cluster.read_znode(LEGACY)) == (set(), None)
     assert "disabled" in warnings(cluster)[-1]
@@ -175,7 +176,7 @@ def changed(cluster: Cluster) -> None:
 def by_extra(cluster: Cluster) -> None:
     legacy(cluster, [4, 5])
     joined(cluster, 4)
-    cluster.write_znode(EXTRA, plan_text({FOO: [5, 6]}))
+    Operations(cluster).write_znode(EXTRA, plan_text({FOO: [5, 6]}))
 
 
 def to_the_end(cluster: Cluster) -> None:
@@ -194,7 +195,7 @@ def test_whenever_the_controller_dies_the_next_one_brings_it_to_its_end(
 ) -> None:
     for changes in range(1000):
         cluster = old_cluster("foo=2,3", cluster_id="c")
-        cluster.kill_controller_after(changes)
+        Operations(cluster).kill_controller_after(changes)
         try:
             way(cluster)
         except ControllerDiedError:
@@ -208,7 +209,7 @@ def test_whenever_the_controller_dies_the_next_one_brings_it_to_its_end(
 
 def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
     assert cluster.state.controller_id != 1
-    cluster.start_broker(1)
+    Operations(cluster).start_broker(1)
     partition = cluster.topics.partition(*FOO)
     if not partition.reassigning and partition.replicas != (5, 6):
         way(cluster)  # it died before anything was on record
@@ -234,13 +235,13 @@ def test_whenever_the_controller_dies_the_switch_has_its_way() -> None:
         cluster = old_cluster("foo=2,3")
         legacy(cluster, [5, 6])
         joined(cluster, 5)
-        cluster.kill_controller_after(changes)
+        Operations(cluster).kill_controller_after(changes)
         try:
-            cluster.write_znode(CANCEL, "")
+            Operations(cluster).write_znode(CANCEL, "")
         except ControllerDiedError:
-            cluster.start_broker(1)
+            Operations(cluster).start_broker(1)
             if CANCEL not in cluster.znodes:
-                cluster.write_znode(CANCEL, "")
+                Operations(cluster).write_znode(CANCEL, "")
         else:
             assert changes > 10
             return
@@ -257,21 +258,21 @@ def test_a_controller_that_dies_in_taking_over_is_succeeded_by_one_that_does() -
         legacy(cluster, [5, 6])
         joined(cluster, 5)
         submit(cluster, [6], ("bar", 0))
-        cluster.kill_controller_after(changes)
+        Operations(cluster).kill_controller_after(changes)
         try:
-            cluster.failover(3)
+            Operations(cluster).failover(3)
         except ControllerDiedError:
             assert not (cluster.brokers[1].live and cluster.brokers[3].live)
             for broker in (1, 3):
                 if not cluster.brokers[broker].live:
-                    cluster.start_broker(broker)
+                    Operations(cluster).start_broker(broker)
         else:
             assert changes > 10
             return
         assert in_flight(cluster) == children(cluster) == {FOO, ("bar", 0)}
         assert plan(cluster) == {FOO: ([5, 6], [2, 3])}
         joined(cluster, 5, 6)
-        cluster.join_isr(("bar", 0), 6)
+        Operations(cluster).join_isr(("bar", 0), 6)
         assert now(cluster) == ([5, 6], [5, 6], None)
         assert (children(cluster), cluster.read_znode(LEGACY)) == (set(), None)
     pytest.fail("it never comes to an end")

@@ -15,6 +15,7 @@ from kproto.messages import (
     ReassignableTopic,
 )
 from mockbroker import MockCluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.requesting import CANCEL, REQUESTS, legacy, moves
 from tests.mockbroker.simulation.reassignment.walks import znode_writes
 from tests.mockbroker.wire import connect
@@ -61,7 +62,7 @@ async def test_refusals_have_codes_and_texts() -> None:
         code, text = await refusal([5])
         assert code == ErrorCode.REASSIGNMENT_IN_PROGRESS
         assert text.startswith("foo-0 is being reassigned already, by the other of the two ways")
-        mock.cluster.write_znode(CANCEL, "")
+        Operations(mock.cluster).write_znode(CANCEL, "")
         assert await refusal([4]) == (
             ErrorCode.POLICY_VIOLATION,
             "Reassignments are disabled while /admin/reassign_cancel exists.",

@@ -6,6 +6,7 @@ import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.requesting import (
     CHILD,
     EXTRA,
@@ -29,7 +30,9 @@ BROKERS = "1,2,3,4,5,6"
 @pytest.mark.requirement("K236-08")
 def test_the_plan_on_record_has_the_original_replicas() -> None:
     cluster = old_cluster("foo1=1,2,3", "foo2=1/5,6,4")
-    cluster.write_znode(LEGACY, plan_text({("foo1", 0): [1, 2, 4], ("foo2", 1): [2, 3, 1]}))
+    Operations(cluster).write_znode(
+        LEGACY, plan_text({("foo1", 0): [1, 2, 4], ("foo2", 1): [2, 3, 1]})
+    )
     assert cluster.znodes[LEGACY] == (
         '{"version":1,"partitions":['
         '{"topic":"foo1","partition":0,"replicas":[1,2,4],"original_replicas":[1,2,3]},'
@@ -42,9 +45,9 @@ def test_a_plan_of_more_than_zookeeper_takes_is_not_written() -> None:
     cluster = old_cluster()
     text = plan_text({FOO: [4]})
     with pytest.raises(ClusterError, match=r"accepts 1048575 \(jute\.maxbuffer\)"):
-        cluster.write_znode(LEGACY, text + " " * (1024 * 1024 + 1 - len(text)))
+        Operations(cluster).write_znode(LEGACY, text + " " * (1024 * 1024 + 1 - len(text)))
     assert (cluster.read_znode(LEGACY), in_flight(cluster)) == (None, set())
-    cluster.write_znode(LEGACY, text + " " * (1_048_000 - len(text)))
+    Operations(cluster).write_znode(LEGACY, text + " " * (1_048_000 - len(text)))
     assert in_flight(cluster) == {FOO}
 
 
@@ -52,7 +55,7 @@ def test_a_plan_of_more_than_zookeeper_takes_is_not_written() -> None:
 def test_a_plan_that_its_original_replicas_make_too_large_is_removed() -> None:
     store = EmbeddedStore(ZnodeTree(max_request_bytes=1400), lambda: 0)
     cluster = old_cluster(("foo", [[1, 2, 3, 4, 5, 6]] * 20), znodes=store)
-    cluster.write_znode(LEGACY, plan_text({("foo", index): [6] for index in range(20)}))
+    Operations(cluster).write_znode(LEGACY, plan_text({("foo", index): [6] for index in range(20)}))
     (warning,) = warnings(cluster)
     assert warning.endswith(f"(jute.maxbuffer); {LEGACY} is removed")
     assert (cluster.read_znode(LEGACY), in_flight(cluster)) == (None, set())
@@ -96,7 +99,7 @@ UNREADABLE = [
 )
 def test_a_request_that_cannot_be_read_is_logged_and_removed(text: str) -> None:
     cluster = old_cluster()
-    path = cluster.append_znode(f"{REQUESTS}/request_", text)
+    path = Operations(cluster).append_znode(f"{REQUESTS}/request_", text)
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{path}: ")
     assert warning.endswith("; removed")
@@ -119,7 +122,7 @@ def test_a_request_that_cannot_be_read_is_logged_and_removed(text: str) -> None:
 )
 def test_a_plan_that_cannot_be_read_is_logged_and_removed(path: str, text: str) -> None:
     cluster = old_cluster()
-    cluster.write_znode(path, text)
+    Operations(cluster).write_znode(path, text)
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{path}: ")
     assert warning.endswith("; removed")
@@ -145,9 +148,9 @@ def test_a_plan_that_cannot_be_read_is_logged_and_removed(path: str, text: str) 
 def test_a_reassignment_that_a_new_controller_cannot_read_is_none(text: str) -> None:
     cluster = old_cluster()
     submit(cluster, [4])
-    cluster.write_znode(CHILD, text)
+    Operations(cluster).write_znode(CHILD, text)
     assert in_flight(cluster) == {FOO}
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert (in_flight(cluster), children(cluster)) == (set(), set())
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{CHILD}: ")

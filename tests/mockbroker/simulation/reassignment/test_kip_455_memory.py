@@ -6,6 +6,7 @@ import pytest
 
 from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
@@ -38,9 +39,9 @@ def test_the_list_is_the_controllers_memory_until_another_takes_over(draft: str)
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     listed = cluster.reassignments.list_ongoing(None)
-    cluster.write_znode(STATE, None)
+    Operations(cluster).write_znode(STATE, None)
     assert cluster.reassignments.list_ongoing(None) == listed
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert cluster.reassignments.list_ongoing(None).topics == ()
 
 
@@ -52,7 +53,7 @@ def test_a_new_controller_resumes_what_the_state_znodes_say(draft: str) -> None:
     joined(cluster, 4)
     listed, before = cluster.reassignments.list_ongoing(None), now(cluster)
     since = len(cluster.log)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert (cluster.reassignments.list_ongoing(None), now(cluster)) == (listed, before)
     (request,) = changes(cluster, LeaderAndIsrSent, since)
     assert set(request.to) == {1, 2, 3, 4, 5, 6}
@@ -66,7 +67,7 @@ def test_the_newer_draft_completes_after_a_take_over() -> None:
     cluster = cluster_of(NEW)
     alter(cluster, [4, 5, 6])
     joined(cluster, 4)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert cluster.state.controller_id == 2
     joined(cluster, 5, 6)
     assert now(cluster) == ([4, 5, 6], [4, 5, 6], None)
@@ -78,7 +79,7 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
     cluster = cluster_of(OLD)
     alter(cluster, [4, 5, 6])
     joined(cluster, 4)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     joined(cluster, 5, 6)
     assert now(cluster) == ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], None)
     (warning,) = changes(cluster, Warned)
@@ -95,12 +96,12 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
 @pytest.mark.requirement("A-12")
 def test_a_take_over_at_the_older_drafts_last_step_finds_no_reassignment() -> None:
     cluster = cluster_of(OLD, "foo=3,4")
-    cluster.stop_broker(3)
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(3)
+    Operations(cluster).stop_broker(4)
     alter(cluster, [4])
     # 4 is the last in sync and down: nobody can lead, so the end has to wait.
     assert now(cluster) == ([3, 4], [4], [])
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert now(cluster) == ([3, 4], [4], None)
 
 
@@ -109,8 +110,8 @@ def test_a_take_over_at_the_older_drafts_last_step_finds_no_reassignment() -> No
 @pytest.mark.parametrize("text", ["null", "[]"])
 def test_null_and_empty_targets_mean_no_reassignment(draft: str, text: str) -> None:
     cluster = cluster_of(draft)
-    cluster.write_znode(STATE, state_with(text))
-    cluster.failover(2)
+    Operations(cluster).write_znode(STATE, state_with(text))
+    Operations(cluster).failover(2)
     assert now(cluster) == ([1, 2, 3], [1, 2, 3], None)
     assert changes(cluster, Warned) == []
 
@@ -137,8 +138,8 @@ def test_an_unreadable_state_znode_is_no_reassignment_and_the_log_says_so(
 ) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
-    cluster.write_znode(STATE, text)
-    cluster.failover(2)
+    Operations(cluster).write_znode(STATE, text)
+    Operations(cluster).failover(2)
     assert now(cluster) == ([1, 2, 3], [1, 2, 3], None)
     (warning,) = changes(cluster, Warned)
     assert warning.text.startswith(f"{STATE}: ")
@@ -149,8 +150,8 @@ def test_an_unreadable_state_znode_is_no_reassignment_and_the_log_says_so(
 @pytest.mark.requirement("K455-38")
 def test_a_target_found_in_a_znode_is_a_reassignment(draft: str) -> None:
     cluster = cluster_of(draft)
-    cluster.write_znode(STATE, state_with("[4]"))
-    cluster.failover(2)
+    Operations(cluster).write_znode(STATE, state_with("[4]"))
+    Operations(cluster).failover(2)
     assert now(cluster) == ([1, 2, 3], [1, 2, 3], [4])
 
 
@@ -158,11 +159,11 @@ def test_a_target_found_in_a_znode_is_a_reassignment(draft: str) -> None:
 @pytest.mark.requirement("K455-42")
 def test_no_leader_among_the_targets_holds_the_end_up(draft: str) -> None:
     cluster = cluster_of(draft, "foo=1")
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     since = len(cluster.log)
     alter(cluster, [1])
     assert cluster.topics.partition(*FOO).reassigning
-    cluster.start_broker(1)
+    Operations(cluster).start_broker(1)
     assert now(cluster) == ([1], [1], None)
     assert cluster.topics.partition(*FOO).leader == 1
     assert changes(cluster, StopReplicaSent, since) == []
@@ -204,7 +205,7 @@ def test_a_new_leader_is_announced(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4])
     since = len(cluster.log)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     last = changes(cluster, LeaderAndIsrSent, since)[-1]
     assert (last.leader, last.to, last.isr) == (2, (2, 3, 4), (2, 3))
 
@@ -215,7 +216,7 @@ def test_brokers_outside_replicas_and_target_join_nothing(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4])
     with pytest.raises(ClusterError, match=r"broker 5 has no replica of foo-0 .*1, 2, 3, 4"):
-        cluster.join_isr(FOO, 5)
+        Operations(cluster).join_isr(FOO, 5)
 
 
 @BOTH

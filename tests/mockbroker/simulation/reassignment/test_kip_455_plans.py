@@ -8,6 +8,7 @@ import pytest
 
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Warned
 from tests.mockbroker.simulation.reassignment.walks import (
     BOTH,
@@ -25,7 +26,7 @@ BAR = ("bar", 0)
 
 def submit(cluster: Cluster, *moves: tuple[str, list[int]]) -> None:
     rows = [{"topic": name, "partition": 0, "replicas": replicas} for name, replicas in moves]
-    cluster.write_znode(ZNODE, json.dumps({"version": 1, "partitions": rows}))
+    Operations(cluster).write_znode(ZNODE, json.dumps({"version": 1, "partitions": rows}))
 
 
 def planned(cluster: Cluster) -> dict[str, list[int]] | None:
@@ -47,21 +48,21 @@ def test_a_plan_that_cannot_be_read_starts_nothing_and_the_log_says_so(
     draft: str, text: str
 ) -> None:
     cluster = cluster_of(draft)
-    cluster.write_znode(ZNODE, text)
+    Operations(cluster).write_znode(ZNODE, text)
     assert now(cluster)[2] is None
     warning = changes(cluster, Warned)[0].text
     assert warning.startswith(f"{ZNODE}: ")
-    cluster.write_znode(ZNODE, None)
+    Operations(cluster).write_znode(ZNODE, None)
     submit(cluster, ("foo", [4]))
     assert now(cluster)[2] is None, "the watch was used up by the deletion, as in Kafka"
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert now(cluster)[2] == [4]
 
 
 def test_every_place_of_death_leaves_a_plan_that_is_carried_out() -> None:
     for place in range(40):
         cluster = cluster_of(NEW, "foo=2,3", "bar=2")
-        cluster.kill_controller_after(place)
+        Operations(cluster).kill_controller_after(place)
         try:
             submit(cluster, ("foo", [4, 5]))
             joined(cluster, 4, 5)
@@ -69,7 +70,7 @@ def test_every_place_of_death_leaves_a_plan_that_is_carried_out() -> None:
             assert not cluster.controller.broker(1).live
         for broker in (4, 5):
             if broker in cluster.topics.partition(*FOO).hosts:
-                cluster.join_isr(FOO, broker)
+                Operations(cluster).join_isr(FOO, broker)
         if cluster.controller.broker(1).live:
             break
         if place == 0:

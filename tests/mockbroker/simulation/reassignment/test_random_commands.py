@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.kip_455.kip_455_controller import Kip455Controller
 from mockbroker.simulation.state.actions import PartitionChanged, StopReplicaSent
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
@@ -50,7 +51,7 @@ class Commands(AnyCommands):
     def fail_over(self, broker: int) -> None:
         before = self.cluster.reassignments.list_ongoing(None)
         if (
-            self.perhaps(lambda: self.cluster.failover(broker))
+            self.perhaps(lambda: Operations(self.cluster).failover(broker))
             and self.reassignment == "kip-455-new"
         ):
             assert self.cluster.reassignments.list_ongoing(None) == before

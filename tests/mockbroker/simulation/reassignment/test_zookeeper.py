@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.schema.model import ZERO_UUID
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
     STATE,
@@ -48,10 +49,10 @@ def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
     for broker in (4, 5):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
         assert listed(cluster) == {FOO: ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])}
     since = len(cluster.log)
-    cluster.join_isr(FOO, 6)
+    Operations(cluster).join_isr(FOO, 6)
     assert story(cluster, since) == [
         "state znode isr 1,2,3,4,5,6 1@1",
         "memory 4,5,6,1,2,3 isr 1,2,3,4,5,6 1@1",
@@ -149,7 +150,7 @@ def test_a_smaller_set_by_plan_is_all_of_it_at_once() -> None:
 def test_a_second_target_in_flight_starts_from_the_origin_and_drops_what_is_in_neither() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 5])
-    cluster.join_isr(FOO, 5)
+    Operations(cluster).join_isr(FOO, 5)
     since = len(cluster.log)
     assert alter(cluster, [4, 6]) == (0, None)
     told = "4,6,1,2,3+4,6-1,2,3 isr 1,2,3"
@@ -186,7 +187,7 @@ def test_a_cancellation_reverts_also_what_has_joined_the_isr() -> None:
     cluster = cluster_of("foo=1,2,3/1,2,3")
     alter(cluster, [4, 5, 6])
     alter(cluster, [4], ("foo", 1))
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert alter(cluster, None) == (0, None)
     assert shape(cluster) == ([1, 2, 3], [1, 2, 3], 1, 3)
     assert list(listed(cluster)) == [("foo", 1)]
@@ -206,12 +207,12 @@ def test_a_cancellation_cannot_restore_the_order() -> None:
 def test_a_cancellation_takes_the_lead_from_a_replica_that_goes() -> None:
     cluster = cluster_of("foo=2,3")
     alter(cluster, [4, 5])
-    cluster.join_isr(FOO, 4)
-    cluster.stop_broker(2)
-    cluster.stop_broker(3)
+    Operations(cluster).join_isr(FOO, 4)
+    Operations(cluster).stop_broker(2)
+    Operations(cluster).stop_broker(3)
     assert shape(cluster) == ([4, 5, 2, 3], [4], 4, 3)
-    cluster.start_broker(3)
-    cluster.join_isr(FOO, 3)
+    Operations(cluster).start_broker(3)
+    Operations(cluster).join_isr(FOO, 3)
     since = len(cluster.log)
     alter(cluster, None)
     assert shape(cluster) == ([2, 3], [3], 3, 5)
@@ -226,11 +227,11 @@ def test_a_cancellation_that_leaves_no_replica_in_sync_goes_through_all_the_same
     """KRaft refuses this; here the partition is offline, and the last in sync is no replica."""
     cluster = cluster_of("foo=1")
     alter(cluster, [4, 5])
-    cluster.join_isr(FOO, 4)
-    cluster.stop_broker(1)
+    Operations(cluster).join_isr(FOO, 4)
+    Operations(cluster).stop_broker(1)
     assert alter(cluster, None) == (0, None)
     assert shape(cluster)[:3] == ([1], [4], -1)
-    cluster.start_broker(1)
+    Operations(cluster).start_broker(1)
     assert cluster.topics.partition(*FOO).leader == -1
 
 
@@ -238,7 +239,7 @@ def test_a_cancellation_that_leaves_no_replica_in_sync_goes_through_all_the_same
 def test_without_a_leader_to_be_had_the_end_raises_no_epoch() -> None:
     """As seen on Kafka 3.9.2: [4] with 4 down, to [1] and back."""
     cluster = cluster_of("foo=4")
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     assert alter(cluster, [1]) == (0, None)
     assert shape(cluster) == ([1, 4], [4], -1, 2)
     since = len(cluster.log)
@@ -252,15 +253,15 @@ def test_without_a_leader_to_be_had_the_end_raises_no_epoch() -> None:
         "StopReplica delete to 1",
         "UpdateMetadata to 1,2,3,5,6 4 isr 4 -1@2",
     ]
-    cluster.start_broker(4)
+    Operations(cluster).start_broker(4)
     assert shape(cluster) == ([4], [4], 4, 3)
 
 
 @pytest.mark.requirement("K455-42")
 def test_nobody_of_the_target_can_lead_and_the_rest_is_removed_all_the_same() -> None:
     cluster = cluster_of("foo=4,1")
-    cluster.leave_isr(FOO, 1)
-    cluster.stop_broker(4)
+    Operations(cluster).leave_isr(FOO, 1)
+    Operations(cluster).stop_broker(4)
     since = len(cluster.log)
     submit(cluster, {FOO: [4]})
     assert shape(cluster)[:3] == ([4], [4], -1)
@@ -283,8 +284,8 @@ def test_a_dead_follower_costs_an_epoch_and_a_slow_one_does_not() -> None:
     """The controller takes out who died, the leader who is slow."""
     cluster = cluster_of()
     since = len(cluster.log)
-    cluster.leave_isr(FOO, 3)
-    cluster.join_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
+    Operations(cluster).join_isr(FOO, 3)
     assert story(cluster, since) == [
         "state znode isr 1,2 1@0",
         "memory 1,2,3 isr 1,2 1@0",
@@ -294,7 +295,7 @@ def test_a_dead_follower_costs_an_epoch_and_a_slow_one_does_not() -> None:
         f"UpdateMetadata to {ALL} 1,2,3 isr 1,2,3 1@0",
     ]
     since = len(cluster.log)
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     assert story(cluster, since) == [
         "state znode isr 1,2 1@1",
         "memory 1,2,3 isr 1,2 1@1",
@@ -307,7 +308,7 @@ def test_a_dead_follower_costs_an_epoch_and_a_slow_one_does_not() -> None:
 def test_another_leader_costs_an_epoch_and_is_announced() -> None:
     cluster = cluster_of("foo=2,3")
     since = len(cluster.log)
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     assert story(cluster, since) == [
         "state znode isr 3 3@1",
         "memory 2,3 isr 3 3@1",
@@ -323,14 +324,14 @@ def test_another_leader_costs_an_epoch_and_is_announced() -> None:
 def test_a_broker_that_returns_takes_its_reassignments_up_again() -> None:
     """The epochs are those of Kafka 3.9.2."""
     cluster = cluster_of("foo=1,4")
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     assert shape(cluster) == ([1, 4], [1], 1, 1)
     alter(cluster, [1, 4, 2])
-    cluster.join_isr(FOO, 2)
+    Operations(cluster).join_isr(FOO, 2)
     assert shape(cluster) == ([1, 4, 2], [1, 2], 1, 2)
-    cluster.start_broker(4)
+    Operations(cluster).start_broker(4)
     assert shape(cluster)[3] == 3
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert shape(cluster) == ([1, 4, 2], [1, 2, 4], 1, 4)
     assert listed(cluster) == {}
 
@@ -338,10 +339,10 @@ def test_a_broker_that_returns_takes_its_reassignments_up_again() -> None:
 @pytest.mark.requirement("K455-42")
 def test_a_broker_that_returns_and_is_not_wanted_changes_nothing() -> None:
     cluster = cluster_of("foo=1,4")
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     alter(cluster, [1, 2])
     since = len(cluster.log)
-    cluster.start_broker(4)
+    Operations(cluster).start_broker(4)
     assert shape(cluster) == ([1, 2, 4], [1], 1, 2)
     assert not any("znode" in line for line in story(cluster, since))
 

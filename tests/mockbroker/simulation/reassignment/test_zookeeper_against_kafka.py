@@ -29,6 +29,7 @@ from kproto.messages.alter_partition_reassignments_request import (
 from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.znodes import ZnodeStore
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.zookeeper_story import PLAN, plan_of, submit
 from tests.real.kafka import BROKER_IDS, LAGGARD, RealKafka
@@ -135,7 +136,7 @@ class Ours:
     def catch_up(self, topic: str, brokers: Sequence[int]) -> None:
         for broker in brokers:
             if broker in self._cluster.topics.partition(topic, 0).replicas:
-                self._cluster.join_isr((topic, 0), broker)
+                Operations(self._cluster).join_isr((topic, 0), broker)
 
     def view(self, topic: str) -> View:
         found = self._cluster.topics.partition(topic, 0)

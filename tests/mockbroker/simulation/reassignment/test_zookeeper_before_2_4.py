@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.profiles import profile
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
     PLAN,
@@ -40,7 +41,7 @@ def test_new_and_old_replicas_are_written_in_the_order_of_a_scala_set(release: s
     assert shape(cluster, TWO) == ([4, 6, 5, 1], [1], 1, 1)
     assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[5,1,6,2,3,4]}}'
     for broker in (4, 5, 6):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:3] == ([4, 5, 6], [4, 5, 6], 4)
     assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,5,6]}}'
 
@@ -110,7 +111,7 @@ def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
     cluster = cluster_of("foo=1,2", reassignment=LAST)
     submit(cluster, {FOO: [4]})
     since = len(cluster.log)
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert story(cluster, since) == [
         "state znode isr 1,2,4 1@1",
         "memory 4,1,2 isr 1,2,4 1@1",
@@ -141,15 +142,15 @@ def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(
 ) -> None:
     cluster = cluster_of("foo=1,2,3", "bar=1,2", "two=1", reassignment=reassignment)
     submit(cluster, {FOO: [4, 5, 6], BAR: [5, 1], TWO: [4, 6, 5]})
-    cluster.write_znode(PLAN, None)
+    Operations(cluster).write_znode(PLAN, None)
     submit(cluster, {FOO: [2, 6]})
-    cluster.join_isr(BAR, 5)
+    Operations(cluster).join_isr(BAR, 5)
     assert planned(cluster) == {FOO: [4, 5, 6], TWO: [4, 6, 5]}
     for broker in (4, 5, 6):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert planned(cluster) == {TWO: [4, 6, 5]}
     for broker in (4, 5, 6):
-        cluster.join_isr(TWO, broker)
+        Operations(cluster).join_isr(TWO, broker)
     assert planned(cluster) is None
 
 
@@ -167,7 +168,7 @@ def test_a_new_controller_takes_replicas_that_only_add_for_done() -> None:
     """The topic says no more than that they are replicas; then the plan asks for what there is."""
     cluster = cluster_of("foo=1", reassignment=LAST)
     submit(cluster, {FOO: [1, 2]})
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert planned(cluster) is None
     assert shape(cluster)[:2] == ([1, 2], [1])
 
@@ -175,14 +176,14 @@ def test_a_new_controller_takes_replicas_that_only_add_for_done() -> None:
 @pytest.mark.requirement("K455-60")
 def test_a_broker_that_returns_is_told_of_what_is_planned_for_it() -> None:
     cluster = cluster_of(reassignment=LAST)
-    cluster.stop_broker(5)
+    Operations(cluster).stop_broker(5)
     submit(cluster, {FOO: [4, 5]})
     since = len(cluster.log)
-    cluster.start_broker(5)
+    Operations(cluster).start_broker(5)
     told = "LeaderAndIsr to 5,1,2,3,4 5,1,2,3,4+4,5-1,2,3 isr 1,2,3 1@2"
     assert told in story(cluster, since)
     for broker in (4, 5):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:2] == ([4, 5], [4, 5])
     assert planned(cluster) is None
 
@@ -191,8 +192,8 @@ def test_a_broker_that_returns_is_told_of_what_is_planned_for_it() -> None:
 def test_what_is_in_sync_and_down_ends_without_a_leader() -> None:
     cluster = cluster_of("foo=2,1,3", reassignment=LAST)
     for broker in (1, 3):
-        cluster.leave_isr(FOO, broker)
-    cluster.stop_broker(2)
+        Operations(cluster).leave_isr(FOO, broker)
+    Operations(cluster).stop_broker(2)
     before = shape(cluster)
     assert before[:3] == ([2, 1, 3], [2], -1)
     since = len(cluster.log)

@@ -12,6 +12,7 @@ from kproto.error_codes import ErrorCode
 from kproto.schema.model import ZERO_UUID
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.facts import ZOOKEEPER_CONTROLLER
 from mockbroker.simulation.state.cluster_state import replay
 from mockbroker.simulation.topics.administration import NewTopic
@@ -41,7 +42,7 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
         4, topics=["foo=1,3/2,4", "bar=1,2"], reassignment=ZK, znodes=mine, cluster_id="c"
     )
     for broker in (3, 4):
-        cluster.stop_broker(broker)
+        Operations(cluster).stop_broker(broker)
     if by_znode:
         user.create(MARK, b"")
         cluster.react()
@@ -53,8 +54,8 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
         assert user.exists(MARK) is not None
         assert user.exists(f"{TOPIC}/partitions/1/state") is not None
         assert _create(cluster) == ErrorCode.TOPIC_ALREADY_EXISTS
-        cluster.failover(2 if not last else 1)
-        cluster.start_broker(4 if last else 3)
+        Operations(cluster).failover(2 if not last else 1)
+        Operations(cluster).start_broker(4 if last else 3)
         cluster.react()
     assert user.exists(MARK) is None
     assert user.exists(TOPIC) is None
@@ -78,11 +79,11 @@ def test_a_topic_does_not_wait_for_its_reassignments(name: str, by_znode: bool) 
     once. What the plan says of it stays there."""
     cluster = cluster_of(reassignment=name)
     submit(cluster, {FOO: [4, 5, 6]})
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     replicas = cluster.topics.partition(*FOO).replicas
     since = len(cluster.log)
     if by_znode:
-        cluster.write_znode(MARK, "")
+        Operations(cluster).write_znode(MARK, "")
     else:
         (gone,) = cluster.topics.delete([("foo", ZERO_UUID)])
         assert gone.error_code == ErrorCode.NONE
@@ -99,7 +100,7 @@ def test_a_topic_does_not_wait_for_its_reassignments(name: str, by_znode: bool) 
 def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 2, 3])
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     cluster.topics.delete([("foo", ZERO_UUID)])
     assert MARK in cluster.znodes
     for target in ([1, 2, 4], None):
@@ -108,5 +109,5 @@ def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."
         )  # fmt: skip
     assert alter(cluster, None, ("bar", 0))[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    cluster.start_broker(3)
+    Operations(cluster).start_broker(3)
     assert not {MARK, TOPIC} & set(cluster.znodes)

@@ -10,6 +10,7 @@ import pytest
 
 from kproto.znodes import ZnodeStore
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.reassignment.walks import warnings
@@ -66,13 +67,13 @@ def test_there_and_back(place: Place, user: ZnodeStore) -> None:
         {"0": [4, 5, 6]},
         {"0": [1, 2, 3]},
     )
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     alter(cluster, None)
     assert read(user, TOPIC)["partitions"] == {"0": [1, 2, 3]}
     alter(cluster, [4, 5, 6])
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     for broker in (4, 5, 6):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:3] == ([4, 5, 6], [4, 5, 6], 4)
     topic = read(user, TOPIC)
     assert (topic["partitions"], topic["adding_replicas"]) == ({"0": [4, 5, 6]}, {})
@@ -99,7 +100,7 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
         cluster.react()
         assert list(listed(cluster)) == [FOO]
         user.set(PLAN, plan_of({FOO: replicas}).encode())
-        cluster.join_isr(FOO, replicas[-1])
+        Operations(cluster).join_isr(FOO, replicas[-1])
         assert cluster.topics.partition(*FOO).replicas == tuple(replicas)
         assert user.exists(PLAN) is None
     user.create(PLAN, b"{")
@@ -121,7 +122,7 @@ def test_another_cluster_takes_up_what_one_left(place: Place, user: ZnodeStore) 
     second = start(place)
     assert listed(second) == before
     assert second.state.controller_epoch == epoch + 1
-    second.join_isr(FOO, 6)
+    Operations(second).join_isr(FOO, 6)
     assert user.exists(PLAN) is None
     alter(second, None, ("bar", 0))
     assert listed(second) == {}

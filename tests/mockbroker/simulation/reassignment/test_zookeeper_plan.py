@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.walks import warnings
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     FOO,
@@ -30,9 +31,9 @@ def test_a_plan_starts_what_it_says_and_holds_what_is_under_way() -> None:
     assert planned(cluster) == {FOO: [4, 1], BAR: [2, 5]}
     assert list(listed(cluster)) == [BAR, FOO]
     assert shape(cluster, FOO_1) == ([3, 2, 1], [1, 2, 3], 1, 1)
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert planned(cluster) == {BAR: [2, 5]}
-    cluster.join_isr(BAR, 5)
+    Operations(cluster).join_isr(BAR, 5)
     assert planned(cluster) is None
     assert listed(cluster) == {}
 
@@ -43,7 +44,7 @@ def test_a_partition_leaves_the_plan_once_its_new_replicas_are_on_record() -> No
     cluster = cluster_of()
     submit(cluster, {FOO: [4, 1]})
     since = len(cluster.log)
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert story(cluster, since)[-3:] == [
         "topic znode 4,1+-",
         "plan gone",
@@ -57,7 +58,7 @@ def test_the_next_plan_is_seen_once_the_znode_has_gone() -> None:
     for target in ([2, 1], [1], [3]):
         submit(cluster, {FOO: target})
         if target == [3]:
-            cluster.join_isr(FOO, 3)
+            Operations(cluster).join_isr(FOO, 3)
         assert cluster.topics.partition(*FOO).replicas == tuple(target)
         assert planned(cluster) is None
 
@@ -70,7 +71,7 @@ def test_writes_while_it_is_there_start_nothing() -> None:
     submit(cluster, {FOO: [4, 1], BAR: [3]})
     assert story(cluster, since) == ["plan written"]
     assert list(listed(cluster)) == [FOO]
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     # What ended is looked for in the znode as it is by then, and nothing else is looked at.
     assert planned(cluster) == {BAR: [3]}
     assert listed(cluster) == {}
@@ -81,7 +82,7 @@ def test_what_was_written_meanwhile_is_taken_by_the_next_controller() -> None:
     cluster = cluster_of(*THREE)
     submit(cluster, {FOO: [4, 1]})
     submit(cluster, {BAR: [3]})
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert list(listed(cluster)) == [BAR, FOO]
 
 
@@ -90,7 +91,7 @@ def test_deleting_the_znode_cancels_nothing_and_hides_the_next_plan() -> None:
     """Kafka's watch is used up, and left again only after a deletion of its own."""
     cluster = cluster_of(*THREE)
     submit(cluster, {FOO: [4, 1]})
-    cluster.write_znode(PLAN, None)
+    Operations(cluster).write_znode(PLAN, None)
     assert list(listed(cluster)) == [FOO]
     submit(cluster, {BAR: [3]})
     assert list(listed(cluster)) == [FOO]
@@ -135,7 +136,7 @@ def test_a_broker_named_twice_counts_once_and_its_plan_is_never_done() -> None:
     cluster = cluster_of()
     submit(cluster, {FOO: [2, 2, 4]})
     assert listed(cluster) == {FOO: ([2, 4, 1, 3], [4], [1, 3])}
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert (listed(cluster), cluster.topics.partition(*FOO).replicas) == ({}, (2, 4))
     assert planned(cluster) == {FOO: [2, 2, 4]}
 
@@ -161,7 +162,7 @@ def test_a_text_that_is_no_plan_is_logged_and_stays_until_something_is_taken_out
     text: str,
 ) -> None:
     cluster = cluster_of()
-    cluster.write_znode(PLAN, text)
+    Operations(cluster).write_znode(PLAN, text)
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{PLAN}: ")
     assert warning.endswith("; no reassignments in it")
@@ -175,7 +176,7 @@ def test_a_text_that_is_no_plan_is_logged_and_stays_until_something_is_taken_out
 @pytest.mark.requirement("K455-60")
 def test_a_plan_of_nothing_stays_as_long() -> None:
     cluster = cluster_of()
-    cluster.write_znode(PLAN, plan_of({}))
+    Operations(cluster).write_znode(PLAN, plan_of({}))
     assert planned(cluster) == {}
     alter(cluster, [3, 2, 1])
     assert planned(cluster) is None
@@ -187,7 +188,7 @@ def test_a_request_takes_its_partition_out_of_the_plan_and_so_it_wins() -> None:
     submit(cluster, {FOO: [4, 1], BAR: [2, 5]})
     assert alter(cluster, [6, 2]) == (0, None)
     assert planned(cluster) == {BAR: [2, 5]}
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert listed(cluster)[FOO] == ([6, 2, 1, 3], [6], [1, 3])
     assert listed(cluster)[BAR] == ([2, 5, 1], [5], [1])
 
@@ -224,6 +225,6 @@ def test_an_end_that_is_not_what_the_plan_wants_leaves_it_there() -> None:
     cluster = cluster_of()
     submit(cluster, {FOO: [4, 1]})
     submit(cluster, {FOO: [5, 1]})
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert shape(cluster)[0] == [4, 1]
     assert planned(cluster) == {FOO: [5, 1]}

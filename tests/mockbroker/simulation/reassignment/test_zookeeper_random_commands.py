@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.zookeeper.kafka_zookeeper_controller import (
     KafkaZooKeeperController,
 )
@@ -60,7 +61,7 @@ class Commands(AnyCommands):
     def submit(self, plan: dict[tuple[str, int], list[int]]) -> None:
         fresh = PLAN not in self.cluster.znodes
         before = self.cluster.reassignments.list_ongoing(None)
-        self.cluster.write_znode(PLAN, plan_of(plan))
+        Operations(self.cluster).write_znode(PLAN, plan_of(plan))
         if not fresh:
             assert self.cluster.reassignments.list_ongoing(None) == before
 
@@ -68,14 +69,14 @@ class Commands(AnyCommands):
     def delete_the_plan(self) -> None:
         before = self.cluster.reassignments.list_ongoing(None)
         if self.cluster.read_znode(PLAN) is not None:
-            self.cluster.write_znode(PLAN, None)
+            Operations(self.cluster).write_znode(PLAN, None)
         assert self.cluster.reassignments.list_ongoing(None) == before
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = self.cluster.reassignments.list_ongoing(None)
         nothing_new = PLAN not in self.cluster.znodes
-        if self.perhaps(lambda: self.cluster.failover(broker)) and nothing_new:
+        if self.perhaps(lambda: Operations(self.cluster).failover(broker)) and nothing_new:
             assert self.cluster.reassignments.list_ongoing(None) == before
 
     @precondition(has_controller)

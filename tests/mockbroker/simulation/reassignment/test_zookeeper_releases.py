@@ -7,6 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode, message
 from mockbroker.errors import ControllerDiedError
 from mockbroker.profiles import all_profiles, profile
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment import CONTROLLERS
 from mockbroker.simulation.releases.facts import ZOOKEEPER_CONTROLLER
 from tests.mockbroker.simulation.reassignment.zookeeper_story import (
@@ -79,8 +80,8 @@ def test_before_2_4_the_plan_is_all_a_new_controller_has() -> None:
     cluster = cluster_of(reassignment=profile("kafka-2.3").reassignment)
     submit(cluster, {FOO: [4, 2]})
     assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,2,1,3]}}'
-    cluster.failover(2)
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).failover(2)
+    Operations(cluster).join_isr(FOO, 4)
     assert shape(cluster)[:2] == ([4, 2], [2, 4])
     assert PLAN not in cluster.znodes
 
@@ -145,7 +146,7 @@ def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(
     """Seen so on 2.4.1 and 3.9.2, whose successors take dead replicas out of the ISR first."""
     cluster = cluster_of(reassignment=profile(release).reassignment)
     since = len(cluster.log)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     written = [line for line in story(cluster, since) if line.startswith("state znode")]
     assert written == [f"state znode {state}" for state in states]
 
@@ -164,7 +165,7 @@ def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(
     """Before, it is for the leader to take it out of the ISR, which raises none."""
     cluster = cluster_of("foo=2,1,3", reassignment=profile(release).reassignment)
     since = len(cluster.log)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     assert shape(cluster) == ([2, 1, 3], [2, 3], 2, epoch)
     assert story(cluster, since)[-3 - len(told) :] == [
         f"state znode isr 2,3 2@{epoch}",
@@ -181,9 +182,9 @@ def test_a_take_over_raises_the_epoch_of_what_is_offline_since_2_3(
 ) -> None:
     """Seen so on 2.4.1 and 3.9.2: the last in sync is taken out, and stays in all the same."""
     cluster = cluster_of("foo=4", reassignment=profile(release).reassignment)
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     assert shape(cluster) == ([4], [4], -1, 1)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert shape(cluster) == ([4], [4], -1, epoch)
 
 
@@ -204,8 +205,8 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     tries in vain ("Replica with id 4 is not available on broker 2"), and on 3.9.2."""
     cluster = cluster_of(reassignment=profile(release).reassignment)
     alter(cluster, [4, 5])
-    cluster.join_isr(FOO, 4)
-    cluster.kill_controller_after(1)
+    Operations(cluster).join_isr(FOO, 4)
+    Operations(cluster).kill_controller_after(1)
     with pytest.raises(ControllerDiedError):
         alter(cluster, None)
     assert shape(cluster) == ([1, 2, 3], isr, 2, 3)
@@ -223,9 +224,9 @@ def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_
     """The leader learned of no other controller: the new one sent it no new leader epoch. Seen so
     on 2.4.1."""
     cluster = cluster_of(reassignment=profile(release).reassignment)
-    cluster.leave_isr(FOO, 3)
-    cluster.failover(6)
-    cluster.join_isr(FOO, 3)
+    Operations(cluster).leave_isr(FOO, 3)
+    Operations(cluster).failover(6)
+    Operations(cluster).join_isr(FOO, 3)
     state = cluster.znodes[f"{TOPIC}/partitions/0/state"]
     assert '"isr":[1,2,3]' in state
     assert f'"controller_epoch":{epoch}' in state

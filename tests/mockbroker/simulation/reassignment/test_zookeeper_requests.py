@@ -11,6 +11,7 @@ from kproto.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.zookeeper.refusal_texts import scala_set
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -51,7 +52,7 @@ NO_PARTITION = (3, "The partition does not exist.")
 def test_what_is_wrong_with_a_list(asked: list[int], text: str) -> None:
     """None of them is a replica of foo-1, so each would be one more."""
     cluster = cluster_of("foo=1,2,3/3", brokers=4)
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     since = len(cluster.log)
     tp = ("foo", 0) if asked == [4] else ("none", 0)
     assert alter(cluster, asked, tp) == (39, text)
@@ -61,7 +62,7 @@ def test_what_is_wrong_with_a_list(asked: list[int], text: str) -> None:
 @pytest.mark.requirement("K455-23")
 def test_only_those_to_be_added_have_to_be_alive_and_are_named() -> None:
     cluster = cluster_of(brokers=4)
-    cluster.stop_broker(3)
+    Operations(cluster).stop_broker(3)
     assert alter(cluster, [3, 1, 99, 4]) == (
         39,
         f"{NOT_ALIVE}ArrayBuffer(99, 4), live broker list: Set(1, 2, 4)",
@@ -166,7 +167,7 @@ def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
         ]
     )
     epoch = broker.cluster.state.controller_epoch
-    broker.cluster.failover(2)
+    Operations(broker.cluster).failover(2)
     since = len(broker.cluster.log)
     assert broker.ask(body, 0, broker_id=1).error_code == 41
     assert not broker.cluster.log.since(since)

@@ -11,6 +11,7 @@ import pytest
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, ZnodeWritten
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
@@ -37,10 +38,10 @@ BAR = ("bar", 0)
 def test_a_new_controller_resumes_what_the_topic_znodes_say_and_tells_it_anew() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     before, epoch = listed(cluster), cluster.state.controller_epoch
     since = len(cluster.log)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert listed(cluster) == before
     assert cluster.state.controller_epoch == epoch + 1
     assert shape(cluster) == ([4, 5, 6, 1, 2, 3], [1, 2, 3, 4], 1, 2)
@@ -54,7 +55,7 @@ def test_a_new_controller_resumes_what_the_topic_znodes_say_and_tells_it_anew() 
     # Nobody is started twice: the new replicas are known to be.
     assert len([line for line in story(cluster, since) if line.startswith("LeaderAndIsr new")]) == 1
     for broker in (5, 6):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:3] == ([4, 5, 6], [4, 5, 6], 4)
 
 
@@ -63,9 +64,9 @@ def test_the_list_is_the_controllers_memory_until_another_takes_over() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
     before = listed(cluster)
-    cluster.write_znode(TOPIC, '{"version":3,"partitions":{"0":[1,2,3]}}')
+    Operations(cluster).write_znode(TOPIC, '{"version":3,"partitions":{"0":[1,2,3]}}')
     assert listed(cluster) == before
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert listed(cluster) == {}
 
 
@@ -78,7 +79,7 @@ def test_the_plan_comes_first_and_supplants_what_was_asked_for() -> None:
     alter(cluster, [5, 1], BAR)
     submit(cluster, {FOO: [3, 4], BAR: [6, 1]})
     since = len(cluster.log)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     assert listed(cluster) == {
         BAR: ([6, 1, 2], [6], [2]),
         FOO: ([3, 4, 1, 2], [4], [1, 2]),
@@ -97,7 +98,7 @@ def test_what_is_in_no_plan_is_resumed_after_it() -> None:
     submit(cluster, {FOO: [3, 4]})
     alter(cluster, [5, 1], BAR)
     since = len(cluster.log)
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     changed = [
         a.change.path
         for a in cluster.log.since(since)
@@ -114,7 +115,7 @@ def test_a_new_controller_elects_before_it_resumes() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 2])
     since = len(cluster.log)
-    cluster.stop_broker(1)
+    Operations(cluster).stop_broker(1)
     states = [line for line in story(cluster, since) if line.startswith("state znode")]
     assert states == [
         "state znode isr 2,3 -1@2", "state znode isr 2,3 2@3", "state znode isr 2,3 2@4"
@@ -130,11 +131,13 @@ def test_a_new_controller_elects_before_it_resumes() -> None:
 @pytest.mark.requirement("K455-38")
 def test_no_leader_on_record_is_none() -> None:
     cluster = cluster_of("foo=4")
-    cluster.stop_broker(4)
-    cluster.failover(2)
+    Operations(cluster).stop_broker(4)
+    Operations(cluster).failover(2)
     assert shape(cluster) == ([4], [4], -1, 2)
-    cluster.write_znode(STATE, cluster.znodes[STATE].replace('"isr":[4]', '"isr":[4,5]'))
-    cluster.failover(3)
+    Operations(cluster).write_znode(
+        STATE, cluster.znodes[STATE].replace('"isr":[4]', '"isr":[4,5]')
+    )
+    Operations(cluster).failover(3)
     assert cluster.topics.partition(*FOO).leader == -1
 
 
@@ -154,13 +157,13 @@ def test_an_unreadable_topic_znode_changes_nothing_and_the_log_says_so(text: str
     cluster = cluster_of()
     alter(cluster, [4, 5, 6])
     before = listed(cluster)
-    cluster.write_znode(TOPIC, text)
-    cluster.failover(2)
+    Operations(cluster).write_znode(TOPIC, text)
+    Operations(cluster).failover(2)
     assert listed(cluster) == before
     assert warnings(cluster)[-1].startswith(f"{TOPIC}: ")
     assert warnings(cluster)[-1].endswith("; the replicas stay as they were known")
     for broker in (4, 5, 6):
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:2] == ([4, 5, 6], [4, 5, 6])
     assert json.loads(cluster.znodes[TOPIC])["partitions"] == {"0": [4, 5, 6]}
 
@@ -171,13 +174,13 @@ def test_an_unreadable_state_znode_changes_nothing_and_the_log_says_so(text: str
     cluster = cluster_of()
     alter(cluster, [4, 2])
     before = listed(cluster)
-    cluster.write_znode(STATE, text)
-    cluster.failover(2)
+    Operations(cluster).write_znode(STATE, text)
+    Operations(cluster).failover(2)
     assert listed(cluster) == before
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{STATE}: ")
     assert warning.endswith("; it stays as it was known")
-    cluster.join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 4)
     assert shape(cluster)[0] == [4, 2]
 
 
@@ -185,8 +188,8 @@ def test_an_unreadable_state_znode_changes_nothing_and_the_log_says_so(text: str
 def test_an_unreadable_plan_lets_the_rest_resume() -> None:
     cluster = cluster_of()
     alter(cluster, [4, 2])
-    cluster.write_znode(PLAN, "{")
-    cluster.failover(2)
+    Operations(cluster).write_znode(PLAN, "{")
+    Operations(cluster).failover(2)
     assert shape(cluster)[3] == 2
     assert all(text.startswith(f"{PLAN}: ") for text in warnings(cluster))
 
@@ -213,9 +216,9 @@ def test_a_cluster_that_comes_up_resumes_what_it_finds() -> None:
     second = start()
     assert listed(second) == before
     assert planned(second) == {BAR: [3]}
-    second.join_isr(BAR, 3)
+    Operations(second).join_isr(BAR, 3)
     for broker in (4, 5, 6):
-        second.join_isr(FOO, broker)
+        Operations(second).join_isr(FOO, broker)
     assert shape(second)[:2] == ([4, 5, 6], [4, 5, 6])
     assert shape(second, BAR)[:2] == ([3], [3])
     assert planned(second) is None
@@ -241,7 +244,7 @@ def _submit(cluster: Cluster) -> None:
 
 
 def _join_last(cluster: Cluster) -> None:
-    cluster.join_isr(FOO, 6)
+    Operations(cluster).join_isr(FOO, 6)
 
 
 def _finish(cluster: Cluster) -> None:
@@ -250,7 +253,7 @@ def _finish(cluster: Cluster) -> None:
             cluster.topics.partition(*FOO).reassigning
             and broker in cluster.topics.partition(*FOO).replicas
         ):
-            cluster.join_isr(FOO, broker)
+            Operations(cluster).join_isr(FOO, broker)
 
 
 def _idle(_: Cluster) -> None:
@@ -259,14 +262,14 @@ def _idle(_: Cluster) -> None:
 
 def _in_flight(cluster: Cluster) -> None:
     alter(cluster, [4, 5, 6])
-    cluster.join_isr(FOO, 4)
-    cluster.join_isr(FOO, 5)
+    Operations(cluster).join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 5)
 
 
 def _planned(cluster: Cluster) -> None:
     submit(cluster, {FOO: [4, 5, 6]})
-    cluster.join_isr(FOO, 4)
-    cluster.join_isr(FOO, 5)
+    Operations(cluster).join_isr(FOO, 4)
+    Operations(cluster).join_isr(FOO, 5)
 
 
 Step = Callable[[Cluster], None]
@@ -300,10 +303,10 @@ def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str) -> 
 def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
     """Whether the controller died before the step was done."""
     cluster = simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK, cluster_id="c")
-    cluster.failover(2)
+    Operations(cluster).failover(2)
     before(cluster)
-    cluster.failover(3)
-    cluster.kill_controller_after(after)
+    Operations(cluster).failover(3)
+    Operations(cluster).kill_controller_after(after)
     try:
         step(cluster)
     except ControllerDiedError:
@@ -313,9 +316,9 @@ def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
     if not died:
         return False
     assert cluster.state.controller_id == 1
-    cluster.start_broker(3)
+    Operations(cluster).start_broker(3)
     if 3 in cluster.topics.partition(*FOO).replicas:
-        cluster.join_isr(FOO, 3)
+        Operations(cluster).join_isr(FOO, 3)
     _finish(cluster)
     if step is _cancel and _forgot_whom_to_stop(cluster):
         assert alter(cluster, [1, 2, 3]) == (0, None)
@@ -360,9 +363,9 @@ def test_what_a_cancellation_drops_is_forgotten_between_two_writes(
     for after, left in left_in_the_isr.items():
         cluster = simulated_cluster(6, topics=["foo=1,2,3"], reassignment=reassignment)
         _in_flight(cluster)
-        cluster.failover(3)
+        Operations(cluster).failover(3)
         since = len(cluster.log)
-        cluster.kill_controller_after(after)
+        Operations(cluster).kill_controller_after(after)
         with contextlib.suppress(ControllerDiedError):
             _cancel(cluster)
         assert cluster.topics.partition(*FOO).replicas == (1, 2, 3)
@@ -382,11 +385,11 @@ def test_a_leader_that_is_given_no_other_epoch_keeps_what_was_added_in_the_isr()
     """It passes over a LeaderAndIsr with the epoch that it has, and what that says of replicas."""
     cluster = cluster_of()
     _in_flight(cluster)
-    cluster.failover(6)
-    cluster.kill_controller_after(1)
+    Operations(cluster).failover(6)
+    Operations(cluster).kill_controller_after(1)
     with pytest.raises(ControllerDiedError):
         _cancel(cluster)
     assert shape(cluster) == ([1, 2, 3], [1, 2, 3, 4, 5], 1, 2)
-    cluster.leave_isr(FOO, 3)
-    cluster.stop_broker(2)
+    Operations(cluster).leave_isr(FOO, 3)
+    Operations(cluster).stop_broker(2)
     assert shape(cluster)[:2] == ([1, 2, 3], [1])

@@ -13,6 +13,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.znodes.kafka_znodes import partition_state_path
 from mockbroker.errors import ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -22,8 +23,8 @@ KINDS = pytest.mark.parametrize("reassignment", ["zookeeper", "zookeeper-0.10", 
 def _after(reassignment: str, changes: int, command: str) -> tuple[Cluster, bool]:
     """A cluster whose controller, broker 4, hosts nothing, and whether it died of the command."""
     cluster = simulated_cluster(4, topics=["foo=1,2/2,3", "bar=3"], reassignment=reassignment)
-    cluster.failover(4)
-    cluster.kill_controller_after(changes)
+    Operations(cluster).failover(4)
+    Operations(cluster).kill_controller_after(changes)
     try:
         if command == "delete":
             cluster.topics.delete([("foo", ZERO_UUID)])

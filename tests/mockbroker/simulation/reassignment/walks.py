@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import PartitionChanged, Warned, ZnodeWritten
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -99,4 +100,4 @@ def state_with(target: str) -> str:
 
 def joined(cluster: Cluster, *brokers: int) -> None:
     for broker in brokers:
-        cluster.join_isr(FOO, broker)
+        Operations(cluster).join_isr(FOO, broker)

@@ -8,6 +8,7 @@ from typing import Any
 
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
@@ -88,7 +89,7 @@ def plan_of(targets: dict[tuple[str, int], list[int]]) -> str:
 
 
 def submit(cluster: Cluster, targets: dict[tuple[str, int], list[int]]) -> None:
-    cluster.write_znode(PLAN, plan_of(targets))
+    Operations(cluster).write_znode(PLAN, plan_of(targets))
 
 
 def planned(cluster: Cluster) -> dict[tuple[str, int], list[int]] | None:

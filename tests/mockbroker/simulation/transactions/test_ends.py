@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from mockbroker.simulation.features.feature_updates import FeatureUpdate
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.transactions.transactional_ids import LAST_EPOCH
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
@@ -83,7 +84,7 @@ def test_requests_of_others(release: Release) -> None:
         assert (producer.add(epoch=epoch), producer.end(epoch=epoch)) == (90, 90)
     assert producer.add(at=3 - producer.at) == 16
     assert producer.end(at=3 - producer.at) == 16
-    cluster.load_coordinator("transaction", "t")
+    Operations(cluster).load_coordinator("transaction", "t")
     assert (producer.add(), producer.end()) == (14, 14)
 
 
@@ -92,7 +93,7 @@ def test_requests_of_others(release: Release) -> None:
 def test_what_ends_can_neither_grow_nor_end_otherwise(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     assert producer.end(keep=True) == 0
     assert producer.state == "PrepareCommit"
     assert (producer.add(BAR), producer.end(), producer.end(commit=False)) == (51, 51, 51)
@@ -101,7 +102,7 @@ def test_what_ends_can_neither_grow_nor_end_otherwise(release: Release) -> None:
     assert others == ((51, 51) if release == NEWEST else (49, 90))
     ends = (producer.end(producer_id=7), producer.end(epoch=7))
     assert ends == ((51, 51) if release == NEWEST else (49, 90))
-    cluster.release_markers()
+    Operations(cluster).release_markers()
     assert producer.state == "CompleteCommit"
 
 
@@ -203,17 +204,17 @@ def test_an_end_may_use_up_the_epochs() -> None:
     cluster = coordinator()
     producer = Producer(cluster)
     producer.init()
-    cluster.set_producer_epoch("t", LAST_EPOCH)
+    Operations(cluster).set_producer_epoch("t", LAST_EPOCH)
     producer.epoch = LAST_EPOCH
     producer.write()
-    cluster.hold_markers("t")
+    Operations(cluster).hold_markers("t")
     (answer,) = producer.ask_end()
     assert (answer.code, answer.producer_id, answer.epoch) == (0, 1001, 0)
     prepared = producer.transaction.metadata
     assert (prepared.producer_id, prepared.epoch, prepared.next_producer_id) == (
         1000, LAST_EPOCH + 1, 1001,
     )  # fmt: skip
-    cluster.release_markers("t")
+    Operations(cluster).release_markers("t")
     assert markers(cluster) == [("COMMIT", 1000, LAST_EPOCH + 1, 0)]
     (again,) = producer.ask_end()
     assert (again.code, again.producer_id, again.epoch) == (0, 1001, 0)
@@ -229,11 +230,11 @@ def test_an_end_may_use_up_the_epochs() -> None:
 def test_an_end_is_answered_before_its_markers() -> None:
     cluster = coordinator(brokers=2)
     producer = Producer(cluster).begun()
-    cluster.hold_replication(FOO)
+    Operations(cluster).hold_replication(FOO)
     assert producer.end() == 0
     assert producer.state == "PrepareCommit"
     assert cluster.logs.log(FOO).last_stable_offset == 0
-    cluster.release_replication(FOO)
+    Operations(cluster).release_replication(FOO)
     assert producer.state == "CompleteCommit"
     assert cluster.logs.log(FOO).last_stable_offset == 2
 

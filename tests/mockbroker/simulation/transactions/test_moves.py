@@ -7,6 +7,7 @@ import pytest
 from kproto.messages.transaction_log_value import TransactionLogValue
 from kproto.records import Record
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.transactions.transaction_log import transaction_record
 from mockbroker.simulation.transactions.transactional_ids import (
@@ -99,18 +100,18 @@ def test_the_next_coordinator_sends_the_markers(release: Release) -> None:
     cluster = coordinator(release, 2)
     producer = Producer(cluster).begun()
     producer.write(tp=BAR)
-    cluster.hold_replication(BAR)
+    Operations(cluster).hold_replication(BAR)
     producer.end()
     before = producer.at
     epoch = producer.transaction.metadata.epoch
     assert markers(cluster) == [("COMMIT", 1000, epoch, 0)]
     assert producer.transaction.unmarked == {BAR: None}
-    cluster.move_coordinator("transaction", "t", 3 - before)
+    Operations(cluster).move_coordinator("transaction", "t", 3 - before)
     assert producer.ask_end(at=before)[0].code == 16
     # It does not know which markers are written, and writes all.
     assert markers(cluster) == [("COMMIT", 1000, epoch, 0), ("COMMIT", 1000, epoch, 1)]
     assert producer.state == "PrepareCommit"
-    cluster.release_replication(BAR)
+    Operations(cluster).release_replication(BAR)
     assert producer.state == "CompleteCommit"
     assert cluster.logs.log(FOO).last_stable_offset == 3
 
@@ -120,12 +121,12 @@ def test_the_next_coordinator_sends_the_markers(release: Release) -> None:
 def test_held_markers_are_sent_by_the_next_coordinator(release: Release) -> None:
     cluster = coordinator(release, 2)
     producer = Producer(cluster).begun()
-    cluster.hold_markers("t")
+    Operations(cluster).hold_markers("t")
     producer.end(commit=False)
-    cluster.load_coordinator("transaction", "t")
-    cluster.release_markers("t")
+    Operations(cluster).load_coordinator("transaction", "t")
+    Operations(cluster).release_markers("t")
     assert markers(cluster) == []
-    cluster.finish_loading("transaction", "t")
+    Operations(cluster).finish_loading("transaction", "t")
     assert [each[0] for each in markers(cluster)] == ["ABORT"]
     assert producer.state == "CompleteAbort"
 
@@ -140,14 +141,14 @@ def test_a_change_that_was_being_written_is_lost_with_its_record(
     producer = Producer(cluster).begun()
     tp = own_log(cluster)
     heir, other = [each for each in cluster.topics.partition(*tp).isr if each != producer.at]
-    cluster.hold_replication(tp, other)
+    Operations(cluster).hold_replication(tp, other)
     if lost:
-        cluster.hold_replication(tp, heir)
+        Operations(cluster).hold_replication(tp, heir)
     answers = producer.ask_end()
     assert (answers, producer.state) == ([], "Ongoing")
-    cluster.move_coordinator("transaction", "t", heir)
+    Operations(cluster).move_coordinator("transaction", "t", heir)
     assert [each.code for each in answers] == [16]
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert producer.state == ("Ongoing" if lost else "CompleteCommit")
     assert len(markers(cluster)) == (0 if lost else 1)
     assert producer.end() == 0
@@ -157,13 +158,13 @@ def test_a_change_that_was_being_written_is_lost_with_its_record(
 def test_an_id_that_was_never_written_is_lost() -> None:
     cluster = coordinator(brokers=2)
     tp = own_log(cluster)
-    cluster.hold_replication(tp)
+    Operations(cluster).hold_replication(tp)
     producer = Producer(cluster)
     answers = producer.ask_init()
-    cluster.move_coordinator("transaction", "t", 3 - producer.at)
+    Operations(cluster).move_coordinator("transaction", "t", 3 - producer.at)
     assert [each.code for each in answers] == [16]
     assert producer.state == "none"
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert producer.init().code == 0
 
 
@@ -174,7 +175,7 @@ def test_the_next_coordinator_does_not_know_the_epoch_before() -> None:
     producer.init()
     producer.again()
     assert producer.init(producer_id=1000, epoch=0).code == 0
-    cluster.move_coordinator("transaction", "t", 3 - producer.at)
+    Operations(cluster).move_coordinator("transaction", "t", 3 - producer.at)
     assert producer.init(producer_id=1000, epoch=0).code == 90
 
 
@@ -185,17 +186,17 @@ def test_markers_find_their_partition_again(release: Release) -> None:
     producer = Producer(cluster).begun()
     producer.write(tp=BAR)
     leader = cluster.topics.partition(*FOO).leader
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     producer.end()
-    cluster.leave_isr(FOO, 3 - leader)
-    cluster.stop_broker(leader)
-    cluster.release_markers()
+    Operations(cluster).leave_isr(FOO, 3 - leader)
+    Operations(cluster).stop_broker(leader)
+    Operations(cluster).release_markers()
     assert producer.state == "PrepareCommit"
     assert FOO in producer.transaction.unmarked
-    cluster.start_broker(leader)
+    Operations(cluster).start_broker(leader)
     assert producer.transaction.unmarked == {}
     assert len(markers(cluster)) == 1
-    cluster.join_isr(own_log(cluster), leader)  # its log needs two replicas
+    Operations(cluster).join_isr(own_log(cluster), leader)  # its log needs two replicas
     assert producer.state == "CompleteCommit"
 
 
@@ -205,11 +206,11 @@ def test_a_deleted_partition_needs_no_marker(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
     producer.write(tp=BAR)
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     producer.end()
     cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
     assert producer.state == "PrepareCommit"
-    cluster.release_markers()
+    Operations(cluster).release_markers()
     assert producer.state == "CompleteCommit"
     assert len(markers(cluster, BAR)) == 1
 
@@ -218,7 +219,7 @@ def test_a_deleted_partition_needs_no_marker(release: Release) -> None:
 def test_a_partition_may_be_deleted_while_its_marker_is_replicated() -> None:
     cluster = coordinator(brokers=2)
     producer = Producer(cluster).begun()
-    cluster.hold_replication(FOO)
+    Operations(cluster).hold_replication(FOO)
     producer.end()
     assert producer.state == "PrepareCommit"
     cluster.topics.delete([(None, cluster.topics["foo"].topic_id)])
@@ -233,12 +234,12 @@ def test_a_newer_producer_in_the_log_ends_the_sending(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
     record = '{"records": [{"value": "v"}], "producer_id": 1000, "producer_epoch": 9, '
-    cluster.append("foo-0", record + '"base_sequence": 0, "transactional": true}')
+    Operations(cluster).append("foo-0", record + '"base_sequence": 0, "transactional": true}')
     producer.end()
     assert markers(cluster) == []
     assert producer.state == "PrepareCommit"
     assert producer.init().code == 51
-    cluster.set_offset("g", BAR, 1)  # nothing that happens makes it go on
+    Operations(cluster).set_offset("g", BAR, 1)  # nothing that happens makes it go on
     assert producer.state == "PrepareCommit"
 
 
@@ -247,15 +248,15 @@ def test_a_newer_producer_in_the_log_ends_the_sending(release: Release) -> None:
 def test_the_completion_is_written_as_soon_as_it_can_be(release: Release) -> None:
     cluster = coordinator(release, 2)
     producer = Producer(cluster).begun()
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     producer.end()
     tp = own_log(cluster)
     cluster.config_changes.alter_incrementally([(2, tp[0], [("min.insync.replicas", 0, "2")])])
-    cluster.leave_isr(tp, 3 - producer.at)
-    cluster.release_markers()
+    Operations(cluster).leave_isr(tp, 3 - producer.at)
+    Operations(cluster).release_markers()
     assert len(markers(cluster)) == 1
     assert producer.state == "PrepareCommit"
     assert producer.init().code == 51
-    cluster.join_isr(tp, 3 - producer.at)
+    Operations(cluster).join_isr(tp, 3 - producer.at)
     assert producer.state == "CompleteCommit"
     assert len(markers(cluster)) == 1

@@ -6,6 +6,7 @@ import pytest
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.transactions.markers import MarkerToWrite
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
@@ -79,7 +80,7 @@ def test_a_fenced_producer_cannot_write(release: Release) -> None:
     assert zombie.verify(FOO, BAR).errors == {FOO: (47, None), BAR: (47, None)}
     producer.write()
     # The log knows the newer epoch, so nobody needs to ask.
-    cluster.load_coordinator("transaction", "t")
+    Operations(cluster).load_coordinator("transaction", "t")
     # Before 4.0 the log takes its open transaction for the zombie's, until the batch comes.
     known = {} if release == OLD else {FOO: (47, None)}
     assert zombie.verify(FOO).errors == known
@@ -106,15 +107,15 @@ def test_a_coordinator_that_cannot_answer(release: Release) -> None:
     producer = Producer(cluster)
     producer.init()
     text = "Unable to verify the partition has been added to the transaction. Underlying error: "
-    cluster.load_coordinator("transaction", "t")
+    Operations(cluster).load_coordinator("transaction", "t")
     for version in (9, 11, 12) if release == NEWEST else (9, 11):
         error = producer.verify(api_version=version).errors[FOO]
         assert error == (19, f"{text}COORDINATOR_LOAD_IN_PROGRESS")
-    cluster.finish_loading("transaction", "t")
+    Operations(cluster).finish_loading("transaction", "t")
     tp = cluster.coordinators.partition_of(KIND, "t")
     leader = producer.at
-    cluster.leave_isr(tp, 3 - leader)
-    cluster.stop_broker(leader)
+    Operations(cluster).leave_isr(tp, 3 - leader)
+    Operations(cluster).stop_broker(leader)
     leaders = {cluster.topics.partition(*each).leader for each in (FOO, BAR)}
     assert leaders == {3 - leader}
     for api_version in (9, 12) if release == NEWEST else (9,):
@@ -127,7 +128,7 @@ def test_a_coordinator_that_cannot_answer(release: Release) -> None:
 def test_a_coordinator_that_ends_the_transaction_before(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     producer.end(keep=True)
     producer.epoch = producer.transaction.metadata.epoch
     text = "Unable to verify the partition has been added to the transaction. Underlying error: "
@@ -147,12 +148,12 @@ def test_a_batch_that_comes_after_its_marker(release: Release) -> None:
     producer.init()
     if release == OLD:
         producer.add(FOO)
-    outcome = producer.produce(between=lambda: cluster.abort_transaction("t"))
+    outcome = producer.produce(between=lambda: Operations(cluster).abort_transaction("t"))
     assert (outcome.error, outcome.text) == (48, None)
     assert cluster.logs.log(FOO).end_offset == 1
     producer.write()
     # The transaction was open when it was asked about: no question, and none is known now.
-    outcome = producer.produce(between=lambda: cluster.abort_transaction("t"))
+    outcome = producer.produce(between=lambda: Operations(cluster).abort_transaction("t"))
     assert outcome.error == 48
     producer.write()
     assert producer.end() == 0
@@ -229,13 +230,13 @@ def test_a_marker_needs_the_leader_and_its_replicas(release: Release) -> None:
     cluster = coordinator(release, 3, topics=["foo=1,2", "bar:1:3"])
     assert write(cluster, broker_id=3) == [3]
     assert write(cluster, broker_id=2) == [6]
-    cluster.hold_replication(FOO)
+    Operations(cluster).hold_replication(FOO)
     waiting = write(cluster)
     assert waiting == []
-    cluster.release_replication(FOO)
+    Operations(cluster).release_replication(FOO)
     assert waiting == [0]
     cluster.config_changes.alter_incrementally([(2, "foo", [("min.insync.replicas", 0, "2")])])
-    cluster.leave_isr(FOO, 2)
+    Operations(cluster).leave_isr(FOO, 2)
     assert write(cluster) == [19]
     assert len(markers(cluster)) == 1
 
@@ -244,7 +245,7 @@ def test_a_marker_needs_the_leader_and_its_replicas(release: Release) -> None:
 @pytest.mark.requirement("DP-MARK-01")
 def test_a_group_coordinator_that_loads_takes_no_marker(release: Release, code: int) -> None:
     cluster = coordinator(release)
-    cluster.load_coordinator("group", "g")
+    Operations(cluster).load_coordinator("group", "g")
     tp = cluster.coordinators.partition_of(type(KIND).GROUP, "g")
     assert write(cluster, tp=tp) == [code]
 
@@ -258,7 +259,7 @@ def test_an_old_message_format_takes_no_marker() -> None:
             cluster.config_changes.alter_incrementally([(2, "foo", [config])])
         assert write(cluster) == [code]
         with pytest.raises(ClusterError):
-            cluster.write_marker("foo-0", 1, "commit")
+            Operations(cluster).write_marker("foo-0", 1, "commit")
 
 
 @BOTH

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.transactions.transactional_ids import LAST_EPOCH, ProducerResult
 from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
@@ -72,14 +73,14 @@ def test_the_last_epoch_is_followed_by_another_id(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster)
     producer.init()
-    cluster.set_producer_epoch("t", LAST_EPOCH - 1)
+    Operations(cluster).set_producer_epoch("t", LAST_EPOCH - 1)
     producer.epoch = LAST_EPOCH - 1
     assert producer.again() == ProducerResult(0, 1000, LAST_EPOCH)
     assert producer.again() == ProducerResult(0, 1001, 0)
     # The answer got lost.
     assert producer.init(producer_id=1000, epoch=LAST_EPOCH) == ProducerResult(0, 1001, 0)
     assert producer.init(producer_id=1000, epoch=LAST_EPOCH - 1).code == 90
-    cluster.set_producer_epoch("t", LAST_EPOCH)
+    Operations(cluster).set_producer_epoch("t", LAST_EPOCH)
     assert producer.init(producer_id=1001, epoch=LAST_EPOCH - 1).code == -1
     assert producer.init() == ProducerResult(0, 1002, 0)
     # A rotation without an epoch cannot be repeated.
@@ -90,14 +91,14 @@ def test_the_last_epoch_is_followed_by_another_id(release: Release) -> None:
 def test_epochs_that_cannot_be_set() -> None:
     cluster = coordinator()
     with pytest.raises(ClusterError, match="no transactional id 't'"):
-        cluster.set_producer_epoch("t", 1)
+        Operations(cluster).set_producer_epoch("t", 1)
     producer = Producer(cluster).begun()
     with pytest.raises(ClusterError, match="has an open transaction"):
-        cluster.set_producer_epoch("t", 1)
+        Operations(cluster).set_producer_epoch("t", 1)
     producer.end()
     for epoch in (-1, 32767):
         with pytest.raises(ClusterError, match="from 0 to 32766"):
-            cluster.set_producer_epoch("t", epoch)
+            Operations(cluster).set_producer_epoch("t", epoch)
 
 
 @pytest.mark.parametrize(("release", "epoch"), [(OLD, 2), (NEWEST, 2)])
@@ -122,7 +123,7 @@ def test_fencing_may_use_up_the_epochs() -> None:
         cluster = coordinator(release)
         producer = Producer(cluster)
         producer.init()
-        cluster.set_producer_epoch("t", LAST_EPOCH)
+        Operations(cluster).set_producer_epoch("t", LAST_EPOCH)
         producer.epoch = LAST_EPOCH
         producer.write()
         assert Producer(cluster).init().code == 51
@@ -142,9 +143,9 @@ def test_what_is_refused_before_the_id_is_looked_up() -> None:
     assert producer.init(at=elsewhere, enable_2pc=True, timeout_ms=0).code == 53
     assert producer.init(keep_prepared=True, timeout_ms=0).code == 35
     assert producer.init(transactional_id="", enable_2pc=True).code == 42
-    cluster.load_coordinator("transaction", "t")
+    Operations(cluster).load_coordinator("transaction", "t")
     assert producer.init().code == 14
-    cluster.finish_loading("transaction", "t")
+    Operations(cluster).finish_loading("transaction", "t")
     assert producer.init().code == 0
 
 
@@ -159,11 +160,11 @@ def test_the_longest_time_out_is_a_config() -> None:
 def test_a_transaction_that_ends_has_no_time_for_another_producer(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
-    cluster.hold_markers("t")
+    Operations(cluster).hold_markers("t")
     assert producer.end() == 0
     assert Producer(cluster).init().code == 51
     assert producer.init(producer_id=77, epoch=3).code == 51
-    cluster.release_markers("t")
+    Operations(cluster).release_markers("t")
     assert Producer(cluster).init().code == 0
 
 
@@ -174,13 +175,13 @@ def test_changes_wait_for_the_replicas_of_the_log(release: Release) -> None:
     producer = Producer(cluster)
     producer.init()
     tp = cluster.coordinators.partition_of(KIND, "t")
-    cluster.hold_replication(tp)
+    Operations(cluster).hold_replication(tp)
     waiting = producer.ask_init()
     assert (waiting, producer.ask_init()) == ([], [ProducerResult(51)])
     assert producer.transaction.metadata.epoch == 0
-    cluster.release_replication(tp)
+    Operations(cluster).release_replication(tp)
     assert waiting == [ProducerResult(0, 1000, 1)]
-    cluster.hold_replication(tp)
+    Operations(cluster).hold_replication(tp)
     waiting = producer.ask_init(timeout_ms=700)
     cluster.turns.advance(699)
     assert waiting == []
@@ -198,13 +199,13 @@ def test_a_log_with_too_few_replicas_takes_no_changes(release: Release) -> None:
     tp = cluster.coordinators.partition_of(KIND, "t")
     config = ("min.insync.replicas", 0, "2")
     cluster.config_changes.alter_incrementally([(2, tp[0], [config])])
-    cluster.leave_isr(tp, 3 - producer.at)
+    Operations(cluster).leave_isr(tp, 3 - producer.at)
     assert producer.add(BAR) == 15
     assert producer.end() == 15
     for _ in range(3):  # the fence is not written, so it raises the epoch once
         assert Producer(cluster).init().code == 15
     assert producer.state == "Ongoing"
-    cluster.join_isr(tp, 3 - producer.at)
+    Operations(cluster).join_isr(tp, 3 - producer.at)
     assert Producer(cluster).init().code == 51
     assert markers(cluster) == [("ABORT", 1000, 1, 0)]
 

@@ -33,6 +33,7 @@ from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -223,7 +224,7 @@ def test_brokers_verify_partitions(version: int) -> None:
     assert client.add(FOO, BAR, version=version, verify=True) == {FOO: 120, BAR: 0}
     assert client.producer.transaction.metadata.partitions == (BAR,)
     assert client.add(FOO, version=version, verify=True, epoch=3) == {FOO: 90}
-    client.cluster.hold_markers()
+    Operations(client.cluster).hold_markers()
     client.end(4)
     assert client.add(FOO, version=version, verify=True) == {FOO: 51}
     empty = client.ask(AddPartitionsToTxnRequest(transactions=[]), version)
@@ -295,7 +296,7 @@ def test_a_later_commit_is_kept() -> None:
     client = Client()
     client.init()
     client.commit({FOO: 5, FOO_1: 6})
-    client.cluster.set_offset("g", FOO, 99)
+    Operations(client.cluster).set_offset("g", FOO, 99)
     client.end()
     assert fetch(client.broker, 9, {"foo": [0, 1]}) == {
         FOO: (99, -1, "", 0), FOO_1: (6, -1, "m", 0)
@@ -319,10 +320,10 @@ def test_offsets_that_cannot_be_committed(version: int) -> None:
         wrong = client.commit({FOO: 1}, version, generation_id_or_member_epoch=3, group_id="other")
         assert wrong == {FOO: 69 if version >= 6 else 22}
     assert client.commit({FOO: 1}, version, group_id="") == {FOO: 24}
-    client.cluster.load_coordinator("group", "g")
+    Operations(client.cluster).load_coordinator("group", "g")
     assert client.commit({FOO: 1}, version) == {FOO: 14 if version >= 2 else 15}
-    client.cluster.finish_loading("group", "g")
-    client.cluster.load_coordinator("transaction", "t")
+    Operations(client.cluster).finish_loading("group", "g")
+    Operations(client.cluster).load_coordinator("transaction", "t")
     assert client.commit({FOO: 1}, version, group_id="g") == {FOO: 0}  # open: nobody is asked
 
 
@@ -367,7 +368,7 @@ def test_a_fenced_producer_commits_no_offsets(release: tuple[int, int], version:
     if version < 5:
         client.add_offsets()
     assert client.commit({FOO: 1}, version) == {FOO: 0}
-    client.cluster.expire_transaction("t")
+    Operations(client.cluster).expire_transaction("t")
     assert client.commit({FOO: 2}, version) == {FOO: 47}
     assert fetch(client.broker, 9, {"foo": [0]}) == {FOO: (-1, -1, "", 0)}
 
@@ -435,12 +436,12 @@ def test_transactions_are_described() -> None:
     ongoing = (0, "Ongoing", 1000, 0, 60_000, 1_000_000, topics)
     unknown: Any = (105, "", 0, 0, 0, 0, [])
     assert described("t", "u", "") == [ongoing, unknown, (42, *unknown[1:])]
-    client.cluster.hold_markers()
+    Operations(client.cluster).hold_markers()
     client.end(4)
     assert described("t") == [(0, "PrepareCommit", *ongoing[2:])]
-    client.cluster.release_markers()
+    Operations(client.cluster).release_markers()
     assert described("t") == [(0, "CompleteCommit", *ongoing[2:6], [])]
-    client.cluster.load_coordinator("transaction", "t")
+    Operations(client.cluster).load_coordinator("transaction", "t")
     assert described("t") == [(14, *unknown[1:])]
 
 
@@ -493,7 +494,7 @@ def test_transactions_are_listed(version: int) -> None:
         assert listed(transactional_id_pattern="t.*") == (0, [], [empty, one])
         assert listed(transactional_id_pattern="") == (0, [], [empty, one, two])
         assert listed(transactional_id_pattern="t(") == (128, [], [])
-    client.cluster.load_coordinator("transaction", "t")
+    Operations(client.cluster).load_coordinator("transaction", "t")
     assert listed() == (14, [], [])
 
 
@@ -607,8 +608,8 @@ def test_produce_is_verified() -> None:
 async def test_a_leader_asks_again_while_the_transaction_before_ends(released: bool) -> None:
     async with MockCluster(1, topics=["foo=1"], profile="kafka-4.4") as mock, connect(mock) as wire:
         cluster: Cluster = mock.cluster
-        cluster.load_coordinator("transaction", "t")
-        cluster.finish_loading("transaction", "t")
+        Operations(cluster).load_coordinator("transaction", "t")
+        Operations(cluster).finish_loading("transaction", "t")
         producer = Producer(cluster)
         producer.init()
         assert (await wire.ask(produced(producer), 12)).responses[0].partition_responses[
@@ -629,8 +630,8 @@ async def test_a_leader_asks_again_while_the_transaction_before_ends(released: b
 async def test_a_produce_waits_for_the_log_of_the_transaction() -> None:
     async with MockCluster(2, topics=["foo=1"], profile="kafka-4.4") as mock, connect(mock) as wire:
         cluster = mock.cluster
-        cluster.load_coordinator("transaction", "t")
-        cluster.finish_loading("transaction", "t")
+        Operations(cluster).load_coordinator("transaction", "t")
+        Operations(cluster).finish_loading("transaction", "t")
         producer = Producer(cluster)
         producer.init()
         tp = cluster.coordinators.partition_of(KIND, "t")

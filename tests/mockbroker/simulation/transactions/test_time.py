@@ -6,6 +6,7 @@ import pytest
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.features.feature_updates import FeatureUpdate
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.transactions.transacting import (
     KIND,
     NEWEST,
@@ -56,11 +57,11 @@ def test_what_is_in_time_or_ends_is_left_alone() -> None:
     producer.write()
     cluster.turns.advance(TIMEOUT_MS)  # a check, at which the time-out is not over yet
     assert producer.state == "Ongoing"
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     assert producer.end() == 0
     cluster.turns.advance(10 * TIMEOUT_MS)
     assert producer.state == "PrepareCommit"
-    cluster.release_markers()
+    Operations(cluster).release_markers()
     cluster.turns.advance(10 * TIMEOUT_MS)
     assert producer.state == "CompleteCommit"
 
@@ -95,10 +96,10 @@ def test_a_fence_without_transaction_version_2() -> None:
 def test_a_coordinator_that_loads_checks_nothing() -> None:
     cluster = coordinator()
     producer = Producer(cluster).begun()
-    cluster.load_coordinator("transaction", "t")
+    Operations(cluster).load_coordinator("transaction", "t")
     cluster.turns.advance(5 * TIMEOUT_MS)
     assert producer.state == "Ongoing"
-    cluster.finish_loading("transaction", "t")
+    Operations(cluster).finish_loading("transaction", "t")
     cluster.turns.advance(CHECK_MS)
     assert producer.state == "CompleteAbort"
 
@@ -141,11 +142,11 @@ def test_an_open_transaction_keeps_its_id() -> None:
     producer = Producer(cluster)
     producer.init(timeout_ms=900_000)
     producer.write()
-    cluster.hold_markers()
+    Operations(cluster).hold_markers()
     assert producer.end() == 0
     cluster.turns.advance(3 * HOUR_MS)
     assert producer.state == "PrepareCommit"
-    cluster.release_markers()
+    Operations(cluster).release_markers()
     cluster.turns.advance(3 * HOUR_MS)
     assert producer.state == "none"
 
@@ -157,10 +158,10 @@ def test_an_id_stays_while_its_end_cannot_be_written() -> None:
     producer.init()
     tp = cluster.coordinators.partition_of(KIND, "t")
     cluster.config_changes.alter_incrementally([(2, tp[0], [("min.insync.replicas", 0, "2")])])
-    cluster.leave_isr(tp, 3 - producer.at)
+    Operations(cluster).leave_isr(tp, 3 - producer.at)
     cluster.turns.advance(8 * DAY_MS)
     assert producer.state == "Empty"
-    cluster.join_isr(tp, 3 - producer.at)
+    Operations(cluster).join_isr(tp, 3 - producer.at)
     cluster.turns.advance(HOUR_MS)
     assert producer.state == "none"
 
@@ -173,12 +174,12 @@ def test_an_id_stays_while_its_end_cannot_be_written() -> None:
 def test_a_tester_lets_a_transaction_expire(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
-    cluster.expire_transaction("t")
+    Operations(cluster).expire_transaction("t")
     assert producer.state == "CompleteAbort"
     assert producer.add() == 90
     assert producer.init().code == 0
     with pytest.raises(ClusterError, match="is Empty: it has no open transaction"):
-        cluster.expire_transaction("t")
+        Operations(cluster).expire_transaction("t")
 
 
 @BOTH
@@ -186,13 +187,13 @@ def test_a_tester_lets_a_transaction_expire(release: Release) -> None:
 def test_a_tester_aborts_a_transaction_without_a_fence(release: Release) -> None:
     cluster = coordinator(release)
     producer = Producer(cluster).begun()
-    cluster.abort_transaction("t")
+    Operations(cluster).abort_transaction("t")
     assert markers(cluster) == [("ABORT", 1000, 0, 0)]
     assert producer.transaction.metadata.epoch == 0
     producer.write()
     assert producer.end() == 0
     with pytest.raises(ClusterError, match="no open transaction"):
-        cluster.abort_transaction("t")
+        Operations(cluster).abort_transaction("t")
 
 
 @BOTH
@@ -204,7 +205,7 @@ def test_a_tester_fences_a_producer(release: Release, open_transaction: bool) ->
     producer.init()
     if open_transaction:
         producer.write()
-    cluster.fence_producer("t")
+    Operations(cluster).fence_producer("t")
     assert producer.state == "Empty"
     assert (producer.add(), producer.end()) == (90, 90)
     assert len(markers(cluster)) == open_transaction
@@ -216,23 +217,27 @@ def test_steps_that_cannot_be() -> None:
     cluster = coordinator()
     producer = Producer(cluster).begun()
     with pytest.raises(ClusterError, match="no markers are held"):
-        cluster.release_markers()
+        Operations(cluster).release_markers()
     with pytest.raises(ClusterError, match="of 't' are not held"):
-        cluster.release_markers("t")
-    cluster.hold_markers("t")
+        Operations(cluster).release_markers("t")
+    Operations(cluster).hold_markers("t")
     with pytest.raises(ClusterError, match="of 't' are held already"):
-        cluster.hold_markers("t")
-    cluster.fence_producer("t")
+        Operations(cluster).hold_markers("t")
+    Operations(cluster).fence_producer("t")
     assert (producer.state, producer.end()) == ("PrepareAbort", 51)
-    for step in (cluster.fence_producer, cluster.expire_transaction, cluster.abort_transaction):
+    for step in (
+        Operations(cluster).fence_producer,
+        Operations(cluster).expire_transaction,
+        Operations(cluster).abort_transaction,
+    ):
         with pytest.raises(ClusterError, match="PrepareAbort and becomes CompleteAbort"):
             step("t")
     with pytest.raises(ClusterError, match="no transactional id 'u'; known: t"):
-        cluster.fence_producer("u")
-    cluster.hold_markers()
+        Operations(cluster).fence_producer("u")
+    Operations(cluster).hold_markers()
     with pytest.raises(ClusterError, match="of all transactions are held already"):
-        cluster.hold_markers()
-    cluster.release_markers()
+        Operations(cluster).hold_markers()
+    Operations(cluster).release_markers()
     assert producer.state == "CompleteAbort"
 
 
@@ -241,8 +246,8 @@ def test_a_stranger_may_use_up_the_epochs() -> None:
     cluster = coordinator()
     producer = Producer(cluster)
     producer.init()
-    cluster.set_producer_epoch("t", 32766)
-    cluster.fence_producer("t")
+    Operations(cluster).set_producer_epoch("t", 32766)
+    Operations(cluster).fence_producer("t")
     metadata = producer.transaction.metadata
     assert (metadata.producer_id, metadata.epoch) == (1001, 0)
 
@@ -251,13 +256,13 @@ def test_a_stranger_may_use_up_the_epochs() -> None:
 def test_a_tester_ends_a_hanging_transaction() -> None:
     cluster = coordinator()
     record = '{"records": [{"value": "v"}], "producer_id": 7, "producer_epoch": 3, '
-    cluster.append("foo-0", record + '"base_sequence": 0, "transactional": true}')
+    Operations(cluster).append("foo-0", record + '"base_sequence": 0, "transactional": true}')
     log = cluster.logs.log(("foo", 0))
     assert log.last_stable_offset == 0
     with pytest.raises(ClusterError, match="has no producer 8"):
-        cluster.write_marker("foo-0", 8, "abort")
+        Operations(cluster).write_marker("foo-0", 8, "abort")
     with pytest.raises(ClusterError, match="commit or abort, not 'end'"):
-        cluster.write_marker("foo-0", 7, "end")
-    cluster.write_marker("foo-0", 7, "abort")
+        Operations(cluster).write_marker("foo-0", 7, "end")
+    Operations(cluster).write_marker("foo-0", 7, "abort")
     assert markers(cluster) == [("ABORT", 7, 3, 0)]
     assert log.last_stable_offset == 2

@@ -17,6 +17,7 @@ from kproto.messages import (
     UpdateMetadataRequest,
 )
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
@@ -111,8 +112,8 @@ def test_a_request_for_an_earlier_life_is_refused() -> None:
     before = cluster.memories.epoch(1)
     broker.ask(led(0, broker_epoch=before)(2), 2)
     assert cluster.memories[1].replicas
-    cluster.stop_broker(1)
-    cluster.start_broker(1)
+    Operations(cluster).stop_broker(1)
+    Operations(cluster).start_broker(1)
     assert cluster.memories.epoch(1) > before
     assert cluster.memories[1].replicas == {}
     answer = broker.ask(led(9, broker_epoch=before)(2), 2)

@@ -11,6 +11,7 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LeaderAndIsrSent, LiveBrokersSent
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.cluster_state import replay
@@ -169,10 +170,10 @@ def test_auto_progress_passes_those_by_that_do_not_follow() -> None:
 @pytest.mark.requirement("K455-64")
 def test_a_broker_that_was_down_when_it_all_began_is_told_when_it_comes() -> None:
     cluster = simulated_cluster(4, topics=["foo=1"], reassignment=NEW)
-    cluster.stop_broker(4)
+    Operations(cluster).stop_broker(4)
     alter_cluster(cluster, [4])
     since = len(cluster.log)
-    cluster.start_broker(4)
+    Operations(cluster).start_broker(4)
     (request,) = changes(cluster, LeaderAndIsrSent, since)
     assert (request.to, request.target_replicas) == ((4,), (4,))
     joined(cluster, 4)
@@ -187,7 +188,7 @@ def test_a_topic_that_goes_leaves_nothing_behind() -> None:
     )
     alter_cluster(cluster, [2])
     assert cluster.state.known_targets.by_replica == {(1, "foo", 0): True, (2, "foo", 0): False}
-    cluster.stop_broker(2)
+    Operations(cluster).stop_broker(2)
     (deleted,) = cluster.topics.delete([("foo", ZERO_UUID)])
     assert deleted.error_code == 0
     assert cluster.state.known_targets.by_replica == {}
@@ -226,10 +227,10 @@ def test_each_gets_the_highest_version_both_know(levels: tuple[int, int, int]) -
     for broker_id in (2, 3):
         follows = min(levels[0], levels[broker_id - 1]) == 3
         if follows:
-            cluster.join_isr(FOO, broker_id)
+            Operations(cluster).join_isr(FOO, broker_id)
         else:
             with pytest.raises(ClusterError, match="does not fetch"):
-                cluster.join_isr(FOO, broker_id)
+                Operations(cluster).join_isr(FOO, broker_id)
     replayed = replay("c", cluster.log)
     assert replayed.known_targets == cluster.state.known_targets
     assert replayed.topics == cluster.topics

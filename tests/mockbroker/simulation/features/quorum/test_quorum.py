@@ -22,6 +22,7 @@ from kproto.messages.add_raft_voter_request import Listener
 from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.simulation.features.feature_updates import FeatureUpdate
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_state import replay
@@ -207,7 +208,7 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=3)
     (result,) = at.ask(CreateTopicsRequest(topics=[topic]), 7).topics
     assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-    cluster.start_broker(2)
+    Operations(cluster).start_broker(2)
     assert cluster.topics.partition("bar", 0).leader == 2
     assert unregister(at, 2) == (0, "")
 
@@ -215,7 +216,7 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
 @pytest.mark.requirement("QUORUM-08")
 def test_a_stopped_broker_is_no_longer_fenced_but_unknown() -> None:
     at = broker()
-    at.cluster.stop_broker(3)
+    Operations(at.cluster).stop_broker(3)
     fenced = DescribeClusterRequest(include_fenced_brokers=True)
     assert [each.broker_id for each in at.ask(fenced, 2).brokers] == [1, 2, 3]
     assert unregister(at, 3) == (0, "")

@@ -67,6 +67,7 @@ from kproto.znodes.request_znodes import (
 )
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import (
     LeaderAndIsrSent,
     PartitionChanged,
@@ -219,10 +220,10 @@ class _World:
                     yield f"error {topic.name}-{row.partition_index} {name}{text}"
 
     def _do_join(self, rest: str) -> None:
-        self._each(rest, self._cluster.join_isr)
+        self._each(rest, Operations(self._cluster).join_isr)
 
     def _do_leave(self, rest: str) -> None:
-        self._each(rest, self._cluster.leave_isr)
+        self._each(rest, Operations(self._cluster).leave_isr)
 
     def _each(self, rest: str, step: Callable[[Tp, int], object]) -> None:
         tps, brokers = _tps_and_brokers(rest)
@@ -231,14 +232,14 @@ class _World:
 
     def _do_stop(self, rest: str) -> None:
         for broker in rest.split():
-            self._cluster.stop_broker(int(broker))
+            Operations(self._cluster).stop_broker(int(broker))
 
     def _do_start(self, rest: str) -> None:
         for broker in rest.split():
-            self._cluster.start_broker(int(broker))
+            Operations(self._cluster).start_broker(int(broker))
 
     def _do_failover(self, rest: str) -> None:
-        self._cluster.failover(int(rest))
+        Operations(self._cluster).failover(int(rest))
 
     def _do_elect(self, _: str) -> None:
         self._cluster.elections.elect(0, None)
@@ -248,13 +249,13 @@ class _World:
         self._cluster.config_changes.alter_incrementally([(2, "foo", [(name, 0, value)])])
 
     def _do_plan(self, rest: str) -> None:
-        self._cluster.write_znode(REASSIGN_PARTITIONS, _plan(rest))
+        Operations(self._cluster).write_znode(REASSIGN_PARTITIONS, _plan(rest))
 
     def _do_queue(self, rest: str) -> None:
-        self._cluster.write_znode(REASSIGN_PARTITIONS_QUEUE, _plan(rest))
+        Operations(self._cluster).write_znode(REASSIGN_PARTITIONS_QUEUE, _plan(rest))
 
     def _do_extra(self, rest: str) -> None:
-        self._cluster.write_znode(REASSIGN_PARTITIONS_EXTRA, _plan(rest))
+        Operations(self._cluster).write_znode(REASSIGN_PARTITIONS_EXTRA, _plan(rest))
 
     def _do_request(self, rest: str) -> None:
         topics: dict[str, dict[str, list[int]]] = {}
@@ -262,20 +263,20 @@ class _World:
             (name, index), ids = _assignment(word)
             topics.setdefault(name, {})[str(index)] = _brokers(ids)
         text = json.dumps({"version": 1, "assignments": topics})
-        self._cluster.append_znode(REQUEST_PREFIX, text)
+        Operations(self._cluster).append_znode(REQUEST_PREFIX, text)
 
     def _do_cancel(self, _: str) -> None:
-        self._cluster.write_znode(self._cancel, "")
+        Operations(self._cluster).write_znode(self._cancel, "")
 
     def _do_resume(self, _: str) -> None:
-        self._cluster.write_znode(self._cancel, None)
+        Operations(self._cluster).write_znode(self._cancel, None)
 
     def _do_write(self, rest: str) -> None:
         path, _, text = rest.partition(" ")
-        self._cluster.write_znode(path, text)
+        Operations(self._cluster).write_znode(path, text)
 
     def _do_remove(self, rest: str) -> None:
-        self._cluster.write_znode(rest, None)
+        Operations(self._cluster).write_znode(rest, None)
 
     # ---- commands that print -----------------------------------------------------------------
 

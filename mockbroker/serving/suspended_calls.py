@@ -1,9 +1,9 @@
-"""Operations on a cluster that wait for ZooKeeper without blocking the event loop.
+"""Calls on a cluster that wait for ZooKeeper without blocking the event loop.
 
 A cluster is plain functions over a ``ZnodeStore``. With a real ZooKeeper each access is a round
-trip of unknown duration. Therefore each operation runs in a greenlet, which is suspended while the
-store waits. Operations that change the cluster take turns, first come, first served, like the
-events of Kafka's controller (``controller-event-thread``). Operations that only read do not wait.
+trip of unknown duration. Therefore each call runs in a greenlet, which is suspended while the
+store waits. Calls that change the cluster take turns, first come, first served, like the
+events of Kafka's controller (``controller-event-thread``). Calls that only read do not wait.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mockbroker.errors import ClusterError, NotControllerError
 if TYPE_CHECKING:
     from greenlet import greenlet
 
-__all__ = ["Operations", "SuspendedOperations"]
+__all__ = ["Calls", "SuspendedCalls"]
 
 _log = logging.getLogger("mockbroker")
 
@@ -31,8 +31,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Operations:
-    """The operations of a cluster whose znodes, if any, are in this process: none waits."""
+class Calls:
+    """The calls on a cluster whose znodes, if any, are in this process: none waits."""
 
     def start(
         self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs
@@ -56,25 +56,25 @@ class Operations:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation other than the caller's is suspended in its turn."""
+        """Whether a call other than the caller's is suspended in its turn."""
         return False
 
     def turn(
         self, *, by_controller: bool = False, first: bool = False
     ) -> AbstractContextManager[None]:
-        """Enclose a change of the cluster. ``first``: before the operations that already wait.
+        """Enclose a change of the cluster. ``first``: before the calls that already wait.
         ``by_controller``: raises NotControllerError if the controller resigns meanwhile."""
         return contextlib.nullcontext()
 
     def preempt(self) -> None:
-        """The controller has resigned: fail the operations that wait for it."""
+        """The controller has resigned: fail the calls that wait for it."""
 
     def bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Set the event loop on which operations are suspended; None ends those that are."""
+        """Set the event loop on which calls are suspended; None ends those that are."""
 
 
-class SuspendedOperations(Operations):
-    """The operations of a cluster on a real ZooKeeper. Needs greenlet (extra ``mock``)."""
+class SuspendedCalls(Calls):
+    """The calls on a cluster on a real ZooKeeper. Needs greenlet (extra ``mock``)."""
 
     def __init__(self) -> None:
         try:
@@ -93,8 +93,8 @@ class SuspendedOperations(Operations):
         self._loop = loop
         if loop is None:
             begun, self._begun = self._begun, {}
-            for operation, outcome in begun.items():
-                operation.throw(self._greenlets.GreenletExit)
+            for task, outcome in begun.items():
+                task.throw(self._greenlets.GreenletExit)
                 if not outcome.done():
                     outcome.set_exception(ClusterError("the cluster has stopped"))
 
@@ -106,48 +106,48 @@ class SuspendedOperations(Operations):
         if self._loop is None or self._current() is not None:
             return call(*arguments, **options)
         outcome: asyncio.Future[T] = self._loop.create_future()
-        operation = self._greenlets.greenlet(call)
-        operation.gr_context = contextvars.copy_context()
-        self._begun[operation] = outcome
+        task = self._greenlets.greenlet(call)
+        task.gr_context = contextvars.copy_context()
+        self._begun[task] = outcome
         try:
-            waited = operation.switch(*arguments, **options)
+            waited = task.switch(*arguments, **options)
         finally:
-            if operation.dead:
-                del self._begun[operation]
-        if operation.dead:
+            if task.dead:
+                del self._begun[task]
+        if task.dead:
             return cast(T, waited)
-        self._resume_after(waited, operation)
+        self._resume_after(waited, task)
         return outcome
 
-    def _resume_after(self, waited: asyncio.Future[None], operation: greenlet) -> None:
-        waited.add_done_callback(lambda _: self._resume(operation))
+    def _resume_after(self, waited: asyncio.Future[None], task: greenlet) -> None:
+        waited.add_done_callback(lambda _: self._resume(task))
 
-    def _resume(self, operation: greenlet) -> None:
-        """Resume the operation, even if its outcome was cancelled."""
-        if operation.dead:
+    def _resume(self, task: greenlet) -> None:
+        """Resume the call, even if its outcome was cancelled."""
+        if task.dead:
             return
-        outcome = self._begun[operation]
+        outcome = self._begun[task]
         try:
-            waited = operation.switch()
+            waited = task.switch()
         except Exception as error:
-            del self._begun[operation]
+            del self._begun[task]
             if not outcome.done():
                 outcome.set_exception(error)
             return
-        if not operation.dead:
-            return self._resume_after(waited, operation)
-        del self._begun[operation]
+        if not task.dead:
+            return self._resume_after(waited, task)
+        del self._begun[task]
         if not outcome.done():
             outcome.set_result(waited)
 
     def _current(self) -> greenlet | None:
-        """The operation that is running, None outside of operations."""
+        """The call that is running, None outside of such calls."""
         current = self._greenlets.getcurrent()
         return current if current in self._begun else None
 
     def suspend(self, register: Callable[[Callable[[], None]], object]) -> bool:
-        """For ``KazooStore``: suspend the running operation until the registered callback is
-        called, on any thread. Returns False outside of operations: then the caller has to block."""
+        """For ``KazooStore``: suspend the running call until the registered callback is
+        called, on any thread. Returns False outside of such calls: then the caller has to block."""
         loop = self._loop
         if loop is None or self._current() is None:
             return False
@@ -167,7 +167,7 @@ class SuspendedOperations(Operations):
 
     def _suspend_until(self, done: asyncio.Future[None]) -> None:
         parent = self._greenlets.getcurrent().parent
-        assert parent is not None, "an operation runs in a greenlet of its own"
+        assert parent is not None, "a call runs in a greenlet of its own"
         parent.switch(done)
 
     # ---- turns -------------------------------------------------------------------------------
@@ -228,4 +228,4 @@ def _log_failure(done: asyncio.Future[Any]) -> None:
     if isinstance(error, KprotoError):
         _log.error("%s", error)
     elif error is not None:
-        _log.error("an operation on the cluster failed", exc_info=error)
+        _log.error("a call on the cluster failed", exc_info=error)

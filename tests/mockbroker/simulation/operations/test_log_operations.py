@@ -11,6 +11,7 @@ from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.record_documents import LoggedRecord, UnreadableBatch
 from mockbroker.simulation.log.producing.partitioner import murmur2, partition_of_key
 from mockbroker.simulation.log.seeding import read_records
+from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LogStartMoved, RecordsLost
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -37,9 +38,9 @@ def values(of: Cluster) -> list[bytes | None]:
 @pytest.mark.requirement("DP-CTL-01")
 def test_a_held_follower_keeps_the_high_watermark_and_its_place_in_the_isr() -> None:
     made = cluster()
-    made.append("foo-0", "one")
-    made.hold_replication("foo-0", 2)
-    made.append("foo-0", "two")
+    Operations(made).append("foo-0", "one")
+    Operations(made).hold_replication("foo-0", 2)
+    Operations(made).append("foo-0", "two")
     assert (made.logs.log(TP).end_offset, watermark(made)) == (2, 1)
     assert made.topics.partition(*TP).isr == (1, 2, 3)
     assert [made.logs.end_of(TP, broker) for broker in (1, 2, 3)] == [2, 1, 2]
@@ -48,56 +49,58 @@ def test_a_held_follower_keeps_the_high_watermark_and_its_place_in_the_isr() -> 
 @pytest.mark.requirement("DP-CTL-01", "DP-CTL-03")
 def test_without_a_broker_every_follower_is_held_and_released() -> None:
     made = cluster()
-    made.hold_replication(TP)
-    made.append(TP, "one")
+    Operations(made).hold_replication(TP)
+    Operations(made).append(TP, "one")
     assert [made.logs.end_of(TP, broker) for broker in (1, 2, 3)] == [1, 0, 0]
-    made.release_replication(TP, 2)
+    Operations(made).release_replication(TP, 2)
     assert watermark(made) == 0
-    made.release_replication(TP)
+    Operations(made).release_replication(TP)
     assert watermark(made) == 1
 
 
 @pytest.mark.requirement("DP-CTL-02")
 def test_a_held_follower_copies_one_record_at_a_time() -> None:
     made = cluster()
-    made.hold_replication("foo-0", 2)
+    Operations(made).hold_replication("foo-0", 2)
     for value in ("one", "two", "three"):
-        made.append("foo-0", value)
+        Operations(made).append("foo-0", value)
     for offset in (1, 2):
-        made.replicate("foo-0", 2, offset)
+        Operations(made).replicate("foo-0", 2, offset)
         assert watermark(made) == offset
-    made.replicate("foo-0", 2)
-    made.append("foo-0", "four")
+    Operations(made).replicate("foo-0", 2)
+    Operations(made).append("foo-0", "four")
     assert watermark(made) == 3
-    with pytest.raises(ClusterError, match="broker 3 copies foo-0 without being told"):
-        made.replicate("foo-0", 3)
+    with pytest.raises(ClusterError, match="broker 3 copies foo-0 already"):
+        Operations(made).replicate("foo-0", 3)
 
 
 @pytest.mark.requirement("DP-CTL-04")
 def test_the_high_watermark_lags_until_it_is_set_to_zero() -> None:
     made = cluster()
     for value in ("one", "two", "three"):
-        made.append("foo-0", value)
-    made.lag_high_watermark("foo-0", 2)
+        Operations(made).append("foo-0", value)
+    Operations(made).lag_high_watermark("foo-0", 2)
     assert watermark(made) == 3
-    made.append("foo-0", '["four", "five", "six"]')
+    Operations(made).append("foo-0", '["four", "five", "six"]')
     assert watermark(made) == 4
-    made.lag_high_watermark("foo-0", 0)
+    Operations(made).lag_high_watermark("foo-0", 0)
     assert watermark(made) == 6
 
 
 @pytest.mark.requirement("DP-CTL-09")
 def test_the_cluster_appends_records_of_every_form() -> None:
     made = cluster(now_ms=7)
-    made.append("foo-0", "plain text, with spaces")
-    made.append("foo-0", '{"key": "k", "value": {"hex": "ff00"}, "headers": {"a": null}}')
-    made.append("foo-0", '[{"value": "x", "timestamp": 5}, "y"]')
+    Operations(made).append("foo-0", "plain text, with spaces")
+    Operations(made).append(
+        "foo-0", '{"key": "k", "value": {"hex": "ff00"}, "headers": {"a": null}}'
+    )
+    Operations(made).append("foo-0", '[{"value": "x", "timestamp": 5}, "y"]')
     settings = {"codec": "gzip", "producer_id": 9, "producer_epoch": 1, "base_sequence": 3}
-    made.append(
+    Operations(made).append(
         "foo-0", json.dumps({"records": [{"value": None}], **settings, "transactional": True})
     )
     stored = bytes(made.logs.log(TP).storage.batch(0).data)
-    made.append("foo-0", batch(stored.hex()))
+    Operations(made).append("foo-0", batch(stored.hex()))
     found = list(read_records(TP, made.logs.log(TP)))
     assert found == [
         LoggedRecord("foo", 0, 0, 7, None, b"plain text, with spaces"),
@@ -115,7 +118,7 @@ def test_the_cluster_appends_records_of_every_form() -> None:
 def test_a_header_of_many_zero_bytes_makes_a_small_batch() -> None:
     made = cluster()
     record = {"value": "x", "headers": [["zeroes", {"zeros": 1 << 20}]]}
-    made.append("foo-0", json.dumps({"records": [record], "codec": "gzip"}))
+    Operations(made).append("foo-0", json.dumps({"records": [record], "codec": "gzip"}))
     (found,) = read_records(TP, made.logs.log(TP))
     assert isinstance(found, LoggedRecord)
     assert found.headers == (("zeroes", bytes(1 << 20)),)
@@ -125,10 +128,10 @@ def test_a_header_of_many_zero_bytes_makes_a_small_batch() -> None:
 @pytest.mark.requirement("DP-CTL-09")
 def test_bytes_are_appended_without_checks_and_are_shown_as_unreadable() -> None:
     made = cluster()
-    made.append("foo-0", "good")
+    Operations(made).append("foo-0", "good")
     data = bytearray(made.logs.log(TP).storage.batch(0).data)
     data[-2] ^= 1
-    made.append("foo-0", batch(data.hex()))
+    Operations(made).append("foo-0", batch(data.hex()))
     good, bad = read_records(TP, made.logs.log(TP))
     assert isinstance(good, LoggedRecord)
     assert isinstance(bad, UnreadableBatch)
@@ -161,7 +164,7 @@ def test_bytes_are_appended_without_checks_and_are_shown_as_unreadable() -> None
 def test_records_that_cannot_be_written_are_refused(records: str, problem: str) -> None:
     made = cluster()
     with pytest.raises(ClusterError, match=problem):
-        made.append("foo-0", records)
+        Operations(made).append("foo-0", records)
     assert made.logs.log(TP).end_offset == 0
 
 
@@ -169,27 +172,27 @@ def test_records_that_cannot_be_written_are_refused(records: str, problem: str) 
 def test_truncating_loses_acknowledged_records_and_raises_the_epoch() -> None:
     made = cluster()
     for value in ("one", "two", "three"):
-        made.append("foo-0", value)
-    made.truncate("foo-0", 1)
+        Operations(made).append("foo-0", value)
+    Operations(made).truncate("foo-0", 1)
     assert values(made) == [b"one"]
     assert watermark(made) == 1
     partition = made.topics.partition(*TP)
     assert (partition.leader, partition.leader_epoch) == (1, 1)
     (lost,) = (each.change for each in made.log if isinstance(each.change, RecordsLost))
     assert lost == RecordsLost("foo", 0, 1, 2, 2)
-    made.append("foo-0", "another")
+    Operations(made).append("foo-0", "another")
     assert [each.header.leader_epoch for each in made.logs.log(TP).storage.batches()] == [0, 1]
     with pytest.raises(ClusterError, match="foo-0 has offsets 0 to 2; it cannot end at 3"):
-        made.truncate("foo-0", 3)
+        Operations(made).truncate("foo-0", 3)
 
 
 @pytest.mark.requirement("DP-CTL-12")
 def test_an_unclean_election_loses_what_the_replica_lacks() -> None:
     made = cluster()
-    made.append("foo-0", "kept")
-    made.leave_isr(TP, 2)
-    made.append("foo-0", "lost")
-    made.unclean_election("foo-0", 2)
+    Operations(made).append("foo-0", "kept")
+    Operations(made).leave_isr(TP, 2)
+    Operations(made).append("foo-0", "lost")
+    Operations(made).unclean_election("foo-0", 2)
     partition = made.topics.partition(*TP)
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
     assert values(made) == [b"kept"]
@@ -199,41 +202,41 @@ def test_an_unclean_election_loses_what_the_replica_lacks() -> None:
 
 def test_a_replica_that_cannot_lead_is_refused() -> None:
     made = cluster()
-    made.stop_broker(3)
+    Operations(made).stop_broker(3)
     for broker, problem in ((1, "already leads"), (3, "is stopped"), (9, "unknown|no broker")):
         with pytest.raises(ClusterError, match=problem):
-            made.unclean_election("foo-0", broker)
+            Operations(made).unclean_election("foo-0", broker)
 
 
 @pytest.mark.requirement("DP-CTL-14")
 def test_a_log_begins_later_at_once() -> None:
     made = cluster()
     for value in ("one", "two", "three"):
-        made.append("foo-0", value)
-    made.jump_log_start("foo-0", 2)
+        Operations(made).append("foo-0", value)
+    Operations(made).jump_log_start("foo-0", 2)
     assert values(made) == [b"three"]
     (moved,) = (each.change for each in made.log if isinstance(each.change, LogStartMoved))
     assert moved == LogStartMoved("foo", 0, 0, 2)
     for offset in (1, 4):
         with pytest.raises(ClusterError, match="can begin at 2 to 3, its high watermark, and not"):
-            made.jump_log_start("foo-0", offset)
+            Operations(made).jump_log_start("foo-0", offset)
 
 
 @pytest.mark.requirement("DP-CTL-15")
 def test_a_segment_is_closed_unless_it_is_empty() -> None:
     made = cluster()
-    made.append("foo-0", "one")
-    made.roll_segment("foo-0")
+    Operations(made).append("foo-0", "one")
+    Operations(made).roll_segment("foo-0")
     assert [each.base_offset for each in made.logs.log(TP).segments] == [0, 1]
     with pytest.raises(ClusterError, match="the newest segment of foo-0 is empty"):
-        made.roll_segment("foo-0")
+        Operations(made).roll_segment("foo-0")
 
 
 def test_a_partition_without_a_leader_takes_no_records() -> None:
     made = Cluster(2, topics=["foo=2"])
-    made.stop_broker(2)
+    Operations(made).stop_broker(2)
     with pytest.raises(ClusterError, match="foo-0 is offline"):
-        made.append("foo-0", "one")
+        Operations(made).append("foo-0", "one")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kproto.messages import (
 from kproto.znodes import EmbeddedStore, Stat, ZnodeStore, ZnodeTree
 from mockbroker import ClusterOptions, MockCluster
 from mockbroker.errors import ClusterError
-from mockbroker.serving.operations import SuspendedOperations
+from mockbroker.serving.suspended_calls import SuspendedCalls
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 
 pytest.importorskip("greenlet")
@@ -60,8 +60,8 @@ class GatedCluster(MockCluster):
     def _znode_store(self, options: ClusterOptions) -> ZnodeStore | None:
         store = options.zookeeper
         assert isinstance(store, GatedStore)
-        self.operations = operations = SuspendedOperations()
-        store.suspend = operations.suspend
+        self.calls = calls = SuspendedCalls()
+        store.suspend = calls.suspend
         return store
 
 

@@ -1,9 +1,9 @@
-// The form of every command. The server renders them from its table of commands. An empty field of an
+// The form of every operation. The server renders them from its declarations. An empty field of an
 // optional argument leaves the argument out.
 
 export function start(root, page) {
   const choice = root.querySelector("[data-choice]"), forms = [...root.querySelectorAll("form")];
-  const show = () => { for (const form of forms) form.hidden = form.dataset.command !== choice.value; };
+  const show = () => { for (const form of forms) form.hidden = form.dataset.operation !== choice.value; };
   choice.addEventListener("change", show);
   show();
   for (const form of forms)
@@ -11,7 +11,7 @@ export function start(root, page) {
       event.preventDefault();
       const fields = [...form.elements].filter(field =>
         field.name && (field.required || field.value !== "" || field.type === "textarea"));
-      page.command(form.dataset.command, Object.fromEntries(fields.map(field =>
+      page.operate(form.dataset.operation, Object.fromEntries(fields.map(field =>
         [field.name, field.type === "number" ? Number(field.value) : field.value])));
     });
 }

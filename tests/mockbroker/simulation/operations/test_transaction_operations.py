@@ -7,6 +7,7 @@ import pytest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.running.fixture import MockKafka
+from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.simulation.transactions.transacting import FOO, Producer, markers
 
@@ -16,8 +17,8 @@ def cluster() -> MockCluster:
 
 
 def begun(mock: MockCluster, name: str = "t") -> Producer:
-    mock.cluster.load_coordinator("transaction", name)
-    mock.cluster.finish_loading("transaction", name)
+    Operations(mock.cluster).load_coordinator("transaction", name)
+    Operations(mock.cluster).finish_loading("transaction", name)
     return Producer(mock.cluster, name).begun()
 
 

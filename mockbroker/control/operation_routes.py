@@ -1,0 +1,64 @@
+"""The routes of the operations: ``POST /join-isr`` and the like take the arguments as a JSON object
+and return the actions that followed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from mockbroker.control.routes import (
+    WAITS,
+    ControlRequest,
+    Member,
+    Route,
+    actions_response,
+    wait_for_zookeeper,
+)
+from mockbroker.control.schemas import ref
+from mockbroker.simulation.operations import (
+    DEFAULT_BODY_BYTES,
+    OPERATIONS,
+    Argument,
+    Operation,
+    OperationCall,
+)
+
+__all__ = ["OPERATION_ROUTES", "operation_members"]
+
+
+def _member(argument: Argument) -> Member:
+    return Member(
+        argument.name,
+        dict(argument.schema),
+        argument.from_json,
+        argument.help,
+        required=not argument.optional,
+    )
+
+
+def operation_members(operation: Operation) -> tuple[Member, ...]:
+    """The members of the body of an operation's route."""
+    return tuple(map(_member, operation.arguments))
+
+
+def _route(operation: Operation) -> Route:
+    absent = {each.name: None for each in operation.arguments if each.optional}
+
+    async def answer(request: ControlRequest) -> web.Response:
+        actions = await wait_for_zookeeper(
+            request.mock.run_command(OperationCall(operation, {**absent, **request.body}))
+        )
+        return actions_response(actions, b'{"actions": %s}')
+
+    return Route(
+        "POST", f"/{operation.name}", operation.help, answer, ref("Actions"),
+        body=operation_members(operation), refusals=WAITS,
+        max_body=max(
+            (each.type.max_body_bytes for each in operation.arguments), default=DEFAULT_BODY_BYTES
+        ),
+        details=operation.details,
+    )  # fmt: skip
+
+
+OPERATION_ROUTES: Final = tuple(map(_route, OPERATIONS.values()))

@@ -1,0 +1,61 @@
+"""A simulated cluster without sockets as what operations act on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from kproto.schema.versions import Versions
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations.arguments import Level
+from mockbroker.simulation.operations.methods import OperationMethods
+from mockbroker.simulation.operations.operation import OperationCall, RunningCluster
+
+__all__ = ["SimulatedMethods"]
+
+
+class _NoSockets:
+    """The sockets of brokers that have none."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def close(self, broker_id: int) -> None:
+        pass
+
+    async def reopen(self, broker_id: int) -> None:
+        pass
+
+    def hang_up(self, broker_id: int) -> None:
+        pass
+
+    def advertise(self, broker_id: int, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._cluster.set_endpoint(broker_id, host, int(port))
+
+
+class SimulatedMethods(OperationMethods):
+    """Carries out operations on a simulated cluster, where none waits."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._target = RunningCluster(
+            cluster, _NoSockets(cluster), cluster.turns.advance, _versions, _run, _then
+        )
+
+    def carry_out(self, call: OperationCall) -> Any:
+        return call.run_at_once(self._target)
+
+
+def _versions(level: Level) -> Mapping[int, Versions | None]:
+    if isinstance(level, str):
+        raise ClusterError(f"{level!r}: give the API versions by key; no release is served here")
+    return level
+
+
+async def _run(change: Callable[[], object]) -> object:
+    return change()
+
+
+async def _then(follow: Callable[[], Awaitable[None] | None]) -> None:
+    pass

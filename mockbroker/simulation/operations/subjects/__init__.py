@@ -1,0 +1,1 @@
+"""The operations, by subject. Every module of this folder is imported for its declarations."""
