@@ -23,6 +23,8 @@ class AwaitableOperations(OperationMethods):
         """Close the listener of a live broker."""
     def open_listener(self, broker_id: int | str) -> Awaitable[None]:
         """Reopen a broker's listener on the same port."""
+    def break_connections(self, broker_id: int | str) -> Awaitable[None]:
+        """Break the connections to a broker."""
     def set_level(
         self, broker_id: int | str, level: str | Mapping[int, Versions | None]
     ) -> Awaitable[None]:
@@ -217,6 +219,8 @@ class LoopOperations(OperationMethods):
         """Close the listener of a live broker."""
     async def open_listener(self, broker_id: int | str) -> None:
         """Reopen a broker's listener on the same port."""
+    async def break_connections(self, broker_id: int | str) -> None:
+        """Break the connections to a broker."""
     async def set_level(
         self, broker_id: int | str, level: str | Mapping[int, Versions | None]
     ) -> None:
@@ -393,6 +397,8 @@ class ThreadOperations(OperationMethods):
         """Close the listener of a live broker."""
     def open_listener(self, broker_id: int | str) -> None:
         """Reopen a broker's listener on the same port."""
+    def break_connections(self, broker_id: int | str) -> None:
+        """Break the connections to a broker."""
     def set_level(self, broker_id: int | str, level: str | Mapping[int, Versions | None]) -> None:
         """Upgrade or downgrade a broker's software."""
     def advertise(self, broker_id: int | str, address: str) -> None:

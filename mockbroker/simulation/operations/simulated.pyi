@@ -23,6 +23,8 @@ class Operations(SimulatedMethods):
         """Close the listener of a live broker."""
     def open_listener(self, broker_id: int | str) -> None:
         """Reopen a broker's listener on the same port."""
+    def break_connections(self, broker_id: int | str) -> None:
+        """Break the connections to a broker."""
     def set_level(self, broker_id: int | str, level: str | Mapping[int, Versions | None]) -> None:
         """Upgrade or downgrade a broker's software."""
     def advertise(self, broker_id: int | str, address: str) -> None:

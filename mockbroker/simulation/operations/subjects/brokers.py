@@ -84,6 +84,17 @@ async def open_listener(running: RunningCluster, broker_id: BrokerArgument) -> N
 
 
 @operation
+async def break_connections(running: RunningCluster, broker_id: BrokerArgument) -> None:
+    """Break the connections to a broker.
+
+    It accepts new ones at once. This is what a client sees when a load balancer or a firewall drops
+    its connections.
+    """
+    running.cluster.controller.broker(broker_id)
+    await running.then(partial(running.sockets.hang_up, broker_id))
+
+
+@operation
 async def set_level(
     running: RunningCluster, broker_id: BrokerArgument, level: LevelArgument
 ) -> None:
