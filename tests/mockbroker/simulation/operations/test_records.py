@@ -26,9 +26,9 @@ async def test_records_are_produced_and_read_without_a_client() -> None:
     async with MockCluster(topics=["foo:3:1"], clock="manual") as mock:
         first = mock.produce("foo", key="k", value="hello", headers={"a": b"\x00"}, timestamp=5)
         second = mock.produce("foo", value=b"\xff", partition=1, codec="gzip")
-        assert (first.topics.partition, first.offset) == (partition_of_key(b"k", 3), 0)
+        assert (first.partition, first.offset) == (partition_of_key(b"k", 3), 0)
         assert (first.key, first.value, first.headers) == (b"k", b"hello", (("a", b"\x00"),))
-        assert (second.topics.partition, second.timestamp) == (1, 0)
+        assert (second.partition, second.timestamp) == (1, 0)
         assert mock.records("foo") == sorted([first, second], key=lambda each: each.partition)
         assert mock.records("foo", 1) == [second]
 
