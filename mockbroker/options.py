@@ -8,26 +8,82 @@ import inspect
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
+
+import msgspec
 
 from kproto.dialects import Dialect
-from kproto.journal import Journal
+from kproto.framing import DEFAULT_MAX_SIZE
+from kproto.journal import DEFAULT_MAX_BYTES, DEFAULT_MAX_ENTRIES, Journal
 from kproto.schema.versions import Versions
 from kproto.znodes import ZnodeStore
+from mockbroker.errors import ClusterError
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
-from mockbroker.serving.limits import DEFAULTS, Limits
 from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.settings import DataWaits, SimulationOptions
 
-__all__ = ["Clock", "ClusterOptions", "DataWaits", "Level", "takes_cluster_options"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Clock",
+    "ClusterOptions",
+    "DataWaits",
+    "Level",
+    "Limits",
+    "takes_cluster_options",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
+
+
+_LONGEST: Final = 10**12
+"""The longest idle timeout, in milliseconds: some thirty years."""
+
+
+def _between(name: str, value: int, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        raise ClusterError(f"{name} is {value}; it must be between {lowest} and {highest}")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of a cluster.
+
+    ``max_frame_bytes`` is the largest size that a request may announce, and ``max_connections`` the
+    number of connections per broker. ``max_buffered_bytes`` bounds incomplete requests, requests in
+    a queue and unsent answers, of all connections together. A connection without traffic for
+    ``idle_timeout_ms`` is closed; None disables that. The journal in memory keeps the newest
+    ``journal_entries``, of at most ``journal_bytes``.
+
+    Raises ClusterError for values out of range.
+    """
+
+    max_frame_bytes: int = DEFAULT_MAX_SIZE
+    max_connections: int = 1000
+    max_buffered_bytes: int = 512 * 1024 * 1024
+    idle_timeout_ms: int | None = 600_000
+    journal_entries: int = DEFAULT_MAX_ENTRIES
+    journal_bytes: int = DEFAULT_MAX_BYTES
+
+    def __post_init__(self) -> None:
+        _between("max_frame_bytes", self.max_frame_bytes, 1, DEFAULT_MAX_SIZE)
+        _between("max_connections", self.max_connections, 1, 1_000_000)
+        _between("max_buffered_bytes", self.max_buffered_bytes, 1, 2**63 - 1)
+        if self.idle_timeout_ms is not None:
+            _between("idle_timeout_ms", self.idle_timeout_ms, 1, _LONGEST)
+        _between("journal_entries", self.journal_entries, 1, 2**63 - 1)
+        _between("journal_bytes", self.journal_bytes, 0, 2**63 - 1)
+
+    def journal(self) -> Journal:
+        """Return a new journal of this size."""
+        return Journal(max_entries=self.journal_entries, max_bytes=self.journal_bytes)
+
+
+DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +178,13 @@ class ClusterOptions(SimulationOptions):
     """Brokers that start with other software, by broker id."""
 
     # ---- limits ------------------------------------------------------------------------------
-    max_frame_bytes: int = DEFAULTS.max_frame_bytes
-    max_connections: int = DEFAULTS.max_connections
-    max_buffered_bytes: int = DEFAULTS.max_buffered_bytes
-    idle_timeout_ms: int | None = DEFAULTS.idle_timeout_ms
-    journal_entries: int = DEFAULTS.journal_entries
-    journal_bytes: int = DEFAULTS.journal_bytes
-    """See ``mockbroker.serving.limits``. The last two size the journal in memory, unless there is a
+    max_frame_bytes: int = DEFAULT_LIMITS.max_frame_bytes
+    max_connections: int = DEFAULT_LIMITS.max_connections
+    max_buffered_bytes: int = DEFAULT_LIMITS.max_buffered_bytes
+    idle_timeout_ms: int | None = DEFAULT_LIMITS.idle_timeout_ms
+    journal_entries: int = DEFAULT_LIMITS.journal_entries
+    journal_bytes: int = DEFAULT_LIMITS.journal_bytes
+    """See ``Limits``. The last two size the journal in memory, unless there is a
     ``journal``."""
     journal: Journal | None = None
     """Where to record the traffic; None makes a journal of the size above."""

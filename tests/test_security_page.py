@@ -23,6 +23,7 @@ from mockbroker.cli.proxy import proxy
 from mockbroker.cli.serve import serve
 from mockbroker.control import connection_limits, event_streams, hosting, journal_routes
 from mockbroker.faults import documents
+from mockbroker.options import DEFAULT_LIMITS
 from mockbroker.proxy.kafka_proxy import ProxyOptions
 from mockbroker.serving import acceptor, limits, listeners, loop_turns, server
 from mockbroker.simulation.clients.telemetry import receiver
@@ -126,7 +127,7 @@ def test_the_policy_names_a_section_for_each_kind_of_vulnerability() -> None:
 
 def test_every_limit_has_its_default_and_its_option() -> None:
     rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| `(--[\w-]+)` \| (\d+) \|", PAGE, re.M)
-    assert {name: int(default) for name, _, default in rows} == asdict(limits.DEFAULTS)
+    assert {name: int(default) for name, _, default in rows} == asdict(DEFAULT_LIMITS)
     options = {word for each in serve.params if isinstance(each, Option) for word in each.opts}
     assert {option for _, option, _ in rows} <= options
 

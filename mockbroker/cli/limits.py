@@ -14,7 +14,7 @@ __all__ = ["limit_options", "limits_of", "proxy_limit_options"]
 _MEBIBYTE = 1024 * 1024
 
 
-# Importing ``mockbroker.serving.limits`` would slow down --help; a test compares the defaults.
+# Importing ``mockbroker.options`` would slow down --help; a test compares the defaults.
 _OF_CLIENTS = (
     click.option(
         "--max-frame-bytes",

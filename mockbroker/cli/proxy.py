@@ -268,8 +268,8 @@ def proxy(**options: Any) -> None:
 
 def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
     """Check all options before any socket opens."""
+    from mockbroker.options import Limits
     from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
-    from mockbroker.serving.limits import Limits
 
     journal, overwrite = options["journal"], options["overwrite_journal"]
     host, port = options["listen"]

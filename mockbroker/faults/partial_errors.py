@@ -6,7 +6,7 @@ from kproto.codec.message import Message
 from mockbroker.apis.common.error_places import chosen_places, place_error
 from mockbroker.apis.common.error_skeleton import ErrorSkeleton
 from mockbroker.apis.common.request_entities import Selection, Topics
-from mockbroker.faults.message_edits import recast
+from mockbroker.apis.common.version_cast import recast
 from mockbroker.faults.partial_requests import merge_parts
 from mockbroker.faults.rule import Fault
 

@@ -23,6 +23,7 @@ from mockbroker.apis import Session
 from mockbroker.errors import ClusterError, UnknownBrokerError
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.faults.rule import Fault
+from mockbroker.options import Limits
 from mockbroker.profiles import DEFAULT_PROFILE, Profile
 from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.addresses import Role, rewrite
@@ -38,7 +39,7 @@ from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show
-from mockbroker.serving.limits import BufferBudget, Limits
+from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
 from mockbroker.simulation.operations import (

@@ -31,7 +31,7 @@ from mockbroker.apis.common.error_places import Place, chosen_places, place_erro
 from mockbroker.apis.common.error_skeleton import ErrorSkeleton
 from mockbroker.apis.common.refusals import error_response
 from mockbroker.apis.common.request_entities import Selection, fields_of, id_field, topic_field
-from mockbroker.faults.message_edits import recast
+from mockbroker.apis.common.version_cast import recast
 from mockbroker.replay.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions
 from mockbroker.replay.partition_names import Forms, Key, MessagePart, TopicNames
 from mockbroker.replay.recorded_parts import (

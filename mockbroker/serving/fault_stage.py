@@ -21,6 +21,7 @@ from mockbroker.apis import Handler
 from mockbroker.apis.common.error_places import chosen_places
 from mockbroker.apis.common.error_skeleton import ErrorSkeleton
 from mockbroker.apis.common.request_entities import Topics, named_by
+from mockbroker.apis.common.version_cast import recast
 from mockbroker.faults import frame_edits, message_edits, partial_errors
 from mockbroker.faults.damaged_records import damage
 from mockbroker.faults.delivery import End, Hold, Plan, Step, Write, plan_answer
@@ -300,7 +301,7 @@ class _FaultRun:
             return answer
         body = self._decoded(answer)
         if version != self._version:
-            message_edits.recast(body, version)
+            recast(body, version)
         if not partial_errors.error_over(
             self._fault, body, request.body, self._request_version, version, self._topics
         ):
@@ -347,7 +348,7 @@ class _FaultRun:
                 return answer
             body = self._decoded(answer)
             if version != self._version:
-                message_edits.recast(body, version)
+                recast(body, version)
         return (
             partial_errors.merged_error(
                 fault, body, taken, request.body, request_version, version, self._topics
@@ -394,7 +395,7 @@ class _FaultRun:
             body, version = self._decoded(answer), self._version
             if fault.as_version is not None:
                 _, version = self._api_and_version()
-                message_edits.recast(body, version)
+                recast(body, version)
         else:
             assert answer is not None
             body, version = answer

@@ -13,7 +13,7 @@ from kspec.clientfuzz.mutate import frames, lengths, tags, values
 from kspec.clientfuzz.mutate.changes import Change, Direction, Mutation, MutationError
 from kspec.clientfuzz.mutate.draws import Draws, seed_from
 from kspec.clientfuzz.mutate.tree import FrameTree, frame_tree
-from mockbroker.faults.message_edits import recast
+from mockbroker.apis.common.version_cast import recast
 
 __all__ = ["KINDS", "Kind", "mutate", "mutation_of", "written_at"]
 

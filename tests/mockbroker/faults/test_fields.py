@@ -13,9 +13,9 @@ from kproto.annotate import PARTS, FrameField, response_fields
 from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
 from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
+from mockbroker.apis.common.version_cast import recast
 from mockbroker.faults import Fault
 from mockbroker.faults.frame_edits import edit_fields
-from mockbroker.faults.message_edits import recast
 from mockbroker.serving.exchange import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
 from tests.support.full import quick

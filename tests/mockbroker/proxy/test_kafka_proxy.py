@@ -20,8 +20,8 @@ from kproto.messages.metadata_response import MetadataResponse, MetadataResponse
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.faults.documents import fault_of
+from mockbroker.options import Limits
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
-from mockbroker.serving.limits import Limits
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.replay.recorded import extracted
 from tests.mockbroker.wire import PATIENCE, connect

@@ -29,7 +29,7 @@ from kproto.transcript import (
 from mockbroker import MockCluster
 from mockbroker.apis.common.error_places import chosen_places
 from mockbroker.apis.common.request_entities import Selection, partition_field
-from mockbroker.faults.message_edits import recast
+from mockbroker.apis.common.version_cast import recast
 from mockbroker.replay import Composition, RecordedParts, forms_at
 from mockbroker.replay.partition_names import Form, Forms, Key, MessagePart, TopicNames
 from tests.mockbroker.replay.test_replay import ask, exchange, transcript

@@ -29,7 +29,8 @@ from mockbroker.cli.serve import serve
 from mockbroker.errors import ClusterError
 from mockbroker.faults.documents import fault_of
 from mockbroker.faults.matching import ActiveFault
-from mockbroker.serving.limits import DEFAULTS, MAX_BEFORE_SASL, BufferBudget, Limits
+from mockbroker.options import DEFAULT_LIMITS, Limits
+from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
 from mockbroker.simulation.state.timers import Timers
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import PATIENCE, Wire, connect
@@ -266,7 +267,7 @@ def test_a_rule_about_the_first_connections_forgets_the_others() -> None:
 
 def test_the_command_line_and_python_begin_with_the_same() -> None:
     with serve.make_context("serve", []) as context:
-        assert limits_of(context.params) == asdict(DEFAULTS)
+        assert limits_of(context.params) == asdict(DEFAULT_LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_a_limit_that_makes_no_sense_is_bad_usage(
     assert problem in said
 
 
-@pytest.mark.parametrize("name", [*asdict(DEFAULTS)])
+@pytest.mark.parametrize("name", [*asdict(DEFAULT_LIMITS)])
 async def test_python_and_the_control_port_refuse_them_too(name: str) -> None:
     with pytest.raises(ClusterError, match=f"{name} is -1; it must be between . and [0-9]+"):
         MockCluster(**{name: -1})
