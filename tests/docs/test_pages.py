@@ -23,6 +23,7 @@ import doctest
 import importlib
 import json
 import linecache
+import pkgutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -32,13 +33,21 @@ import pytest
 import yaml
 from _pytest.mark import ParameterSet
 
+import kproto.cli
+import kproto.tools
 from tests.docs.blocks import Block, blocks_of, commands_of
 from tests.docs.shell import ROOT, Session, check, pages
 
 pytest_plugins = ["pytester"]
 
-# pytester forgets the modules that a test imported, and these cannot be loaded a second time.
-for module in ("numpy", "duckdb"):
+# pytester forgets the modules that a test imported. The first two cannot be loaded a second time;
+# the modules of the tools would come back with other classes of errors than those that are kept.
+for module in (
+    "numpy",
+    "duckdb",
+    *(each.name for each in pkgutil.iter_modules(kproto.tools.__path__, "kproto.tools.")),
+    *(each.name for each in pkgutil.iter_modules(kproto.cli.__path__, "kproto.cli.")),
+):
     with contextlib.suppress(ImportError):
         importlib.import_module(module)
 

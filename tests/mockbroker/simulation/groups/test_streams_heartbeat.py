@@ -179,7 +179,7 @@ def test_an_answer_may_be_lost() -> None:
 def test_a_member_joins_again_with_epoch_0(has_fix: bool, code: int) -> None:
     at = Streams(fixes=(("KAFKA-19233", has_fix),))
     at.join()
-    at.cluster.rebalance("g")
+    Operations(at.cluster).rebalance("g")
     at.beat(owned=True)
     assert at.join("a").error_code == code
 
