@@ -106,7 +106,7 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
         '{"version":1,"config":{"leader.replication.throttled.rate":"9"}}',
     )
     cluster.react()
-    assert cluster.configs.topic("foo", "retention.ms").value != "7"  # nobody was told
+    assert cluster.configs.topic("foo", "retention.ms").value != "7"  # no notification yet
     for entity in ("topics/foo", "brokers/2"):
         text = json.dumps({"version": 2, "entity_path": entity}).encode()
         store.create("/config/changes/config_change_", text, sequential=True)
