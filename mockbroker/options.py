@@ -155,8 +155,8 @@ class ClusterOptions(SimulationOptions):
     ``/oauth/token``. If there are any, OAUTHBEARER accepts only these tokens, and its options are
     ``expectedAudience``, ``expectedIssuer``, ``clockSkewSeconds`` and ``tokenLifetimeSeconds``."""
     scram_iterations: int | None = None
-    """A false iteration count for SCRAM's first answer, to test how clients react. Nobody can
-    authenticate then."""
+    """A false iteration count for SCRAM's first answer, to test how clients react. No client
+    can authenticate then."""
     scram_final: str | None = None
     """Replaces the server's proof at the end of SCRAM."""
     tls: ssl.SSLContext | None = None

@@ -33,7 +33,7 @@ _MARKER: Final = (
 _CLUSTERS: Final = pytest.StashKey[list[Any]]()
 """The clusters started by fixtures of this node: a test, a module or the session."""
 _FAILED: Final = pytest.StashKey[bool]()
-"""Whether a test of this node failed; what its clusters' handlers and rules did is no news then."""
+"""Whether a test of this node failed; its clusters' handlers and rules are not reported then."""
 _SEEN: Final = pytest.StashKey[dict[Any, int]]()
 """The last journal entry of each cluster that already ran when the test began."""
 _SHOWN: Final = 200

@@ -27,7 +27,7 @@ __all__ = ["CLEAN", "NAMES", "PACKAGES", "PHRASES", "Finding", "findings", "main
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("kproto", "mockbroker", "wiredump", "kspec")
-CLEAN: Final = ("kproto", "wiredump")
+CLEAN: Final = ("kproto", "mockbroker", "wiredump")
 """Packages without findings, which must stay so."""
 GENERATED: Final = "kproto/messages/"
 

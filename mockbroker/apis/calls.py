@@ -86,7 +86,7 @@ class Session(msgspec.Struct):
         SaslRefusedError or UnreadableError, after which the connection ends."""
         self.ended = True
         if self.sasl is None:
-            raise SaslRefusedError("Authentication failed: nobody authenticates here")
+            raise SaslRefusedError("Authentication failed: SASL is not enabled")
         answer = self.sasl.step(token, now_ms)
         self.ended = False
         if self.sasl.user is not None:

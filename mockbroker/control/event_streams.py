@@ -1,7 +1,7 @@
 """Server-sent events about a running cluster: listeners are woken when there are new ones.
 
-A stream's ``EventSource`` decides what the events are. While nobody listens, the journal and the
-cluster call nothing of this module.
+A stream's ``EventSource`` decides what the events are. Without a listener, the journal and
+the cluster call nothing of this module.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ async def _log_stream(request: ControlRequest) -> web.StreamResponse:
 
 
 async def _znode(request: ControlRequest) -> dict[str, Any]:
-    """Kafka's are JSON, but any bytes may lie there: what is no UTF-8 is shown as U+FFFD."""
+    """Kafka's are JSON, but a znode may hold any bytes: U+FFFD replaces those outside UTF-8."""
     path = request.query.get("path", "/")
     found = await wait_for_zookeeper(request.mock.take(request.mock.read_znode, path))
     if found is None:

@@ -38,8 +38,8 @@ class _Line(NamedTuple):
 def read_faults(text: str, *, source: str = "") -> list[Fault]:
     """Return the rules of a YAML or JSON document, in order.
 
-    It is read as JSON if ``source`` ends in .json, or if ``source`` is no YAML file and the text
-    begins like JSON.
+    It is read as JSON if ``source`` ends in .json, or if ``source`` is not a YAML file and the
+    text begins like JSON.
     """
     if source.endswith(".json") or (not source.endswith((".yaml", ".yml")) and _is_json(text)):
         return faults_of(_json(text, source), source=source)

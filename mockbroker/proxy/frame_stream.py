@@ -154,7 +154,7 @@ class FrameStream:
         self._data, self._at = data, at
 
     def _finish(self, data: bytes, relayed: int, at: int) -> int:
-        """Give the complete frame to whoever takes it; return where the bytes to pass on begin."""
+        """Give the complete frame to its taker; return where the bytes to pass on begin."""
         taken, parts = self._taken, self._parts
         self._taken, self._parts, self._begun = None, [], 0
         if taken is not None:

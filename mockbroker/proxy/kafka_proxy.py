@@ -349,7 +349,7 @@ class KafkaProxy:
         sni = self.options.sni
         if sni is None or self._names is None or target is not self._bootstrap:
             return target
-        broker_id = sni.broker_id(self._names.asked(tls))
+        broker_id = sni.broker_id(self._names.requested(tls))
         if broker_id is None:
             return target
         return self.brokers.get(broker_id) or Target(f"broker {broker_id}", broker_id)
@@ -549,7 +549,7 @@ class KafkaProxy:
     # ---- what clients lose -------------------------------------------------------------------
 
     def notices(self) -> list[str]:
-        """What whoever starts the proxy should know, a line each."""
+        """What the user who starts the proxy should know, a line each."""
         lines = [self._sasl_notice()]
         if self.served is not None:
             names = ", ".join(self.dialect.api(key).name for key in self.served.versions)

@@ -19,7 +19,8 @@ _PIECE: Final = 16 * 1024
 
 class Pacing(msgspec.Struct):
     """What all connections of a proxy share: seconds of delay in each direction, and bytes a second
-    of each connection in each direction. 0 is no delay, and no limit."""
+    of each connection in each direction. 0 stands for no delay and
+    no limit."""
 
     latency: float = 0.0
     bandwidth: int = 0

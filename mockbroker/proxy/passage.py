@@ -1,8 +1,8 @@
 """One client's connection and its own connection to an upstream broker. No I/O.
 
 Feed it what either side sends; it fills ``to_upstream`` and ``to_client`` with what to write. Most
-frames pass as bytes, as they arrive. A frame is read whole only if somebody needs its content: an
-answer with addresses, ApiVersions, SaslHandshake, the journal, or a rule of faults.
+frames pass as bytes, as they arrive. A frame is read whole only if its content is needed: an answer
+with addresses, ApiVersions, SaslHandshake, for the journal, or for a fault rule.
 
 Answers come in the order of requests, as brokers send them, so ``_in_flight`` is a queue. A request
 that cannot pass as it is (``Held``) stops the client's stream until every earlier request is
@@ -342,7 +342,7 @@ class Passage:
         self.to_client.append(frame)
 
     def _gives_addresses(self, head: RequestHead, parts: list[bytes]) -> bool:
-        """Whether an answer has to be decoded; also true if that cannot be told otherwise."""
+        """Whether an answer has to be decoded; also true if only the decoded answer shows it."""
         key, version = head.api_key, head.version
         if key in _READ_HERE:
             return True

@@ -15,7 +15,7 @@ __all__ = ["own_header", "proxy_header"]
 
 _SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 _LOCAL: Final = 0x20
-"""Version 2, and a connection of the proxy's own, which names nobody."""
+"""Version 2, and a connection of the proxy's own, without a client's address."""
 _PROXY: Final = 0x21
 _TCP_OF_IP_VERSION: Final = {4: 0x11, 6: 0x21}
 

@@ -47,13 +47,13 @@ class ServerNames:
     """The names that clients of ``context`` ask for."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
-        self._asked: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._requested: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         context.sni_callback = self._note
 
     def _note(self, connection: Any, name: str | None, _context: ssl.SSLContext) -> None:
         if name is not None:
-            self._asked[connection] = name
+            self._requested[connection] = name
 
-    def asked(self, connection: Any) -> str:
+    def requested(self, connection: Any) -> str:
         """Return the name that this SSL object's client asked for, or nothing."""
-        return "" if connection is None else self._asked.get(connection, "")
+        return "" if connection is None else self._requested.get(connection, "")

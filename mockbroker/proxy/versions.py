@@ -122,11 +122,11 @@ class Clamp:
 
     def _feature_limit(self, name: str) -> int | None:
         """Return the highest level of a feature; None for no limit, 0 for none of it."""
-        asked = self._features.get(name)
+        limit = self._features.get(name)
         if self.profile is None:
-            return asked
+            return limit
         level = next((each.supported[1] for each in self.profile.features if each.name == name), 0)
-        return level if asked is None else min(asked, level)
+        return level if limit is None else min(limit, level)
 
 
 class Consequence(NamedTuple):

@@ -219,7 +219,7 @@ class _Request(NamedTuple):
     def _find(self, key: Key) -> _Choice | None:
         able = [each for each in self.recorded if self._answers(each, key)]
         if self.api.api_key in (FETCH, SHARE_FETCH):
-            # The client disconnected while the broker waited for records, which is no answer.
+            # A client that disconnects while the broker waits for records gets no response.
             able = [each for each in able if each.exchange.outcome != "unanswered"] or able
         if not able:
             return None

@@ -47,8 +47,8 @@ class RecordedMatch(NamedTuple):
 class _Topics(NamedTuple):
     """The topic names in the request and in the response of an exchange."""
 
-    asked: frozenset[str]
-    said: frozenset[str]
+    request: frozenset[str]
+    response: frozenset[str]
 
 
 class Recording:
@@ -100,7 +100,9 @@ class Recording:
 
     def _is_about(self, exchange: Exchange, topics: frozenset[str]) -> bool:
         known = self._about(exchange)
-        return topics <= known.asked | known.said if known.said else topics == known.asked
+        if not known.response:
+            return topics == known.request
+        return topics <= known.request | known.response
 
     def ranked(
         self,

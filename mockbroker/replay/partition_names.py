@@ -195,28 +195,28 @@ def forms_of(
 ) -> Forms | None:
     """Return the forms, None if the response has no element for each topic or partition of the
     request. ``passing``: fields, by JSON name, that identify nothing."""
-    requested = _path(schema_of(request).root, version)
-    said = _path(schema_of(response).root, version)
-    if requested is None or said is None:
+    requests = _path(schema_of(request).root, version)
+    responses = _path(schema_of(response).root, version)
+    if requests is None or responses is None:
         return None
-    asked_path, asked_depth = requested
-    said_path, said_depth = said
-    fine = min(len(asked_path) - asked_depth, len(said_path) - said_depth)
-    if _is_flat(asked_path[asked_depth], version) or _is_flat(said_path[said_depth], version):
+    sent, sent_depth = requests
+    answered, answered_depth = responses
+    fine = min(len(sent) - sent_depth, len(answered) - answered_depth)
+    if _is_flat(sent[sent_depth], version) or _is_flat(answered[answered_depth], version):
         fine = 2  # both name partitions, in one array or in two
-    asked_path, said_path = asked_path[: asked_depth + fine], said_path[: said_depth + fine]
+    sent, answered = sent[: sent_depth + fine], answered[: answered_depth + fine]
     identities: tuple[tuple[str, ...], ...] = ()
-    same = asked_depth == said_depth
+    same = sent_depth == answered_depth
     if same:
         identities = tuple(
             _common(mine, theirs, version, passing)
-            for mine, theirs in zip(asked_path[:asked_depth], said_path[:said_depth], strict=True)
+            for mine, theirs in zip(sent[:sent_depth], answered[:answered_depth], strict=True)
         )
     nothing: tuple[tuple[str, ...], ...] = ((),)
     level: Literal["topic", "partition"] = "partition" if fine == 2 else "topic"
     return Forms(
-        Form(asked_path, asked_depth, identities or nothing * asked_depth, level),
-        Form(said_path, said_depth, identities or nothing * said_depth, level),
+        Form(sent, sent_depth, identities or nothing * sent_depth, level),
+        Form(answered, answered_depth, identities or nothing * answered_depth, level),
         same,
     )
 

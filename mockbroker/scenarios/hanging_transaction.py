@@ -27,7 +27,7 @@ async def hanging_transaction(story: Story) -> None:
     ):
         await produce(connection, "foo", "before")
         story.step("A record of a transaction arrives after the transaction has ended.")
-        story.note("Brokers before 3.6 append it; nobody will ever write its marker.")
+        story.note("Brokers before 3.6 append it; its marker will never be written.")
         await story.run(
             mock,
             'append foo-0 {"records": [{"value": "late"}], "transactional": true, '

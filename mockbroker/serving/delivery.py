@@ -257,7 +257,7 @@ class Delivery:
     def note_frame(
         self, session: Session, frame: UnexpectedRequest | MalformedRequest, event: str, note: str
     ) -> None:
-        """Record a frame that is no request, or none that could be served in its place."""
+        """Record a frame that is not a request, or cannot be served where it stands."""
         client_id = None if isinstance(frame, MalformedRequest) else frame.client_id
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,

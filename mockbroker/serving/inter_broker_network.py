@@ -1,8 +1,8 @@
 """The way from a controller to its brokers: a listener of their own for it, and who talks to them.
 
 As with Kafka's ``inter.broker.listener.name``, brokers talk among themselves on a listener apart
-from their clients'. Here it is plaintext, on loopback and any free port, and told to nobody: so
-clients' listeners, what they ask for and who is connected to them stay the test's alone. A broker
+from their clients'. Here it is plaintext, on loopback and any free port, which no client learns: so
+clients' listeners, their requests and their connections stay the test's alone. A broker
 in another process is reached where it says.
 """
 

@@ -48,7 +48,7 @@ def redacted_request(session: Session, request: RequestReceived) -> bytes:
 
 
 def _without_salted_passwords(request: RequestReceived) -> bytes:
-    """Whoever has a salted password can authenticate as the user."""
+    """A salted password is enough to authenticate as the user."""
     upsertions = [
         msgspec.structs.replace(each, salted_password=_HIDDEN) for each in request.body.upsertions
     ]
@@ -85,8 +85,8 @@ def redacted_token(session: Session, token: bytes) -> bytes:
 
 
 def redacted_frame(session: Session, api_key: int | None, frame: bytes) -> bytes:
-    """A frame that could not be decoded. It is dropped if it may hold a token, because nobody can
-    tell where in it a password stands: before the client has authenticated, any frame may."""
+    """A frame that could not be decoded. It is dropped if it may hold a token, because the
+    place of a password in it is unknown: before the client has authenticated, any frame may."""
     pending = session.sasl is not None and session.sasl.user is None
     return b"" if pending or api_key in REDACTED else frame
 

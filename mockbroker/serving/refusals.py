@@ -1,4 +1,4 @@
-"""Refusals: of requests that nobody implements, that the broker does not serve, or that failed."""
+"""Refusals: of requests without a handler, of an API the broker does not serve, or that failed."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Replay:
             if forms_at(request.api, version) is not None:
                 return self._composed(connection, request)
         elif _is_by_partition(key):
-            return None  # nobody can say which
+            return None  # which one is unknown
         cursor = self._cursors.get(connection)
         if cursor is None:
             cursor = self._cursors[connection] = Cursor(self._recording)

@@ -209,7 +209,7 @@ class SuspendedCalls(Calls):
             turn, _ = self._waiting.popleft()
             if not turn.done():
                 # Until the greenlet is resumed, no other may take the turn.
-                self._owner = _NOBODY
+                self._owner = _NO_OWNER
                 turn.set_result(None)
                 return
 
@@ -220,7 +220,7 @@ class SuspendedCalls(Calls):
         self._waiting = deque(each for each in self._waiting if not each[0].done())
 
 
-_NOBODY: Any = object()
+_NO_OWNER: Any = object()
 
 
 def _log_failure(done: asyncio.Future[Any]) -> None:

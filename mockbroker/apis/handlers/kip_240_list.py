@@ -25,7 +25,7 @@ REQUIRES: Final = (cluster_operation(AclOperation.DESCRIBE), *silent(controller)
 
 @register(32240, "0", requires=REQUIRES, dialects=("kip-240",))
 def list_reassignments(call: Call) -> Message:
-    requested = _asked(call)
+    requested = _requested(call)
     refused = _unknown(call, requested)
     if refused is not None:
         return _response(call, error_code=refused[0], error_message=refused[1])
@@ -43,7 +43,7 @@ def list_reassignments(call: Call) -> Message:
     return _response(call, reassignments=listed)
 
 
-def _asked(call: Call) -> list[TopicPartition] | None:
+def _requested(call: Call) -> list[TopicPartition] | None:
     topics = call.body.topic_partitions
     if topics is None:
         return None

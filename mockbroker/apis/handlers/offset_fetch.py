@@ -3,7 +3,7 @@
 Versions: 0 comes from ZooKeeper; 2 null topics for all, and a top-level error; 3 throttle time;
 5 leader epochs (KIP-320); 6 flexible; 7 stable offsets only (KIP-447); 8 several groups, each with
 an error (KIP-709); 9 member epochs (KIP-848); 10 topic ids. Below version 2 an error of the group
-is in each partition. An offset that nobody committed is -1 without an error; in ZooKeeper it has
+is in each partition. Without a commit the offset is -1 and there is no error; in ZooKeeper it has
 error 3.
 """
 

@@ -83,8 +83,8 @@ ON_FAILURE: Final[tuple[Row[_Failure, _Failure], ...]] = (
     Row("DP-CTL-16", always, (_Failure.fail, _Failure.report), since=_KIP_858),
     Row("DP-CTL-16", always, (_Failure.fail, _Failure.drop_followers), until=_KIP_858),
 )
-"""What happens when a directory of a live broker fails. KRaft controllers before 3.7 are not told,
-so that leaders stay where they are."""
+"""What happens when a directory of a live broker fails. It is not reported to KRaft controllers
+before 3.7, so leaders stay where they are."""
 
 
 def report(controller: Controller, brokers: Brokers, cause: str, broker_id: int) -> None:

@@ -3,7 +3,7 @@
 A subscription lists prefixes of metrics, the interval at which clients push them, and patterns that
 say which clients it is for. ``CONFIG_ROWS`` are what IncrementalAlterConfigs refuses, as rows in
 the order in which Kafka checks. Patterns are Java's; those that Python's ``re`` reads otherwise are
-not told apart.
+not recognised.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def items_of(value: str) -> list[str]:
 
 
 def match_patterns(value: str) -> list[MatchPattern]:
-    """The patterns of ``match``. Raises ValueError with the first item that is none."""
+    """The patterns of ``match``. Raises ValueError with the first item that is not a pattern."""
     found: dict[str, re.Pattern[str]] = {}
     for item in items_of(value):
         parts = item.split("=")
@@ -103,7 +103,7 @@ class SubscriptionCheck(msgspec.Struct):
 
     @property
     def interval_problem(self) -> str | None:
-        """Why ``interval.ms`` is no number, in the words of ``ConfigDef``."""
+        """Why ``interval.ms`` is not a number, in the words of ``ConfigDef``."""
         try:
             check_value(self.definitions[INTERVAL], self.interval)
         except Refusal as refusal:

@@ -159,7 +159,7 @@ class LeaderElections:
         tp: TopicPartition,
         cause: str,
     ) -> int | None:
-        """Return the new leader, or None if no election was needed and that is no error."""
+        """Return the new leader, or None if no election was needed and that is not an error."""
         name, index = tp
         topic = known.get(name)
         if topic is None:

@@ -25,8 +25,8 @@ ReplicaSelector: TypeAlias = Callable[[str, ReplicaView, Sequence[ReplicaView]],
 
 
 def _same_rack(rack: str, leader: ReplicaView, followers: Sequence[ReplicaView]) -> ReplicaView:
-    """The leader if it is in the client's rack or nobody is, else the follower there that is most
-    caught up; of equal ones the one of the highest id."""
+    """The leader if it is in the client's rack or no replica is, else the follower there that is
+    most caught up; of equal ones the one of the highest id."""
     near = [each for each in followers if each.rack == rack]
     if not rack or not near or leader.rack == rack:
         return leader

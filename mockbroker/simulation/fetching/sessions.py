@@ -58,7 +58,7 @@ class _CachedPartition(msgspec.Struct):
     log_start_offset: int = -1
 
     def has_news(self, answer: PartitionAnswer) -> bool:
-        """Whether the client has to be told this answer. Remembers it as told."""
+        """Whether the client has to receive this answer. Remembers it as sent."""
         news = (
             answer.size > 0
             or self.high_watermark != answer.high_watermark

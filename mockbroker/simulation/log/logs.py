@@ -1,7 +1,7 @@
 """All logs of a cluster, by partition. They follow what happens to partitions and topics.
 
-A log is made when it is first needed. Elections cut logs to what the new leader has; the records
-that are lost are told in the action log.
+A log is made when it is first needed. Elections cut logs to what the new leader has; the
+action log names the records that are lost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from mockbroker.simulation.state.settings import SimulationOptions
 
 __all__ = ["InternalProducer", "Logs", "PartitionData"]
 
-"""Bytes that all logs of a cluster hold together, unless it is told otherwise."""
+"""Bytes that all logs of a cluster hold together, by default."""
 
 _PRODUCER_EXPIRATION: Final = "producer.id.expiration.ms"
 _PRODUCER_CHECK_MS: Final = 10 * 60 * 1000

@@ -171,7 +171,7 @@ def _controller(loader: TopicLoader, event: WatchedEvent | None) -> None:
 
 
 def _preferred_replicas(loader: TopicLoader, _: WatchedEvent | None) -> None:
-    """Hold an election when somebody creates the znode; its deletion is the answer."""
+    """Hold an election when the znode is created; its deletion is the answer."""
     if loader.controller.znodes.read(PREFERRED_REPLICA_ELECTION, watch=True) is not None:
         loader.dependencies.elections.start_from_znode()
 

@@ -522,8 +522,8 @@ def _in_sequence(name: str, assignment: TopicAssignment) -> list[Sequence[int]]:
 
 
 def _topic_id(name: str, assignment: TopicAssignment) -> uuid.UUID:
-    """The id on record; for a topic from before ids, one derived from its name, which nobody is
-    sent."""
+    """The id on record; for a topic from before ids, one derived from its name, which is
+    never sent."""
     text = assignment.topic_id
     try:
         if text is not None:

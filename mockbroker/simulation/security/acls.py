@@ -61,8 +61,8 @@ class Acls(Collection[AclBinding]):
 
     @step()
     def create(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
-        """Add rules; return one result per rule, in order. A rule that already exists is no
-        error."""
+        """Add rules; return one result per rule, in order. A rule that already exists is
+        not an error."""
         return tuple(self._create_one(binding) for binding in bindings)
 
     def _create_one(self, binding: AclBinding) -> CreateAclResult:

@@ -180,7 +180,7 @@ DESCRIBE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (_NOT_ALLOWED,
 
 class TokenSeen(msgspec.Struct):
     """One token that may be described. ``requested``: the request names its owner or a renewer, or
-    nobody at all. ``own``: the caller is its owner or a renewer. The callables ask the authorizer
+    no principal. ``own``: the caller is its owner or a renewer. The callables ask the authorizer
     about the token, and about tokens of its owner (KIP-373)."""
 
     requested: bool

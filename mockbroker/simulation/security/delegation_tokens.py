@@ -3,7 +3,7 @@
 
 The state has no secret: the HMAC, which is the token's password, is computed from the id and the
 secret key in the brokers' properties. As in Kafka an expired token is kept until the next periodic
-check; whoever authenticates with it has a session that has ended.
+check; a client that authenticates with it has a session that has ended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """OAUTHBEARER (RFC 7628, KIP-255): the client's messages, and the token in the first of them.
 
 By default brokers accept tokens without a signature, for which ``oauthbearer_tables`` has the
-rules. Whoever knows the form of such a token can write one, so it proves nothing about the client.
-With a ``TokenIssuer`` they accept its signed tokens instead (KIP-768).
+rules. Such a token proves nothing about the client, because anyone can write one. With a
+``TokenIssuer`` they accept its signed tokens instead (KIP-768).
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def bearer_validator(text: str) -> BearerValidator:
         name, equals, value = option.partition("=")
         if name not in _OPTIONS or not equals or not value.strip():
             raise ClusterError(
-                f"{option!r:.80} is no option of {_FORM}; use OPTION=VALUE with one of "
+                f"{option!r:.80} is not an option of {_FORM}; use OPTION=VALUE with one of "
                 + ", ".join(_OPTIONS)
             )
         found[name] = value.strip()

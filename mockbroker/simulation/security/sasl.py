@@ -71,7 +71,7 @@ class SaslUsers:
     ``OAUTHBEARER[:OPTION=VALUE,...]``, which accepts any user with a valid token.
 
     ``iterations`` replaces the true number in SCRAM's first answer, to test a client's limits.
-    Nobody can authenticate then, because the proof is computed with another number. ``final``
+    No client can authenticate then, because the proof is computed with another number. ``final``
     replaces the broker's proof at the end.
 
     With ``oauth_clients``, OAUTHBEARER accepts only the signed tokens that ``issuer`` gives them.

@@ -59,8 +59,8 @@ class TokenIssuer:
             name, equals, value = option.partition("=")
             if name not in _OPTIONS or not equals or not value.strip():
                 raise ClusterError(
-                    f"{option!r:.80} is no option for signed tokens; use OPTION=VALUE with one of "
-                    + ", ".join(_OPTIONS)
+                    f"{option!r:.80} is not an option for signed tokens; use OPTION=VALUE with "
+                    "one of " + ", ".join(_OPTIONS)
                 )
             found[name] = value.strip()
         return SignedValidator(

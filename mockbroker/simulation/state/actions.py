@@ -197,7 +197,7 @@ class MetadataReleased(msgspec.Struct, frozen=True):
 
 
 class PropagationChanged(msgspec.Struct, frozen=True):
-    """The delay until brokers learn of changes was set; 0 is no delay."""
+    """The delay until brokers learn of changes was set; 0 stands for no delay."""
 
     delay_ms: int
 
@@ -325,7 +325,7 @@ class LogDirFailed(msgspec.Struct, frozen=True):
 
 
 class LogDirReported(msgspec.Struct, frozen=True):
-    """The controller was told that a log directory failed: the replicas in it are offline."""
+    """The controller learned that a log directory failed: the replicas in it are offline."""
 
     broker_id: int
     log_dir: str
@@ -468,6 +468,6 @@ class Action(msgspec.Struct, frozen=True):
 
 
 def _plain(value: object) -> dict[str, Any]:
-    """Return the fields of the one value in changes that is no struct."""
+    """Return the fields of the one value in changes that is not a struct."""
     assert isinstance(value, Topic)
     return {"name": value.name, "topic_id": value.topic_id, "partitions": value.partitions}

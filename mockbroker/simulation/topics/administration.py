@@ -356,7 +356,7 @@ class Topics(Mapping[str, Topic]):
             except Refusal as refusal:
                 text = refusal.message if answers.explains else None
                 results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
-        # Where repeating a topic is no error, its result is repeated, too.
+        # Where repeating a topic is not an error, its result is repeated, too.
         return tuple(results[topic] for topic in (results if answers.repeated_refused else topics))
 
     def _identity(self, name: str | None, topic_id: uuid.UUID) -> str | uuid.UUID:

@@ -64,7 +64,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
 
     Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
     ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
-    and {others}; ``marked``, for a topic that is being deleted, None if that is no error: {name};
+    and {others}; ``marked``, for a topic that is being deleted, None if it is not refused: {name};
     ``numbered_twice``, None if the last list counts: {index}.
     """
 

@@ -82,7 +82,7 @@ ON_FIRST_BATCH: Final[tuple[Row[Question, Question], ...]] = (
     Row("DP-TXN-40", _is_open_in_epoch, (), since=_TRANSACTION_VERSIONS),
     Row("DP-TXN-40", always, (_ask_coordinator,), since=_VERIFIED),
 )
-"""Without a row nobody is asked."""
+"""Without a row the coordinator is not consulted."""
 
 # ---- what the coordinator says -------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class Transaction(msgspec.Struct):
     unmarked: dict[TopicPartition, None] = msgspec.field(default_factory=dict)
     is_stored: bool = False
     has_failed_fence: bool = False
-    """An epoch was raised that could not be written; nobody has seen it."""
+    """An epoch was raised that could not be written; no producer has seen it."""
 
     @property
     def state(self) -> TransactionState:

@@ -86,32 +86,32 @@ class Verifier:
     ) -> None:
         """Verify partitions that this cluster's brokers lead, and call ``done``, at once unless the
         coordinator has to wait. ``produces``: the errors are those of Produce."""
-        found = Verification()
-        asked: list[TopicPartition] = []
+        verification = Verification()
+        unverified: list[TopicPartition] = []
         verifies = self._settings().verifies
         for tp in partitions:
             known = self._logs.log(tp).producers.get(request.producer_id)
             question = Question(known, request.epoch, request.adds, verifies)
             apply_first(self._on_first_batch, question, question)
             if question.code:
-                found.errors[tp] = (question.code, None)
+                verification.errors[tp] = (question.code, None)
             elif question.asks:
-                asked.append(tp)
-                found.guards[tp] = self._logs.log(tp).producers.guard(request.producer_id)
-        if not asked:
-            done(found)
+                unverified.append(tp)
+                verification.guards[tp] = self._logs.log(tp).producers.guard(request.producer_id)
+        if not unverified:
+            done(verification)
             return
 
         def replied(codes: Mapping[TopicPartition, ErrorCode]) -> None:
             for tp, code in codes.items():
                 if code:
-                    found.is_concurrent |= code == ErrorCode.CONCURRENT_TRANSACTIONS
-                    found.errors[tp] = self._error(request, code, produces=produces)
-                    del found.guards[tp]
+                    verification.is_concurrent |= code == ErrorCode.CONCURRENT_TRANSACTIONS
+                    verification.errors[tp] = self._error(request, code, produces=produces)
+                    del verification.guards[tp]
                     self._logs.log(tp).producers.drop_guard(request.producer_id)
-            done(found)
+            done(verification)
 
-        self._ask(request, asked, replied)
+        self._ask(request, unverified, replied)
 
     def _error(
         self, request: VerificationRequest, code: ErrorCode, *, produces: bool

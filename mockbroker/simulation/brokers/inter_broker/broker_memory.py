@@ -87,7 +87,7 @@ class BrokerMemory(msgspec.Struct):
         return ErrorCode.NONE
 
     def stop(self, tp: TopicPartition, leader_epoch: int = _NO_EPOCH) -> ErrorCode:
-        """Stop a replica; return an error code. A missing replica is no error."""
+        """Stop a replica; return an error code. A missing replica is not an error."""
         known = self.replicas.get(tp)
         named = leader_epoch not in (_NO_EPOCH, _DURING_DELETE)
         if named and known is not None and leader_epoch < known.leader_epoch:

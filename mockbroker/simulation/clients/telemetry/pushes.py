@@ -34,7 +34,7 @@ class Push(msgspec.Struct, frozen=True):
 
     @property
     def problem(self) -> str | None:
-        """Why the data is no OpenTelemetry metrics; None if it is."""
+        """Why the data cannot be read as OpenTelemetry metrics; None if it can."""
         try:
             read_metrics(self.data)
         except ProtobufError as error:

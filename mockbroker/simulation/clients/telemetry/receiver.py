@@ -2,8 +2,8 @@
 keeps what clients push.
 
 Kafka gives pushes to plugins; this receiver stands for one. It decompresses a push as Kafka does,
-and reads it as OpenTelemetry metrics only when a tester looks: bytes that are none are kept, too,
-with what is wrong with them.
+and reads it as OpenTelemetry metrics only when a tester looks: other bytes are kept, too,
+together with the problem.
 """
 
 from __future__ import annotations

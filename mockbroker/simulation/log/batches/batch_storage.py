@@ -70,7 +70,7 @@ class _Block:
         return [each for each in (header, rest) if each]
 
     def copy(self) -> bytearray:
-        """Replace the bytes by a copy that nobody has seen, and return it."""
+        """Replace the bytes by a copy without other references, and return it."""
         copied = bytearray().join(self.slices(0, len(self.data)))
         self.data = self.headers = copied
         return copied

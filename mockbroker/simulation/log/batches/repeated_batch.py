@@ -85,7 +85,7 @@ class RepeatedBatch(BatchStorage):
         return (each.header for each in self.batches())
 
     def batches(self, first: int = 0, last: int | None = None) -> Iterator[StoredBatch]:
-        """Yield one repetition only: nobody gets to the end of them."""
+        """Yield one repetition only: no reader gets to the end of them."""
         if first < len(self) and (last is None or first < last):
             yield self.batch(first)
 

@@ -264,7 +264,7 @@ class Appender:
     ) -> AppendOutcome:
         settings = self._logs.settings(tp[0])
         places = layout.batches
-        if not places:  # an old message set without messages is no error
+        if not places:  # an old message set without messages is not an error
             return AppendOutcome(tp, log_start_offset=self._logs.log(tp).start_offset)
         count, first_magic = len(places), places[0][2]
         if layout.header is not None:

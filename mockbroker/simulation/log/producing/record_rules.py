@@ -183,7 +183,7 @@ class RecordErrors:
 
 @with_arguments
 def reject_at_first(subject: RecordErrors, *, explains: bool) -> None:
-    """The first error decides. ``explains``: its text is told, and which record it was."""
+    """The first error decides. ``explains``: the answer has its text and names the record."""
     first = subject.errors[0]
     if explains:
         place = RecordError(first.batch_index, None, first.error)
@@ -193,7 +193,7 @@ def reject_at_first(subject: RecordErrors, *, explains: bool) -> None:
 
 
 def reject_with_all(subject: RecordErrors) -> None:
-    """All errors are told; a wrong timestamp decides."""
+    """All errors are reported; a wrong timestamp decides."""
     errors = tuple(subject.errors)
     error, text = errors[0].error, _INVALID_TIMESTAMPS
     if any(each.error == ErrorCode.INVALID_TIMESTAMP for each in errors):

@@ -191,7 +191,7 @@ def plan_on_record(controller: Controller) -> dict[TopicPartition, PlannedReplic
 def store_plan(
     controller: Controller, cause: str, path: str, plan: dict[TopicPartition, PlannedReplicas]
 ) -> None:
-    """A plan with nothing in it is no znode."""
+    """A plan with nothing in it deletes its znode."""
     if plan:
         controller.znodes.put(cause, path, encode_reassign_partitions(plan).decode())
     else:

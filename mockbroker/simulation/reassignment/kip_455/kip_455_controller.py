@@ -67,7 +67,7 @@ class Kip455Controller(ZooKeeperController):
         allow_replication_factor_change: bool = True,
     ) -> AlterReassignmentsResult:
         """The drafts have no guard of the replication factor, so that argument is only echoed.
-        Cancelling where there is no reassignment is no error."""
+        Cancelling where there is no reassignment is not an error."""
 
         def alter_one(tp: TopicPartition, target: Brokers | None) -> None:
             find(self.controller, tp)

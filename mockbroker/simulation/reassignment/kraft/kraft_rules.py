@@ -49,12 +49,12 @@ def _guard_forbids(context: RuleContext) -> bool:
     return bool(context.facts[GUARDED]) and _size(context) != len(context.requested_replicas)
 
 
-def _nobody_stays_in_sync(context: RuleContext) -> bool:
+def _no_replica_in_sync(context: RuleContext) -> bool:
     return not _without_adding(context, context.start.isr)
 
 
 def _would_lose_data(context: RuleContext) -> bool:
-    return _nobody_stays_in_sync(context) and not context.facts[UNCLEAN_ELECTION]
+    return _no_replica_in_sync(context) and not context.facts[UNCLEAN_ELECTION]
 
 
 def _size(context: RuleContext) -> int:
@@ -162,6 +162,10 @@ ON_CANCEL: Final[Table] = (
         _would_lose_data,
         (refuse_request(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
     ),
-    Row("K455-01", _nobody_stays_in_sync, (remove_adding, declare_first_replica_in_sync, *_CANCEL)),
+    Row(
+        "K455-01",
+        _no_replica_in_sync,
+        (remove_adding, declare_first_replica_in_sync, *_CANCEL),
+    ),
     Row("K455-01", always, (remove_adding, *_CANCEL)),
 )

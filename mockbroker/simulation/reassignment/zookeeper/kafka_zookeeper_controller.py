@@ -218,7 +218,7 @@ class KafkaZooKeeperController(ZooKeeperController):
                 self.reassign(cause, tp, partition.target or ())
 
     def with_state(self, path: str, partition: Partition, state: PartitionState) -> Partition:
-        """A leader of -1 on record counts, whoever has led since."""
+        """A leader of -1 on record counts, even if a replica has led since."""
         if state.leader == NO_LEADER:
             partition = replace(partition, leader=NO_LEADER)
         return super().with_state(path, partition, state)
