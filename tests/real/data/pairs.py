@@ -36,7 +36,7 @@ async def real_cluster(kafka: DataKafka) -> tuple[Cluster, dict[int, Versions]]:
         listed = await side.exchange(ApiVersionsRequest(), 0, 1, "main")
     finally:
         side.close()
-    await cluster.coordinators.find()
+    await cluster.find_coordinator()
     return cluster, {
         row.api_key: Versions(row.min_version, row.max_version) for row in listed.api_keys
     }
