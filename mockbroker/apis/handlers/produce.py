@@ -32,7 +32,6 @@ from mockbroker.apis.common.log_waits import wait_for_replicas
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
-from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
 from mockbroker.simulation.log.producing.produce_rules import (
     ALL_IN_SYNC,
@@ -48,7 +47,6 @@ from mockbroker.simulation.transactions.verification import Verification, Verifi
 
 __all__ = ["produce"]
 
-_MAGIC_AT: Final = 16
 _ABORTABLE_SINCE: Final = 11
 _TRIES: Final = 5
 _BACKOFF_MS: Final = 20
@@ -209,12 +207,16 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
         facts.names_unknown_codec = _names_unknown_codec(call, request)
     producers = []
     for data, layout in zip(records, facts.layouts, strict=True):
-        header = layout.header or _first_header(data)
-        if header is not None and header.producer_id >= 0:
-            facts.is_idempotent = True
-            if header.is_transactional:
+        header = layout.first_header(data)
+        if header is None:
+            continue
+        has_producer = header.producer_id >= 0
+        facts.is_idempotent = facts.is_idempotent or has_producer
+        if header.is_transactional:
+            facts.is_transactional = True
+            if has_producer:
                 producers.append((header.producer_id, header.producer_epoch))
-    if producers:
+    if facts.is_transactional:
         facts.producers = frozenset(producers)
         if request.transactional_id is not None:
             facts.may_write_id = call.authorizes(
@@ -250,13 +252,6 @@ def _named_once(request: ProduceRequest, version: int) -> ProduceRequest:
     )
     topics = [structs.replace(topic, partition_data=rows) for topic, rows in distinct]
     return structs.replace(request, topic_data=topics)
-
-
-def _first_header(data: bytes | None) -> BatchHeader | None:
-    """The header that the data begins with, if it is of magic 2."""
-    if data is None or len(data) < HEADER_SIZE or data[_MAGIC_AT] != 2:
-        return None
-    return read_header(data)
 
 
 def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcomes:

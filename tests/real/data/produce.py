@@ -113,6 +113,29 @@ async def produce_without_acks_in_vain(k: Side) -> None:
 
 
 @session(0, since=MODERN)
+async def produce_a_rest_behind_the_batch(k: Side) -> None:
+    """The rest is a batch that is cut off, until it is long enough to contain a size."""
+    await k.create()
+    for length in (1, 11, 12, 16, 17, 61):
+        await k.ask(produce(k, batch(b"a") + bytes(length)))
+        await k.ask(produce(k, batch(b"b") + b"\xff" * length))
+    await read_log(k)
+
+
+@session(0)
+async def produce_transactional_batches_without_an_id(k: Side) -> None:
+    """A batch that is cut off is none, and one without a producer id is transactional, too."""
+    await k.create()
+    whole = batch(b"a", is_transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+    bare = changed(batch(b"b"), attributes=0x10)
+    for data in (whole, whole[:-1], whole[:61], whole[:30], bare, bare[:-1]):
+        await k.ask(produce(k, data))
+    if k.version >= MODERN:
+        await k.ask(produce(k, bare, transactional_id=k.group))
+    await read_log(k)
+
+
+@session(0, since=MODERN)
 async def produce_nothing(k: Side) -> None:
     await k.create()
     await k.ask(produce_rows(k))

@@ -114,9 +114,10 @@ def disconnect(refusal: Refusal, reason: str) -> None:
 
 class RequestFacts(msgspec.Struct):
     """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
-    transactional batches. ``may_write_id``: the
-    caller may write the request's transactional id. ``may_be_idempotent``: the caller has
-    IdempotentWrite on the cluster. ``layouts`` are those of ``data``, in its order.
+    transactional batches. ``is_transactional``: there is such a batch, maybe without a producer id.
+    ``may_write_id``: the caller may write the request's transactional id.
+    ``may_be_idempotent``: the caller has IdempotentWrite on the cluster. ``layouts`` are those of
+    ``data``, in its order.
     ``names_unknown_codec``: the first batch of a partition that the broker knows has a codec that
     does not exist.
 
@@ -128,6 +129,7 @@ class RequestFacts(msgspec.Struct):
     client_id: str | None = None
     transactional_id: str | None = None
     producers: frozenset[tuple[int, int]] = frozenset()
+    is_transactional: bool = False
     is_idempotent: bool = False
     may_write_id: bool = True
     may_be_idempotent: bool = True
@@ -169,6 +171,7 @@ class RequestFacts(msgspec.Struct):
             not is_usual and bool(self.corruption),
             self.names_unknown_codec,
             len(self.producers),
+            self.is_transactional,
             self.is_idempotent,
             self.transactional_id is not None and self.may_write_id,
             self.may_be_idempotent,
@@ -185,6 +188,7 @@ class RequestForm(msgspec.Struct, frozen=True):
     is_corrupt: bool
     names_unknown_codec: bool
     producers: int
+    is_transactional: bool
     is_idempotent: bool
     may_write_id: bool
     may_be_idempotent: bool
@@ -218,14 +222,14 @@ REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-02",
-        lambda request: request.producers > 0 and not request.may_write_id,
+        lambda request: request.is_transactional and not request.may_write_id,
         (refuse_data(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
         since=(0, 11),
     ),
     Row(
         "DP-PRODUCE-03",
         lambda request: (
-            request.is_idempotent and not request.producers and not request.may_be_idempotent
+            request.is_idempotent and not request.is_transactional and not request.may_be_idempotent
         ),
         (refuse_data(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),),
         since=(0, 11),
@@ -263,6 +267,13 @@ class Layout(msgspec.Struct, frozen=True):
         """Whether there is one batch, of magic 2."""
         return len(self.batches) == 1 and self.batches[0][2] == _NEWEST_MAGIC
 
+    def first_header(self, data: bytes | None) -> BatchHeader | None:
+        """The header of the data's first whole batch, if it is of magic 2."""
+        if self.header is not None or data is None or not self.batches:
+            return self.header
+        at, end, magic = self.batches[0]
+        return read_header(data) if magic == _NEWEST_MAGIC and end - at >= HEADER_SIZE else None
+
 
 def has_unknown_codec(data: bytes | None) -> bool:
     """Whether the first batch is of magic 2, with a codec that does not exist."""
@@ -282,10 +293,14 @@ def layout_of(data: bytes | None) -> Layout:
         if header.magic == _NEWEST_MAGIC and header.length + _ENTRY_HEADER == end:
             return Layout(((0, end, _NEWEST_MAGIC),), False, header)
     batches: list[tuple[int, int, int]] = []
-    while data is not None and end - at >= _UP_TO_MAGIC:
+    while data is not None and end - at >= _ENTRY_HEADER:
         (size,) = _INT.unpack_from(data, at + _SIZE_AT)
+        if size < _LEAST_MESSAGE:
+            return Layout(tuple(batches), is_corrupt=True)
+        if end - at < _UP_TO_MAGIC:
+            break
         magic = data[at + _MAGIC_AT]
-        if size < _LEAST_MESSAGE or magic > _NEWEST_MAGIC:
+        if magic > _NEWEST_MAGIC:
             return Layout(tuple(batches), is_corrupt=True)
         behind = at + _ENTRY_HEADER + size
         if behind > end:

@@ -206,7 +206,7 @@ def test_a_batch_counts_again_after_it_is_rewritten() -> None:
 def test_transactional_batches_need_an_id_that_the_caller_may_write(
     facts: dict[str, Any], code: int
 ) -> None:
-    request = RequestFacts(1, 9, producers=frozenset({(7, 0)}), is_idempotent=True, **facts)
+    request = RequestFacts(1, 9, is_transactional=True, is_idempotent=True, **facts)
     assert refusal(NEW, request) == code
 
 
@@ -215,6 +215,19 @@ def test_until_2_7_produce_needs_idempotent_write() -> None:
     request = RequestFacts(1, 9, is_idempotent=True, may_be_idempotent=False)
     found = {release: refusal(release, request) for release in ((0, 11), (2, 7), (2, 8), NEW)}
     assert found == {(0, 11): 31, (2, 7): 31, (2, 8): 0, NEW: 0}
+    request.is_transactional = request.may_write_id = True
+    request.transactional_id = "t"
+    assert refusal((2, 7), request) == 0
+
+
+@pytest.mark.requirement("DP-PRODUCE-18")
+@pytest.mark.parametrize("rest", [b"\0", b"\xff"])
+def test_bytes_behind_a_batch_are_wrong_once_they_contain_a_size(rest: bytes) -> None:
+    cluster = new_cluster(NEW)
+    found = {length: produce(cluster, GOOD + rest * length).error for length in (1, 11, 12, 16, 17)}
+    assert found == {1: 0, 11: 0, 12: 2, 16: 2, 17: 2}
+    cut = (100).to_bytes(12, "big")
+    assert [produce(cluster, GOOD + cut + rest * length).error for length in (0, 4)] == [0, 0]
 
 
 @pytest.mark.requirement("DP-PRODUCE-08")
