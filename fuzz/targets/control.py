@@ -78,7 +78,7 @@ async def _ask(requests: list[tuple[Route, bytes]]) -> None:
         )
         await mock_cluster.start()
         server, app = _served()
-        server._mock, server._hosting = mock_cluster, ClusterHost(mock_cluster)
+        server._mock, server._hosting = mock_cluster, ClusterHost(mock_cluster, {})
         try:
             for route, body in requests:
                 await _one(app, route, body)

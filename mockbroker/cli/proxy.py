@@ -388,10 +388,11 @@ async def _control_of_served(
     if running.served is None or running.served.mock is None:
         return {}
     from mockbroker.control import ControlServer  # here: aiohttp takes long to import
+    from mockbroker.scenarios import SCENARIOS
 
     host, _ = options["control"]
     control = ControlServer(
-        running.served.mock, host=host, port=0, token=options["control_token"] or None
+        running.served.mock, host=host, token=options["control_token"] or None, scenarios=SCENARIOS
     )
     await control.start()
     stack.push_async_callback(control.stop)

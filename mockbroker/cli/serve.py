@@ -448,8 +448,9 @@ def _control(
         return None
     host, port = address
     from mockbroker.control import ControlServer  # here: aiohttp takes long to import
+    from mockbroker.scenarios import SCENARIOS
 
-    return ControlServer(mock, host=host, port=port, token=token or None)
+    return ControlServer(mock, host=host, port=port, token=token or None, scenarios=SCENARIOS)
 
 
 async def _serve(

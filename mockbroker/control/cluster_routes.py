@@ -1,8 +1,12 @@
-"""The routes of clusters in this process, and of scenarios, which run on their own clusters."""
+"""The routes of clusters in this process, and of scenarios, which run on their own clusters.
+
+The scenarios are those that the server was given.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mockbroker.control.errors import RefusedError
@@ -35,37 +39,27 @@ async def _remove(request: ControlRequest) -> dict[str, Any]:
     return (await request.hosting.remove(request.path["cluster"])).to_dict()
 
 
-async def _scenarios(_request: ControlRequest) -> dict[str, Any]:
-    from mockbroker.scenarios import SCENARIOS  # imports the admin client
-
+async def _scenarios(request: ControlRequest) -> dict[str, Any]:
     return {
         "scenarios": [
             {"name": each.name, "title": each.title, "requirements": list(each.requirements)}
-            for each in SCENARIOS.values()
+            for each in request.hosting.scenarios.values()
         ]
     }
 
 
-async def _run(request: ControlRequest) -> dict[str, Any]:
-    from mockbroker.scenarios import SCENARIOS, ScenarioError, Story
-
-    name = request.path["scenario"]
-    found = SCENARIOS.get(name)
+async def _run(request: ControlRequest) -> Mapping[str, Any]:
+    name, scenarios = request.path["scenario"], request.hosting.scenarios
+    found = scenarios.get(name)
     if found is None:
         raise RefusedError(
-            404, f"no scenario {name!r:.80}; the scenarios are {', '.join(SCENARIOS)}"
+            404, f"no scenario {name!r:.80}; the scenarios are {', '.join(scenarios)}"
         )
-    lines: list[str] = []
-    story = Story(lines.append)
-    outcome: dict[str, Any] = {"name": name, "title": found.title, "ok": True}
     try:
         async with asyncio.timeout(_SCENARIO_SECONDS):
-            await found.run(story)
-    except ScenarioError as error:
-        outcome |= {"ok": False, "error": str(error)}
+            return await found.report()
     except TimeoutError:
         raise ClusterError(f"{name} took longer than {_SCENARIO_SECONDS} s") from None
-    return {**outcome, "facts": story.facts, "lines": lines}
 
 
 _NO_CLUSTER: Final = {404: "No cluster has this id."}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
@@ -14,7 +14,7 @@ from mockbroker.faults import Fault
 from mockbroker.options import ClusterOptions
 from mockbroker.running.mock_cluster import MockCluster
 
-__all__ = ["FIRST", "ClusterHost", "HostedCluster"]
+__all__ = ["FIRST", "ClusterHost", "HostedCluster", "Scenario"]
 
 FIRST: Final = "1"
 """The id of the cluster that the process started with. Routes without an id refer to it."""
@@ -44,10 +44,24 @@ class HostedCluster:
         }
 
 
-class ClusterHost:
-    """Clusters by id. Ids are numbers as text and are never reused."""
+class Scenario(Protocol):
+    """A scenario of ``mockbroker.scenarios``, which starts its own clusters."""
 
-    def __init__(self, first: MockCluster) -> None:
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def requirements(self) -> Sequence[str]: ...
+    async def report(self) -> Mapping[str, Any]:
+        """Run the scenario; the result is a ``ScenarioRun`` of the OpenAPI document."""
+
+
+class ClusterHost:
+    """Clusters by id, and scenarios by name. Ids are numbers as text and are never reused."""
+
+    def __init__(self, first: MockCluster, scenarios: Mapping[str, Scenario]) -> None:
+        self.scenarios = scenarios
         self._clusters = {FIRST: HostedCluster(FIRST, first)}
         self._last = int(FIRST)
         self._starting = 0

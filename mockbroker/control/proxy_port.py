@@ -7,12 +7,13 @@ place. Browsers get a page that shows the listeners and the latest traffic, and 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from aiohttp import web
 
+from kproto.dialects import Dialect
 from kproto.journal import Journal, describe
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
@@ -24,23 +25,39 @@ from mockbroker.control.page import HTML, PAGE_HEADERS, requests_page, routes_by
 from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of, ref
 from mockbroker.control.server import ControlPort
-from mockbroker.proxy.kafka_proxy import KafkaProxy
+from mockbroker.faults.matching import ActiveFault
 from mockbroker.simulation.operations import PROXY_OPERATIONS, Operation, OperationCall
 
-__all__ = ["PROXY_ROUTES", "ProxyPort"]
+__all__ = ["PROXY_ROUTES", "ControlledProxy", "ProxyPort"]
 
 _MOST_LINES: Final = 100
+
+
+class ControlledProxy(Protocol):
+    """A ``mockbroker.proxy.kafka_proxy.KafkaProxy``, as far as these routes use it. Those of the
+    journal and of rules use what it has in common with a ``MockCluster``."""
+
+    journal: Journal
+    dialect: Dialect
+
+    @property
+    def faults(self) -> Sequence[ActiveFault]: ...
+    def run_call(self, call: OperationCall) -> None:
+        """Carry out an operation. Raises ClusterError."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The listeners and the settings as JSON values."""
 
 
 class _HostedProxy(msgspec.Struct):
     """What routes see in the place of a cluster."""
 
-    mock: KafkaProxy
+    mock: ControlledProxy
     feed: Feed
 
 
-def _proxy(request: ControlRequest) -> KafkaProxy:
-    return cast(KafkaProxy, request.mock)
+def _proxy(request: ControlRequest) -> ControlledProxy:
+    return cast(ControlledProxy, request.mock)
 
 
 async def _index(request: ControlRequest) -> object:
@@ -94,7 +111,12 @@ class ProxyPort(ControlPort):
     """Serves the routes for ``proxy``."""
 
     def __init__(
-        self, proxy: KafkaProxy, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self,
+        proxy: ControlledProxy,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
     ) -> None:
         # The page has data in it, so it needs the token like everything else.
         super().__init__(PROXY_ROUTES, host, port, token, open_page=False)
@@ -116,7 +138,7 @@ class ProxyPort(ControlPort):
 # ---- the page ------------------------------------------------------------------------------------
 
 
-def _page(proxy: KafkaProxy) -> web.Response:
+def _page(proxy: ControlledProxy) -> web.Response:
     state = proxy.to_dict()
     columns = ("name", "address", "upstream", "connections", "refused")
     listeners = [

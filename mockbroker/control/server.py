@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import importlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from aiohttp import web
@@ -20,7 +20,7 @@ from kproto.journal import Journal
 from mockbroker.control import connection_limits
 from mockbroker.control.connection_limits import ConnectionLimits
 from mockbroker.control.errors import RefusedError
-from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster
+from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster, Scenario
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import file_response, page_files, page_templates, requests_page
 from mockbroker.control.route_table import ROUTES
@@ -42,9 +42,6 @@ _SHUTDOWN_SECONDS: Final = 1.0
 """How long pending requests may take when the server stops; streams end at once."""
 
 _NO_BROKER: Final = -1
-_SCENARIOS: Final = "mockbroker.scenarios"
-"""Routes import it inside functions. A port imports it at its start, so that no request opens a
-file."""
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -103,7 +100,6 @@ class ControlPort:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: it needs a token"
             )
-        importlib.import_module(_SCENARIOS)
         self._runner = web.AppRunner(
             self.application(),
             access_log=None,
@@ -220,17 +216,24 @@ class ControlPort:
 
 class ControlServer(ControlPort):
     """Serves the routes for ``mock`` and for the clusters created over HTTP, which ``stop``
-    stops."""
+    stops. ``scenarios``, such as ``mockbroker.scenarios.SCENARIOS``, can be run over HTTP."""
 
     def __init__(
-        self, mock: MockCluster, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+        self,
+        mock: MockCluster,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        scenarios: Mapping[str, Scenario] = MappingProxyType({}),
     ) -> None:
         super().__init__(ROUTES, host, port, token, open_page=True)
         self._mock = mock
-        self._hosting = ClusterHost(mock)
+        self._scenarios = scenarios
+        self._hosting = ClusterHost(mock, scenarios)
 
     async def start(self) -> None:
-        self._hosting = ClusterHost(self._mock)
+        self._hosting = ClusterHost(self._mock, self._scenarios)
         await super().start()
 
     def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from mockbroker.scenarios.story import Story
+from mockbroker.scenarios.story import ScenarioError, Story
 
 __all__ = ["SCENARIOS", "Scenario", "scenario"]
 
@@ -19,6 +19,18 @@ class Scenario(msgspec.Struct, frozen=True):
     title: str
     requirements: tuple[str, ...]
     run: Callable[[Story], Awaitable[None]]
+
+    async def report(self) -> dict[str, Any]:
+        """Run the scenario and return the result as JSON values: ``ok``, the number of ``facts``
+        that held, the narrated ``lines``, and the ``error`` if a claim is false."""
+        lines: list[str] = []
+        story = Story(lines.append)
+        outcome: dict[str, Any] = {"name": self.name, "title": self.title, "ok": True}
+        try:
+            await self.run(story)
+        except ScenarioError as error:
+            outcome |= {"ok": False, "error": str(error)}
+        return {**outcome, "facts": story.facts, "lines": lines}
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {}

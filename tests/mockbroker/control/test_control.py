@@ -14,6 +14,7 @@ from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.control import OPERATIONS, ControlServer
 from mockbroker.errors import ClusterError
+from mockbroker.scenarios import SCENARIOS
 from tests.mockbroker.wire import connect
 
 
@@ -42,7 +43,7 @@ async def controlled(
     token: str | None = None, **options: Any
 ) -> AsyncIterator[tuple[MockCluster, Client]]:
     async with MockCluster(brokers=4, topics=["foo=1,2,3"], **options) as mock:
-        control = ControlServer(mock, token=token)
+        control = ControlServer(mock, token=token, scenarios=SCENARIOS)
         await control.start()
         timeout = aiohttp.ClientTimeout(total=20)
         async with aiohttp.ClientSession(timeout=timeout) as session:
