@@ -53,7 +53,7 @@ def _described(call: Call, group_id: str) -> DescribedGroup:
 
 
 def _shown(call: Call, group_id: str) -> DescribedGroup:
-    found = call.cluster.groups.describe(group_id)
+    found = call.cluster.groups.classic.describe(group_id)
     if found is None:
         missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if call.version >= 6:

@@ -17,7 +17,6 @@ from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.coordinators.group_facts import STABLE, GroupStanding
 from mockbroker.simulation.coordinators.group_log import GroupLog
 from mockbroker.simulation.groups.classic.classic_group import (
-    DescribedGroup,
     Group,
     GroupState,
     JoinAnswer,
@@ -41,6 +40,7 @@ from mockbroker.simulation.groups.group_views import (
 )
 from mockbroker.simulation.groups.modern.group_times import group_times
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
+from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_group import ShareGroup
 from mockbroker.simulation.groups.share.share_groups import ShareGroups
@@ -90,36 +90,31 @@ class Groups:
         self.on_changed: list[Callable[[str], None]] = self.classic.on_changed
         self.on_deleted: list[Callable[[str], None]] = self.classic.on_deleted
         StoredGroups(self.classic, log, release)
-        self.consumer = ConsumerGroups(
-            timers,
-            release,
-            topics,
-            self.classic,
-            lambda group_id: self.group(group_id) is not None,
-            lambda: consumer_settings(configs, broker_id()),
-            lambda group_id: group_times(configs, "consumer", group_id, broker_id()),
-            log.store_records,
-        )
-        self.share = ShareGroups(
+        shared = GroupDependencies(
             timers,
             release,
             topics,
             lambda group_id: self.group(group_id) is not None,
-            lambda: share_settings(configs, broker_id()),
-            lambda group_id: group_times(configs, "share", group_id, broker_id()),
             log.store_records,
-            share_fetches,
             self.on_changed,
             self.on_deleted,
         )
-        self.streams = StreamsGroups(
-            timers,
-            release,
-            topics,
+        self.consumer = ConsumerGroups(
+            shared,
             self.classic,
-            lambda group_id: self.group(group_id) is not None,
+            lambda: consumer_settings(configs, broker_id()),
+            lambda group_id: group_times(configs, "consumer", group_id, broker_id()),
+        )
+        self.share = ShareGroups(
+            shared,
+            lambda: share_settings(configs, broker_id()),
+            lambda group_id: group_times(configs, "share", group_id, broker_id()),
+            share_fetches,
+        )
+        self.streams = StreamsGroups(
+            shared,
+            self.classic,
             lambda group_id: streams_settings(configs, group_id, broker_id()),
-            log.store_records,
         )
         self._kinds = (self.classic, self.consumer, self.streams, self.share)
 
@@ -141,7 +136,7 @@ class Groups:
             return None if group is None else view_classic_group(group)
         shares = isinstance(group, ShareGroup)
         partitions = self.share.partitions_of(group_id) if shares else None
-        owner: Any = self._owner(group_id)
+        owner: Any = self.owner(group_id)
         return view_group(group, self.consumer.topics, owner.assignor_name(group), partitions)
 
     def _modern(self, group_id: str) -> ModernGroup | None:
@@ -169,7 +164,7 @@ class Groups:
         elif not self.classic.machine.settings.allows_session(request.session_timeout_ms):
             answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
         elif not group.members:
-            owner: Any = self._owner(request.group_id)
+            owner: Any = self.owner(request.group_id)
             owner.discard(group)
             self.classic.join(request, answer)
         elif isinstance(group, ConsumerGroup):
@@ -231,7 +226,7 @@ class Groups:
         """DeleteGroups, for one group: an empty group goes, with its offsets."""
         if coordinator_error or self._modern(group_id) is None:
             return self.classic.delete(group_id, coordinator_error)
-        return self._owner(group_id).delete(group_id)
+        return self.owner(group_id).delete(group_id)
 
     def list_groups(
         self, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -249,10 +244,6 @@ class Groups:
             if not wanted_states or listed.state.lower() in wanted_states:
                 yield listed
 
-    def describe(self, group_id: str) -> DescribedGroup | None:
-        """DescribeGroups, for one group; None if there is no classic group of this id."""
-        return self.classic.describe(group_id)
-
     # ---- committed offsets -------------------------------------------------------------------
 
     def validate_commit(
@@ -267,7 +258,7 @@ class Groups:
         partitions: Iterable[TopicPartition] = (),
     ) -> ErrorCode:
         """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        owner = self._owner(group_id)
+        owner = self.owner(group_id)
         if isinstance(owner, ShareGroups):
             return ErrorCode.GROUP_ID_NOT_FOUND
         if isinstance(owner, ClassicGroups):
@@ -283,7 +274,7 @@ class Groups:
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Return the error of a fetch. Classic groups ignore member and epoch, and share groups
         have no offsets."""
-        owner = self._owner(group_id)
+        owner = self.owner(group_id)
         if isinstance(owner, ShareGroups | ClassicGroups):
             return ErrorCode.NONE
         return owner.validate_fetch(group_id, member_id, member_epoch)
@@ -301,7 +292,7 @@ class Groups:
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Whether members of a group of consumers consume a topic, or may."""
-        owner = self.classic if self._is_shared(group_id) else self._owner(group_id)
+        owner = self.classic if self.share.group(group_id) is not None else self.owner(group_id)
         assert not isinstance(owner, ShareGroups)
         return owner.is_subscribed(group_id, topic)
 
@@ -343,88 +334,31 @@ class Groups:
         for kind in (self.consumer, self.streams, self.share):
             kind.load(group_ids)
 
-    # ---- operations ----------------------------------------------------------------------------
+    # ---- the groups of one kind ----------------------------------------------------------------
 
-    def hold_joins(self, group_id: str) -> None:
-        """As ``ClassicOperations``."""
-        self._only_classic(group_id, "joins to hold").hold_joins(group_id)
+    def owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups | ShareGroups:
+        """The groups of the kind that has this id; the classic ones if none has."""
+        if self.share.group(group_id) is not None:
+            return self.share
+        return self.static_owner(group_id) if self._has_offsets(group_id) else self.classic
 
-    def complete_join(self, group_id: str) -> None:
-        """As ``ClassicOperations``."""
-        self._only_classic(group_id, "joins to complete").complete_join(group_id)
+    def classic_owner(self, group_id: str) -> ClassicGroups:
+        """The classic groups. Raises ClusterError if the group is of another kind."""
+        group = self._modern(group_id)
+        if group is not None:
+            raise ClusterError(f"group {group_id!r} is a {group.group_type} group: it has no joins")
+        return self.classic
 
-    def force_rebalance(self, group_id: str) -> None:
-        """Begin a rebalance, or raise the epoch of a consumer group."""
-        self._owner(group_id).force_rebalance(group_id)
+    def modern_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups | ShareGroups:
+        """The groups of the newer kind that has this id; those of consumers if none has."""
+        if self.share.group(group_id) is not None:
+            return self.share
+        return self.static_owner(group_id)
 
-    def expire_member(self, group_id: str, member: str) -> None:
-        """End the session of a member."""
-        self._owner(group_id).expire_member(group_id, member)
-
-    def remove_member(self, group_id: str, member: str) -> None:
-        """Remove a member as an administrator does."""
-        self._owner(group_id).remove_member(group_id, member)
-
-    def fence_instance(self, group_id: str, instance_id: str) -> str:
-        """Give the instance id of a static member to another member. Returns the other's id."""
-        return self._owner(group_id).fence_instance(group_id, instance_id)
-
-    def set_generation(self, group_id: str, number: int) -> None:
-        """Put a group into another generation, or at another epoch."""
-        owner = self._owner(group_id)
-        if isinstance(owner, ShareGroups):
-            raise ClusterError(f"group {group_id!r} is a share group: it has no generations")
-        if isinstance(owner, ClassicGroups):
-            owner.set_generation(group_id, number)
-        else:
-            owner.set_epoch(group_id, number)
-
-    def shut_down(self, group_id: str, member: str) -> None:
-        """Let a member of a streams group request that all members shut down."""
-        self.streams.shut_down(group_id, member)
-
-    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
-        """Set the target of a group by hand."""
-        self._newer_owner(group_id).set_target(group_id, target)
-
-    def release_assignor(self, group_id: str) -> None:
-        """Let the assignor make targets again."""
-        self._newer_owner(group_id).release_assignor(group_id)
-
-    def hold_assignment(self, group_id: str) -> None:
-        """Keep members from getting to their targets."""
-        self._assigning(group_id).hold_assignment(group_id)
-
-    def release_assignment(self, group_id: str) -> None:
-        """Let members get to their targets again."""
-        self._assigning(group_id).release_assignment(group_id)
-
-    def _assigning(self, group_id: str) -> ConsumerGroups | StreamsGroups | ShareGroups:
-        return self.share if self._is_shared(group_id) else self._newer_owner(group_id)
-
-    def _is_shared(self, group_id: str) -> bool:
-        return self.share.group(group_id) is not None
+    def static_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups:
+        """The streams groups if they have this id, else the consumer groups."""
+        return self.consumer if self.streams.group(group_id) is None else self.streams
 
     def _has_offsets(self, group_id: str) -> bool:
         """Whether it is a group of a newer kind that may have offsets."""
-        return self.consumer.group(group_id) is not None or (
-            self.streams.group(group_id) is not None
-        )  # fmt: skip
-
-    def _newer_owner(self, group_id: str) -> ConsumerGroups | StreamsGroups:
-        """The owner of a group with targets; groups that do not exist are reported as of
-        consumers."""
-        return self.consumer if self.streams.group(group_id) is None else self.streams
-
-    def _owner(self, group_id: str) -> ClassicGroups | ConsumerGroups | StreamsGroups | ShareGroups:
-        """The groups of the kind that has this id; the classic ones if none has."""
-        if self._is_shared(group_id):
-            return self.share
-        return self._newer_owner(group_id) if self._has_offsets(group_id) else self.classic
-
-    def _only_classic(self, group_id: str, what: str) -> ClassicGroups:
-        group = self._modern(group_id)
-        if group is not None:
-            kind = group.group_type
-            raise ClusterError(f"group {group_id!r} is a {kind} group: it has no {what}")
-        return self.classic
+        return self.static_owner(group_id).group(group_id) is not None

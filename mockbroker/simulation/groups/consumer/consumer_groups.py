@@ -7,10 +7,14 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.consumer.consumer_group import (
     ConsumerGroup,
@@ -19,65 +23,50 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 )
 from mockbroker.simulation.groups.consumer.consumer_heartbeats import ConsumerHeartbeat
 from mockbroker.simulation.groups.consumer.consumer_membership import ConsumerMembership
-from mockbroker.simulation.groups.consumer.consumer_operations import ConsumerOperations
-from mockbroker.simulation.groups.consumer.consumer_records import ConsumerRecords
-from mockbroker.simulation.groups.consumer.consumer_rules import ConsumerRules, DescribeEvent
+from mockbroker.simulation.groups.consumer.consumer_rules import DescribeEvent
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.consumer.migration import Migration
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING, HeartbeatResult
+from mockbroker.simulation.groups.modern.modern_groups import StaticMemberGroups
+from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
 from mockbroker.simulation.groups.modern.partitions import Assignment
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first, rules_of_release
+from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.cluster_parts import TopicPartition
-from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ConsumerGroups"]
 
 
-class ConsumerGroups(ConsumerOperations):
+class ConsumerGroups(StaticMemberGroups[ConsumerGroup, HeartbeatResult]):
     """The consumer groups of a cluster.
 
-    ``classic`` has the classic groups, and ``is_taken`` says whether a group of any kind has an id.
-    ``settings`` and ``times`` return the configs that groups follow. ``write`` appends records for
-    a group. ``on_changed`` are called with the id of a group that changed, ``on_deleted`` with the
-    id of one that is gone.
+    ``classic`` has the classic groups. ``settings`` and ``times`` return the configs that groups
+    follow.
     """
+
+    kind = "consumer"
+    seed = 848
+    membership: ConsumerMembership
 
     def __init__(
         self,
-        timers: Timers,
-        release: Release,
-        topics: GroupTopics,
+        shared: GroupDependencies,
         classic: ClassicGroups,
-        is_taken: Callable[[str], bool],
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
-        write: WriteRecords,
     ) -> None:
-        super().__init__(
-            ConsumerMembership(
-                timers,
-                rules_of_release(ConsumerRules, release),
-                ConsumerRecords(release),
-                topics,
-                settings,
-                times,
-                lambda: classic.machine.settings.max_size,
-                write,
-                self._report,
-            ),
-            classic.on_changed,
-            classic.on_deleted,
+        membership = ConsumerMembership(
+            shared,
+            settings,
+            times,
+            lambda: classic.machine.settings.max_size,
+            lambda group, gone: self.classic_members.downgrade(group, gone),
         )
+        super().__init__(shared, membership)
         self.classic_members = Migration(
-            self.membership, classic, self._groups, release, self.new_member_id
+            membership, classic, self._groups, shared.release, self.new_member_id
         )
         self._classic = classic
-        self._is_taken = is_taken
-        self._topics = topics
         self._settings = settings
 
     # ---- facts -------------------------------------------------------------------------------
@@ -86,10 +75,6 @@ class ConsumerGroups(ConsumerOperations):
     def enabled(self) -> bool:
         """Whether the brokers serve consumer groups."""
         return self._settings().enabled
-
-    @property
-    def topics(self) -> GroupTopics:
-        return self._topics
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         """Return whether members of a group consume a topic."""
@@ -107,7 +92,7 @@ class ConsumerGroups(ConsumerOperations):
             settings=self._settings(),
             member_id=request.member_id,
             group=group,
-            is_taken=group is None and self._is_taken(group_id),
+            is_taken=group is None and self._shared.is_taken(group_id),
             classic=self._classic.group(group_id),
             convert=lambda: self.classic_members.converted(group_id),
             new_member_id=self.new_member_id,
@@ -149,7 +134,7 @@ class ConsumerGroups(ConsumerOperations):
     def _held_since(
         self, group: ConsumerGroup, member: Any, partition: TopicPartition
     ) -> int | None:
-        topic_id = self._topics.id_of(partition[0])
+        topic_id = self.topics.id_of(partition[0])
         if topic_id is None:
             return None
         held: dict[Any, int] = {**member.revoking, **member.assigned}
@@ -166,3 +151,32 @@ class ConsumerGroups(ConsumerOperations):
     def assignor_name(self, group: ConsumerGroup) -> str:
         """The assignor that the group uses."""
         return self.membership.assignor(group)
+
+    # ---- operations --------------------------------------------------------------------------
+
+    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Give members these targets instead of those of the assignor, until ``release_assignor``.
+        Members that are not named get nothing."""
+        group = self._existing(group_id)
+        self._pin(
+            group,
+            {name: frozenset(map(self._partition, each)) for name, each in target.items()},
+        )
+
+    def _partition(self, tp: TopicPartition) -> tuple[uuid.UUID, int]:
+        topic_id = self.membership.topics.id_of(tp[0])
+        if topic_id is None:
+            raise ClusterError(f"there is no topic {tp[0]!r}")
+        return topic_id, tp[1]
+
+    def _at_epoch(self, member: Member, number: int) -> Member:
+        return replace(
+            member,
+            epoch=number,
+            previous_epoch=number,
+            assigned=dict.fromkeys(member.assigned, number),
+            revoking=dict.fromkeys(member.revoking, number),
+        )
+
+    def _make_target(self, group: ConsumerGroup) -> None:
+        self.membership.make_target(group)

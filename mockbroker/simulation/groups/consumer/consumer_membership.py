@@ -29,14 +29,15 @@ from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSett
 from mockbroker.simulation.groups.consumer.partition_assignors import ASSIGNORS, Subscriber
 from mockbroker.simulation.groups.consumer.partition_reconciliation import Reconciliation, reconcile
 from mockbroker.simulation.groups.consumer.regexes import matching_names
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
-from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
+from mockbroker.simulation.groups.modern.modern_membership import (
+    GroupDependencies,
+    StaticMembership,
+)
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, TopicIdPartition
 from mockbroker.simulation.groups.sessions import Session
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.timers import Timer, Timers
+from mockbroker.simulation.state.timers import Timer
 
 __all__ = ["ConsumerMembership", "Downgrade"]
 
@@ -69,19 +70,15 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
 
     def __init__(
         self,
-        timers: Timers,
-        rules: ConsumerRules,
-        records: ConsumerRecords,
-        topics: GroupTopics,
+        shared: GroupDependencies,
         settings: Callable[[], ConsumerSettings],
         times: Callable[[str], GroupTimes],
         classic_max_size: Callable[[], int],
-        write: WriteRecords,
-        changed: Callable[[ConsumerGroup], None],
+        downgrade: Downgrade,
     ) -> None:
-        super().__init__(timers, rules, records, topics, times, write, changed)
+        super().__init__(shared, ConsumerRules, ConsumerRecords(shared.release), times)
         self.settings = settings
-        self.downgrade: Downgrade = self.remove
+        self._downgrade = downgrade
         self._classic_max_size = classic_max_size
 
     # ---- sessions ----------------------------------------------------------------------------
@@ -109,7 +106,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
             self.settle,
             self.settings(),
             self._classic_max_size(),
-            self.downgrade,
+            self._downgrade,
         )
 
     def _removed(self, group: ConsumerGroup) -> None:

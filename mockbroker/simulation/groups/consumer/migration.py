@@ -67,7 +67,6 @@ class Migration:
         self._groups = groups
         self._rules = rules_of_release(ClassicRules, release)
         self._new_member_id = new_member_id
-        membership.downgrade = self.downgrade
 
     # ---- from a classic group ----------------------------------------------------------------
 

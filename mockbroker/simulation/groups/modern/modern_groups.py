@@ -1,36 +1,47 @@
-"""The groups of one newer protocol by id: heartbeats, administration, moves of coordinators."""
+"""The groups of one newer protocol by id: heartbeats, administration, moves of coordinators, and
+operations that no client has.
+
+Every operation raises ClusterError for a group or a member that does not exist.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.groups.modern.member_commits import CommitEvent
 from mockbroker.simulation.groups.modern.modern_group import GroupT
-from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
+from mockbroker.simulation.groups.modern.modern_membership import (
+    GroupDependencies,
+    ModernMembership,
+    StaticGroupT,
+    StaticMembership,
+)
 from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.cluster_parts import TopicPartition
 
-__all__ = ["ModernGroups", "ResultT"]
+__all__ = ["ModernGroups", "ResultT", "StaticMemberGroups"]
 
+_MOST_EPOCHS: Final = 2**31 - 1
 
 ResultT = TypeVar("ResultT", bound=HeartbeatResult)
 
 
 class ModernGroups(Generic[GroupT, ResultT]):
-    """``on_changed`` are called with the id of a group that changed, ``on_deleted`` with the id of
-    one that is gone."""
+    """``kind`` is the name of the protocol in texts."""
 
-    def __init__(
-        self,
-        membership: ModernMembership[GroupT],
-        on_changed: list[Callable[[str], None]],
-        on_deleted: list[Callable[[str], None]],
-    ) -> None:
+    kind: ClassVar[str]
+
+    def __init__(self, shared: GroupDependencies, membership: ModernMembership[GroupT]) -> None:
         self.membership = membership
-        self.on_changed = on_changed
-        self.on_deleted = on_deleted
+        self.topics = shared.topics
+        self._shared = shared
         self._groups: dict[str, GroupT] = {}
 
     @property
@@ -80,7 +91,7 @@ class ModernGroups(Generic[GroupT, ResultT]):
             return ErrorCode.NON_EMPTY_GROUP
         self._remove(group)
         # The deletions of its offsets come first in the log.
-        for call in self.on_deleted:
+        for call in self._shared.on_deleted:
             call(group_id)
         self._write_deletion(group)
         return ErrorCode.NONE
@@ -114,6 +125,177 @@ class ModernGroups(Generic[GroupT, ResultT]):
             if group_id in self._groups:
                 self.membership.restart(self._groups[group_id])
 
-    def _report(self, group: GroupT) -> None:
-        for call in self.on_changed:
-            call(group.group_id)
+    # ---- operations --------------------------------------------------------------------------
+
+    def force_rebalance(self, group_id: str) -> None:
+        """Raise the group's epoch: the next heartbeat makes another target."""
+        group = self._existing(group_id)
+        self.membership.bump(group)
+        self.membership.flush(group)
+
+    def expire_member(self, group_id: str, member: str) -> None:
+        """End the session of a member: it is fenced."""
+        group = self._existing(group_id)
+        self.membership.fence_member(group, self._member(group, member).member_id)
+
+    def remove_member(self, group_id: str, member: str) -> None:
+        """Remove a member as an administrator does."""
+        self.expire_member(group_id, member)
+
+    def hold_assignment(self, group_id: str) -> None:
+        """Keep members from getting to their targets, until ``release_assignment``: members that
+        have to give something up do so, and nothing is free."""
+        group = self._existing(group_id)
+        if group.held:
+            raise ClusterError(f"the assignment of group {group_id!r} is held already")
+        self._hold(group, held=True)
+
+    def release_assignment(self, group_id: str) -> None:
+        """Let members get to their targets again."""
+        group = self._existing(group_id)
+        if not group.held:
+            raise ClusterError(f"the assignment of group {group_id!r} is not held")
+        self._hold(group, held=False)
+
+    def _hold(self, group: GroupT, *, held: bool) -> None:
+        group.held = held
+        self.membership.changed(group)
+
+    def _existing(self, group_id: str) -> GroupT:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise ClusterError(f"there is no {self.kind} group {group_id!r}")
+        return group
+
+    def _member(self, group: GroupT, member: str) -> Any:
+        """The member of this id, or the only one of this client id, or with ``*`` the only one."""
+        named = [each for each in group.members.values() if member in ("*", each.client_id)]
+        meant = group.members.get(member) or (named[0] if len(named) == 1 else None)
+        if meant is None:
+            known = ", ".join(group.members) or "none"
+            raise ClusterError(
+                f"group {group.group_id!r} has no member {member!r}; its members: {known}"
+            )
+        return meant
+
+
+class StaticMemberGroups(ModernGroups[StaticGroupT, ResultT]):
+    """Groups with static members, assignors and committed offsets. In operations ``member`` is a
+    member id, or the instance id of a static member."""
+
+    seed: ClassVar[int]
+    """Member ids are the same in each run, so that a journal is."""
+    membership: StaticMembership[StaticGroupT]
+
+    def __init__(
+        self, shared: GroupDependencies, membership: StaticMembership[StaticGroupT]
+    ) -> None:
+        super().__init__(shared, membership)
+        self._random = random.Random(self.seed)
+
+    def new_member_id(self) -> str:
+        """A member id of the broker's making."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def fence_instance(self, group_id: str, instance_id: str) -> str:
+        """Fence a static member by giving its instance id to another: use of the former member
+        id gets FENCED_INSTANCE_ID(82). Returns the new member id."""
+        group = self._existing(group_id)
+        former = group.static_member(instance_id)
+        if former is None:
+            known = ", ".join(sorted(group.instances)) or "none"
+            raise ClusterError(
+                f"group {group_id!r} has no instance {instance_id!r}; its instances: {known}"
+            )
+        member = self.membership.take_place(group, former, self.new_member_id())
+        self.membership.renew(group, member)
+        self.membership.flush(group)
+        return str(member.member_id)
+
+    def set_generation(self, group_id: str, number: int) -> None:
+        """Let the group and its members be at another epoch: heartbeats of the former one get
+        FENCED_MEMBER_EPOCH(110), commits STALE_MEMBER_EPOCH(113)."""
+        group = self._existing(group_id)
+        if not 0 <= number <= _MOST_EPOCHS:
+            raise ClusterError(f"an epoch is a number from 0 to {_MOST_EPOCHS}, not {number}")
+        group.epoch = group.target_epoch = number
+        records = self.membership.records
+        self.membership.note(records.epoch(group), records.target_epoch(group))
+        for member in list(group.members.values()):
+            self.membership.put(group, self._at_epoch(member, number))
+        self.membership.flush(group)
+
+    def release_assignor(self, group_id: str) -> None:
+        """Let the assignor make targets again."""
+        group = self._existing(group_id)
+        if group.pinned is None:
+            raise ClusterError(f"the target of group {group_id!r} is not set by hand")
+        self._pin(group, None)
+
+    def _pin(self, group: StaticGroupT, target: Mapping[str, Any] | None) -> None:
+        group.pinned = target
+        self.membership.bump(group)
+        group.target_ms = 0
+        self._make_target(group)
+        self.membership.flush(group)
+
+    def _hold(self, group: StaticGroupT, *, held: bool) -> None:
+        group.held = held
+        for member in group.members.values():
+            self.membership.time_revocation(group, member)
+        self.membership.changed(group)
+
+    def _member(self, group: StaticGroupT, member: str) -> Any:
+        static = group.static_member(member)
+        return super()._member(group, member) if static is None else static
+
+    # ---- offsets -----------------------------------------------------------------------------
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        *,
+        version: int,
+        partitions: Iterable[TopicPartition] = (),
+        transactional: bool = False,
+    ) -> ErrorCode:
+        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
+        group = self._groups[group_id]
+        event = CommitEvent(
+            group,
+            member_id,
+            instance_id,
+            epoch,
+            version,
+            transactional,
+            list(partitions),
+            lambda member, partition: self._held_since(group, member, partition),
+        )
+        apply_first(self.membership.rules.commit, event, event)
+        return event.code
+
+    def validate_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return whether a member may fetch offsets, as 0 or an error code."""
+        group = self._groups[group_id]
+        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
+        apply_first(self.membership.rules.fetch, event, event)
+        return event.code
+
+    # ---- what differs by kind ----------------------------------------------------------------
+
+    def _held_since(
+        self, group: StaticGroupT, member: Any, partition: TopicPartition
+    ) -> int | None:
+        """The epoch at which a member got a partition; None if it does not have it."""
+        raise NotImplementedError
+
+    def _at_epoch(self, member: Any, number: int) -> Any:
+        """The member at another epoch, with what it has."""
+        raise NotImplementedError
+
+    def _make_target(self, group: StaticGroupT) -> None:
+        """Make a target, if there is something to assign."""
+        raise NotImplementedError

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.groups.modern.group_records import (
@@ -28,36 +29,52 @@ from mockbroker.simulation.groups.modern.modern_group import (
 )
 from mockbroker.simulation.groups.modern.target_rules import MembersGone, TargetEvent
 from mockbroker.simulation.groups.sessions import Session
-from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.timers import Timer, Timers
 
-__all__ = ["ModernMembership", "StaticGroupT", "StaticMembership"]
+__all__ = ["GroupDependencies", "ModernMembership", "StaticGroupT", "StaticMembership"]
 
 StaticGroupT = TypeVar("StaticGroupT", bound=StaticGroup[Any, Any, Any])
 
 
+class GroupDependencies(msgspec.Struct, frozen=True, eq=False):
+    """The parts of a cluster that groups of every newer protocol use. ``is_taken`` says whether a
+    group of any kind has an id, and ``write`` appends records for a group. ``on_changed`` are
+    called with the id of a group that changed, ``on_deleted`` with the id of one that is gone."""
+
+    timers: Timers
+    release: Release
+    topics: GroupTopics
+    is_taken: Callable[[str], bool]
+    write: WriteRecords
+    on_changed: list[Callable[[str], None]]
+    on_deleted: list[Callable[[str], None]]
+
+
 class ModernMembership(RecordWriter, Generic[GroupT]):
-    """``rules`` are the rows of one kind of groups, ``records`` makes its records. ``times``
-    returns the times of a group, ``write`` appends records for a group, and ``changed`` is called
-    with a group after each change that a tester may wait for."""
+    """``rules`` is the class of the rows of one kind of groups, ``records`` makes its records, and
+    ``times`` returns the times of a group."""
 
     def __init__(
         self,
-        timers: Timers,
+        shared: GroupDependencies,
         rules: Any,
         records: GroupRecords[GroupT],
-        topics: GroupTopics,
         times: Callable[[str], GroupTimes],
-        write: WriteRecords,
-        changed: Callable[[GroupT], None],
     ) -> None:
-        super().__init__(write)
-        self.timers = timers
-        self.rules = rules
+        super().__init__(shared.write)
+        self.timers = shared.timers
+        self.rules: Any = rules_of_release(rules, shared.release)
         self.records: Any = records
-        self.topics = topics
+        self.topics = shared.topics
         self.times = times
-        self.changed = changed
+        self._on_changed = shared.on_changed
+
+    def changed(self, group: GroupT) -> None:
+        """Report a change that a tester may wait for."""
+        for call in self._on_changed:
+            call(group.group_id)
 
     def flush(self, group: GroupT) -> None:
         """Write what was noted, and report the change."""

@@ -9,68 +9,43 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import JOINING, HeartbeatResult
+from mockbroker.simulation.groups.modern.modern_groups import ModernGroups
+from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
 from mockbroker.simulation.groups.modern.partitions import Assignment
 from mockbroker.simulation.groups.share.share_assignor import ASSIGNOR
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat
 from mockbroker.simulation.groups.share.share_membership import ShareMembership
-from mockbroker.simulation.groups.share.share_operations import ShareOperations
-from mockbroker.simulation.groups.share.share_records import ShareRecords
-from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent, ShareRules
+from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first, rules_of_release
-from mockbroker.simulation.state.timers import Timers
+from mockbroker.simulation.releases.rows import apply_first
 
 __all__ = ["ShareGroups"]
 
 
-class ShareGroups(ShareOperations):
+class ShareGroups(ModernGroups[ShareGroup, HeartbeatResult]):
     """The share groups of a cluster.
 
-    ``is_taken`` says whether a group of any kind has an id. ``settings`` and ``times`` return
-    the configs that groups follow. ``write`` appends records for a group, ``partitions`` keeps the
-    state of share partitions. ``on_changed`` are called with the id of a group that changed,
-    ``on_deleted`` with the id of one that is gone.
+    ``settings`` and ``times`` return the configs that groups follow; ``partitions`` keeps the state
+    of share partitions.
     """
+
+    kind = "share"
+    membership: ShareMembership
 
     def __init__(
         self,
-        timers: Timers,
-        release: Release,
-        topics: GroupTopics,
-        is_taken: Callable[[str], bool],
+        shared: GroupDependencies,
         settings: Callable[[], ShareSettings],
         times: Callable[[str], GroupTimes],
-        write: WriteRecords,
         partitions: ShareFetches,
-        on_changed: list[Callable[[str], None]],
-        on_deleted: list[Callable[[str], None]],
     ) -> None:
+        super().__init__(shared, ShareMembership(shared, times, partitions.initialize))
         self.partitions_of = partitions.partitions_of
         self.forget = partitions.forget
-        super().__init__(
-            ShareMembership(
-                timers,
-                rules_of_release(ShareRules, release),
-                ShareRecords(release, topics.name_of),
-                topics,
-                times,
-                write,
-                self._report,
-                lambda group, assigned: partitions.initialize(
-                    group.group_id, assigned, group.epoch
-                ),
-            ),
-            on_changed,
-            on_deleted,
-        )
-        self.topics = topics
-        self._is_taken = is_taken
         self._settings = settings
 
     # ---- ShareGroupHeartbeat -----------------------------------------------------------------
@@ -83,7 +58,7 @@ class ShareGroups(ShareOperations):
             settings=self._settings(),
             member_id=request.member_id,
             group=group,
-            is_taken=group is None and self._is_taken(request.group_id),
+            is_taken=group is None and self._shared.is_taken(request.group_id),
         )
 
     def _beat(self, event: ShareHeartbeatEvent) -> HeartbeatResult:
@@ -150,6 +125,16 @@ class ShareGroups(ShareOperations):
             return ErrorCode.NON_EMPTY_GROUP
         self.discard(group)
         self.forget(group_id, group.initialized)
-        for call in self.on_deleted:
+        for call in self._shared.on_deleted:
             call(group_id)
         return ErrorCode.NONE
+
+    # ---- operations --------------------------------------------------------------------------
+
+    def fence_instance(self, group_id: str, instance_id: str) -> str:
+        """Share groups have no static members."""
+        raise ClusterError(f"group {group_id!r} is a share group: it has no instances")
+
+    def set_generation(self, group_id: str, number: int) -> None:
+        """A tester cannot set the epoch of a share group."""
+        raise ClusterError(f"group {group_id!r} is a share group: it has no generations")

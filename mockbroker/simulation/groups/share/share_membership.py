@@ -10,36 +10,33 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
-from mockbroker.simulation.groups.modern.modern_membership import ModernMembership
+from mockbroker.simulation.groups.modern.modern_membership import (
+    GroupDependencies,
+    ModernMembership,
+)
 from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
 from mockbroker.simulation.groups.share.share_assignor import simple
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
 from mockbroker.simulation.groups.share.share_records import ShareRecords
 from mockbroker.simulation.groups.share.share_rules import ShareChange, ShareRules
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["ShareMembership"]
 
 
 class ShareMembership(ModernMembership[ShareGroup]):
-    """The state machine of share groups. ``initialize`` makes the state of share partitions."""
+    """The state machine of share groups. ``initialize`` makes the state of share partitions
+    for a group, given by its id and its epoch."""
 
     def __init__(
         self,
-        timers: Timers,
-        rules: ShareRules,
-        records: ShareRecords,
-        topics: GroupTopics,
+        shared: GroupDependencies,
         times: Callable[[str], GroupTimes],
-        write: WriteRecords,
-        changed: Callable[[ShareGroup], None],
-        initialize: Callable[[ShareGroup, Assignment], None],
+        initialize: Callable[[str, Assignment, int], None],
     ) -> None:
-        super().__init__(timers, rules, records, topics, times, write, changed)
+        records = ShareRecords(shared.release, shared.topics.name_of)
+        super().__init__(shared, ShareRules, records, times)
         self._initialize = initialize
 
     def renew(self, group: ShareGroup, member: ShareMember) -> None:
@@ -136,7 +133,7 @@ class ShareMembership(ModernMembership[ShareGroup]):
             return
         self.note(self.records.share_states(group, missing))
         self.flush(group)
-        self._initialize(group, missing)
+        self._initialize(group.group_id, missing, group.epoch)
         self.initialized(group, missing)
         self.flush(group)
 

@@ -7,13 +7,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING_FOR_A_WHILE
+from mockbroker.simulation.groups.modern.modern_groups import StaticMemberGroups
+from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
     HeartbeatRequest,
@@ -22,63 +25,43 @@ from mockbroker.simulation.groups.streams.streams_group import (
     StreamsGroup,
     StreamsResult,
     Task,
+    Tasks,
 )
 from mockbroker.simulation.groups.streams.streams_heartbeats import StreamsHeartbeat
 from mockbroker.simulation.groups.streams.streams_membership import StreamsMembership
-from mockbroker.simulation.groups.streams.streams_operations import StreamsOperations
-from mockbroker.simulation.groups.streams.streams_records import StreamsRecords, by_subtopology
+from mockbroker.simulation.groups.streams.streams_records import by_subtopology
 from mockbroker.simulation.groups.streams.streams_rules import (
     EndpointEvent,
     PartitionsEvent,
     StatusEvent,
-    StreamsRules,
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
 from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
-from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first, rules_of_release
+from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.cluster_parts import TopicPartition
-from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["StreamsGroups"]
 
 
-class StreamsGroups(StreamsOperations):
+class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
     """The streams groups of a cluster.
 
-    ``classic`` has the classic groups, which share the group ids; ``is_taken`` says whether an id
-    is that of any group. ``settings`` returns the configs that a group follows. ``write`` appends
-    records for a group. ``on_changed`` are called with the id of a group that changed,
-    ``on_deleted`` with the id of one that is gone.
+    ``classic`` has the classic groups; ``settings`` returns the configs that a group follows.
     """
+
+    kind = "streams"
+    seed = 1071
+    membership: StreamsMembership
 
     def __init__(
         self,
-        timers: Timers,
-        release: Release,
-        topics: GroupTopics,
+        shared: GroupDependencies,
         classic: ClassicGroups,
-        is_taken: Callable[[str], bool],
         settings: Callable[[str], StreamsSettings],
-        write: WriteRecords,
     ) -> None:
-        super().__init__(
-            StreamsMembership(
-                timers,
-                rules_of_release(StreamsRules, release),
-                StreamsRecords(release),
-                topics,
-                settings,
-                write,
-                self._report,
-            ),
-            classic.on_changed,
-            classic.on_deleted,
-        )
+        super().__init__(shared, StreamsMembership(shared, settings))
         self._classic = classic
-        self._is_taken = is_taken
-        self._topics = topics
         self._settings = settings
 
     # ---- facts -------------------------------------------------------------------------------
@@ -106,7 +89,7 @@ class StreamsGroups(StreamsOperations):
             settings=self._settings(group_id),
             member_id=request.member_id,
             group=group,
-            is_taken=group is None and self._is_taken(group_id),
+            is_taken=group is None and self._shared.is_taken(group_id),
             is_replaceable=classic is not None and not classic.members,
             configure=self.membership.configured,
         )
@@ -202,11 +185,11 @@ class StreamsGroups(StreamsOperations):
         }
         shown: dict[str, tuple[int, ...]] = {}
         for name, indexes in by_subtopology(tasks):
-            counts = self._topics.counts(sources.get(name, ()))
+            counts = self.topics.counts(sources.get(name, ()))
             for topic_id, number in counts.items():
                 event = PartitionsEvent(frozenset(indexes), number)
                 apply_first(self.membership.rules.partitions, event, event)
-                topic = self._topics.name_of(topic_id)
+                topic = self.topics.name_of(topic_id)
                 if topic is not None and event.is_shown:
                     shown[topic] = event.shown
         return tuple(shown.items())
@@ -219,3 +202,32 @@ class StreamsGroups(StreamsOperations):
         assert group.topology is not None, "the first member brings it"
         subtopology = group.topology.subtopology_of(partition[0])
         return None if subtopology is None else member.epochs.get((subtopology, partition[1]))
+
+    # ---- operations --------------------------------------------------------------------------
+
+    def shut_down(self, group_id: str, member: str) -> None:
+        """Let a member request that the whole application shuts down: each member learns of it with
+        its next heartbeat."""
+        group = self._existing(group_id)
+        requester = self._member(group, member)
+        group.shutdown_member = group.shutdown_member or requester.member_id
+        self.membership.changed(group)
+
+    def set_target(self, group_id: str, target: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Give members these active tasks, as subtopology and partition, instead of those of the
+        assignor, until ``release_assignor``. Members that are not named get nothing."""
+        group = self._existing(group_id)
+        for tasks in target.values():
+            for name, index in tasks:
+                known = group.configured
+                if known is None or not 0 <= index < known.tasks.get(name, 0):
+                    raise ClusterError(f"group {group_id!r} has no task {name}-{index}")
+        self._pin(group, {name: Tasks(frozenset(tasks)) for name, tasks in target.items()})
+
+    def _at_epoch(self, member: Member, number: int) -> Member:
+        epochs = dict.fromkeys(member.epochs, number)
+        return replace(member, epoch=number, previous_epoch=number, epochs=epochs)
+
+    def _make_target(self, group: StreamsGroup) -> None:
+        if group.configured is not None:
+            self.membership.make_target(group, group.configured)

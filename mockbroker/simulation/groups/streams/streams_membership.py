@@ -12,9 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mockbroker.simulation.groups.modern.group_records import WriteRecords
-from mockbroker.simulation.groups.modern.group_topics import GroupTopics
-from mockbroker.simulation.groups.modern.modern_membership import StaticMembership
+from mockbroker.simulation.groups.modern.modern_membership import (
+    GroupDependencies,
+    StaticMembership,
+)
 from mockbroker.simulation.groups.streams.streams_group import (
     NO_TASKS,
     HeartbeatRequest,
@@ -39,7 +40,6 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology, configure
 from mockbroker.simulation.releases.rows import apply_first
-from mockbroker.simulation.state.timers import Timers
 
 __all__ = ["StreamsMembership"]
 
@@ -69,18 +69,10 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
     nothing = NO_TASKS
 
     def __init__(
-        self,
-        timers: Timers,
-        rules: StreamsRules,
-        records: StreamsRecords,
-        topics: GroupTopics,
-        settings: Callable[[str], StreamsSettings],
-        write: WriteRecords,
-        changed: Callable[[StreamsGroup], None],
+        self, shared: GroupDependencies, settings: Callable[[str], StreamsSettings]
     ) -> None:
-        super().__init__(
-            timers, rules, records, topics, lambda group: settings(group).times, write, changed
-        )
+        records = StreamsRecords(shared.release)
+        super().__init__(shared, StreamsRules, records, lambda group: settings(group).times)
 
     # ---- members -----------------------------------------------------------------------------
 

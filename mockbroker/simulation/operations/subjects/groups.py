@@ -24,7 +24,7 @@ def hold_joins(cluster: Cluster, group: GroupArgument) -> None:
 
     JoinGroup requests wait until `complete-join`.
     """
-    cluster.groups.hold_joins(group)
+    cluster.groups.classic_owner(group).hold_joins(group)
 
 
 @operation
@@ -33,7 +33,7 @@ def complete_join(cluster: Cluster, group: GroupArgument) -> None:
 
     Members that have not rejoined are left out. Ends `hold-joins`.
     """
-    cluster.groups.complete_join(group)
+    cluster.groups.classic_owner(group).complete_join(group)
 
 
 @operation
@@ -43,7 +43,7 @@ def rebalance(cluster: Cluster, group: GroupArgument) -> None:
     Members of a classic group get error 27 and rejoin. A consumer or streams group gets a new
     epoch, and its next heartbeat computes a new target assignment.
     """
-    cluster.groups.force_rebalance(group)
+    cluster.groups.owner(group).force_rebalance(group)
 
 
 @operation
@@ -52,7 +52,7 @@ def expire_member(cluster: Cluster, group: GroupArgument, member: MemberArgument
 
     The member gets error 25 and the group rebalances, in classic and in newer groups.
     """
-    cluster.groups.expire_member(group, member)
+    cluster.groups.owner(group).expire_member(group, member)
 
 
 @operation
@@ -61,7 +61,7 @@ def remove_member(cluster: Cluster, group: GroupArgument, member: MemberArgument
 
     This is what an administrator does with LeaveGroup.
     """
-    cluster.groups.remove_member(group, member)
+    cluster.groups.owner(group).remove_member(group, member)
 
 
 @operation
@@ -74,7 +74,7 @@ def fence_instance(
 
     The member that had it gets error 82 (KIP-345).
     """
-    cluster.groups.fence_instance(group, instance)
+    cluster.groups.owner(group).fence_instance(group, instance)
 
 
 @operation
@@ -88,7 +88,7 @@ def set_generation(
     Requests with the old generation get error 22. In a consumer group the epoch changes: heartbeats
     get error 110 and commits 113.
     """
-    cluster.groups.set_generation(group, generation)
+    cluster.groups.owner(group).set_generation(group, generation)
 
 
 @operation
@@ -99,7 +99,7 @@ def set_target_assignment(cluster: Cluster, group: GroupArgument, target: Target
     "foo-1"]}`. In a streams group the partitions are active tasks: `0-2` is partition 2 of
     subtopology 0.
     """
-    cluster.groups.set_target(group, target)
+    cluster.groups.static_owner(group).set_target(group, target)
 
 
 @operation
@@ -108,13 +108,13 @@ def shutdown_application(cluster: Cluster, group: GroupArgument, member: MemberA
 
     Every member of the streams group gets status 4 in its next heartbeat response.
     """
-    cluster.groups.shut_down(group, member)
+    cluster.groups.streams.shut_down(group, member)
 
 
 @operation
 def release_assignor(cluster: Cluster, group: GroupArgument) -> None:
     """Return a consumer or streams group to its assignor."""
-    cluster.groups.release_assignor(group)
+    cluster.groups.static_owner(group).release_assignor(group)
 
 
 @operation
@@ -123,10 +123,10 @@ def hold_assignment(cluster: Cluster, group: GroupArgument) -> None:
 
     Until `release-assignment`, members must revoke partitions and are assigned no new ones.
     """
-    cluster.groups.hold_assignment(group)
+    cluster.groups.modern_owner(group).hold_assignment(group)
 
 
 @operation
 def release_assignment(cluster: Cluster, group: GroupArgument) -> None:
     """Let the members of a consumer or streams group reach their target again."""
-    cluster.groups.release_assignment(group)
+    cluster.groups.modern_owner(group).release_assignment(group)

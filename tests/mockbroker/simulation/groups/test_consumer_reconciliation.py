@@ -317,7 +317,7 @@ def test_an_instance_can_be_fenced() -> None:
 def test_the_epoch_can_be_set() -> None:
     at = two()
     at.settle()
-    at.groups.set_epoch("g", 9)
+    at.groups.set_generation("g", 9)
     assert (at.group.epoch, at.state) == (9, "Stable")
     assert at.beat("a", 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
     stale = at.groups.validate_commit("g", "a", None, 2, version=9, partitions=[("foo", 0)])

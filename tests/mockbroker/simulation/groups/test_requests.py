@@ -230,7 +230,7 @@ def test_a_stable_group_is_described(version: int) -> None:
 def test_only_a_stable_group_shows_metadata(name: str, assignment: bytes) -> None:
     at = broker(name)
     stable(at)
-    at.cluster.groups.force_rebalance("g")
+    at.cluster.groups.owner("g").force_rebalance("g")
     found = described(at, 5)
     assert (found.group_state, found.protocol_type) == ("PreparingRebalance", "consumer")
     assert found.protocol_data == ""
