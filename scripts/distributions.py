@@ -25,6 +25,9 @@ COMPILED = {".pyc", ".pyo", ".so", ".pyd"}
 ADAPTERS = PurePosixPath("kspec/adapters")
 """Programs in several languages, built where they run."""
 
+_OF_THE_SITE = ("requirements", "conformance-index", "conformance-cases", "maintainers-pages")
+"""Parts for readers of the sources, and parts that link to pages which only the site has."""
+
 
 class BadDistributionError(Exception):
     """A distribution cannot be built, or has files that do not belong in it."""
@@ -60,8 +63,7 @@ def _fill_pages(docs: Path) -> None:
     """Put the generated tables into the pages, which the command ``help`` prints."""
     for page in docs.rglob("*.md"):
         text = page.read_text("utf-8")
-        # The tests of requirements are for readers of the sources.
-        page.write_text(filled(text, without=("requirements",)), "utf-8")
+        page.write_text(filled(text, without=_OF_THE_SITE), "utf-8")
 
 
 def unpack(archive: Path, place: Path) -> Path:

@@ -46,7 +46,7 @@ from mockbroker.simulation.operations import OPERATIONS, PROXY_OPERATIONS, Opera
 from mockbroker.simulation.state import actions
 from mockbroker.simulation.state.cluster_parts import Broker, Partition, TargetedPartition, Topic
 from mockbroker.simulation.state.results import AclBinding
-from scripts import peer_coverage
+from scripts import conformance_results, peer_coverage
 from tests.suites import page as suites
 from tests.support import requirements
 from wiredump.rows.documentation import tables
@@ -354,6 +354,21 @@ def _sources(case: Case) -> str:
     return "; ".join(f"[{each.document}]({each.address}){each.detail}" for each in found)
 
 
+def _conformance(page: str) -> str:
+    """A page of the results, without its title."""
+    text = conformance_results.pages()[f"reference/conformance/{page}"]
+    return text.partition("\n\n")[2]
+
+
+def _maintainers_pages() -> str:
+    pages = conformance_results.pages()
+    found = (page for page in pages if page.startswith("reference/maintainers/"))
+    return "".join(
+        f"- [{pages[page].partition(': ')[0].lstrip('# ')}]({page.removeprefix('reference/')})\n"
+        for page in found
+    )
+
+
 def _says(expectation: Expectation) -> str:
     return expectation.says.rstrip(".")
 
@@ -401,6 +416,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "adapter-calls": _adapter_calls,
     "wrong-clients": _wrong_clients,
     "cases": _cases,
+    "conformance-index": partial(_conformance, "index.md"),
+    "conformance-cases": partial(_conformance, "cases.md"),
+    "maintainers-pages": _maintainers_pages,
     "expected-differences": _expected_differences,
     "suite-results": partial(_rows, suites.results),
     "suite-failures": partial(_rows, suites.failures),

@@ -15,6 +15,7 @@ from kspec.cli.compare import read_run
 from kspec.errors import KspecError
 from kspec.report.conformance_pages import (
     GENERATED,
+    Run,
     Sentences,
     Written,
     as_pages,
@@ -22,7 +23,7 @@ from kspec.report.conformance_pages import (
     unwritten,
 )
 
-__all__ = ["FINDINGS", "publish_command", "read_sentences"]
+__all__ = ["FINDINGS", "publish_command", "read_sentences", "report_sentences"]
 
 FINDINGS: Final = Path(__file__).resolve().parents[1] / "findings.yaml"
 
@@ -48,10 +49,15 @@ def publish_command(results: Path, out: Path, findings: Path) -> None:
                 folder.remove(page.name)
         for name, text in as_pages(run, sentences).items():
             folder.write(name, text)
+    report_sentences(run, sentences, findings.name)
+
+
+def report_sentences(run: Run, sentences: Sentences, name: str) -> None:
+    """Print missing and stale explanations of the file of that name on standard error."""
     for client, number in unwritten(run, sentences):
-        echo(f"{findings.name} has no explanation for {client}, {number}", err=True)
+        echo(f"{name} has no explanation for {client}, {number}", err=True)
     for client, number in stale_sentences(run, sentences):
-        echo(f"stale in {findings.name}: {client} no longer fails {number}", err=True)
+        echo(f"stale in {name}: {client} no longer fails {number}", err=True)
 
 
 def read_sentences(path: Path) -> Sentences:

@@ -15,14 +15,19 @@ from kproto.outputs import write_output
 from kspec.cli.compare import read_run
 from kspec.cli.publish import FINDINGS, read_sentences
 from kspec.errors import KspecError
-from kspec.report import as_maintainers_html, as_markdown, findings_of, journal_file
+from kspec.report import (
+    as_maintainers_html,
+    as_markdown,
+    excerpt_of,
+    failed_variant,
+    findings_of,
+    journal_file,
+)
+from kspec.report.conformance_pages import RunResult
+from kspec.report.maintainers import Excerpts
 from kspec.runner.files import CASES, load_cases
 
-__all__ = ["report_command"]
-
-
-def _say_truncated(path: Path) -> None:
-    echo(f"kspec: {path}: 1 truncated file: its last line is incomplete", err=True)
+__all__ = ["excerpts_in", "report_command"]
 
 
 @click.command("report")
@@ -53,22 +58,35 @@ def report_command(
     run = read_run(folder / "results.json")
     if client not in run.clients:
         raise KspecError(f"{client!r} is not in this run; it has {', '.join(run.clients)}")
-    counts = {each.case: len(each.variants) for each in run.results if each.client == client}
-
-    def traffic(case: str, place: int) -> Sequence[Entry]:
-        path = folder / journal_file(client, case, place, counts[case])
-        if not path.exists():
-            return ()
-        try:
-            with path.open(encoding="utf-8") as lines:
-                return list(read_journal(lines, truncated=lambda _: _say_truncated(path)))
-        except (KprotoError, UnicodeDecodeError) as error:
-            raise KspecError(f"{path}: {error}") from None
-
     known = {each.id: each for each in load_cases(cases)}
-    blocks = findings_of(client, run, read_sentences(findings), known, traffic)
+    blocks = findings_of(client, run, read_sentences(findings), known, excerpts_in(folder))
     if out is None:
         echo_text(as_markdown(blocks), nl=False)
         return
     is_html = out.suffix in (".html", ".htm")
     write_output(out, as_maintainers_html(blocks) if is_html else as_markdown(blocks))
+
+
+def excerpts_in(folder: Path) -> Excerpts:
+    """Return a function that reads excerpts from the journals in the folder of a run."""
+
+    def excerpt(result: RunResult) -> Sequence[str]:
+        number, variants = failed_variant(result), len(result.variants)
+        path = folder / journal_file(result.client, result.case, number, variants)
+        return list(excerpt_of(_entries(path), result))
+
+    return excerpt
+
+
+def _entries(path: Path) -> Sequence[Entry]:
+    if not path.exists():
+        return ()
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return list(read_journal(lines, truncated=lambda _: _say_truncated(path)))
+    except (KprotoError, UnicodeDecodeError) as error:
+        raise KspecError(f"{path}: {error}") from None
+
+
+def _say_truncated(path: Path) -> None:
+    echo(f"kspec: {path}: 1 truncated file: its last line is incomplete", err=True)

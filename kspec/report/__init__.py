@@ -2,7 +2,7 @@
 
 from kspec.report.data import as_json, as_junit, resolved
 from kspec.report.files import client_page_path, journal_file, journal_path
-from kspec.report.maintainers import as_markdown, findings_of
+from kspec.report.maintainers import as_markdown, excerpt_of, failed_variant, findings_of
 from kspec.report.page import as_client_html, as_html, as_maintainers_html
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "as_maintainers_html",
     "as_markdown",
     "client_page_path",
+    "excerpt_of",
+    "failed_variant",
     "findings_of",
     "journal_file",
     "journal_path",

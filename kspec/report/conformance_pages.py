@@ -21,15 +21,19 @@ from kspec.sources import Source
 
 __all__ = [
     "GENERATED",
+    "ClientFacts",
     "Place",
     "Run",
     "RunCase",
+    "RunFinding",
     "RunResult",
+    "RunVariant",
     "Sentences",
     "Written",
     "as_pages",
     "cause_text",
     "causes_of",
+    "in_one_line",
     "page_name",
     "plain",
     "read_results",
@@ -117,7 +121,7 @@ played on them.
 """
 
 
-class _Client(msgspec.Struct, frozen=True):
+class ClientFacts(msgspec.Struct, frozen=True):
     version: str
     language: str
     verdicts: dict[str, int]
@@ -184,7 +188,7 @@ class Run(msgspec.Struct, frozen=True):
 
     format: int
     date: str
-    clients: dict[str, _Client]
+    clients: dict[str, ClientFacts]
     absent: dict[str, str]
     cases: list[RunCase]
     results: list[RunResult]
@@ -463,9 +467,14 @@ def page_name(client: str) -> str:
     return "-".join(re.findall(r"[\w.]+", client)) + ".md"
 
 
+def in_one_line(why: str) -> str:
+    """Return a text of the judge as pages show it: one line without folders and backquotes, of 300
+    characters at most."""
+    return _short(without_folders(plain(why)), 300).replace("`", "'")
+
+
 def _judged(why: str) -> str:
-    text = without_folders(plain(why))
-    return f"`{_short(text, 300).replace('`', chr(39))}`"
+    return f"`{in_one_line(why)}`"
 
 
 def _short(text: str, most: int) -> str:

@@ -1,34 +1,30 @@
 """Real clients in the suite's cases: they fail what they are known to fail, and nothing else.
 
-known.json is what `make conformance` found. Two clients share the cases between them, the others
-play a few; the run's seed draws both. Under KPROTO_FULL everybody plays everything. Nothing is
-known yet of a client or a case that was added after the last publication; such a client plays what
-every client plays.
+Known is what the published run has (`scripts.conformance_results`). Two clients share the cases
+between them, the others play a few; the run's seed draws both. Under KPROTO_FULL everybody plays
+everything. Nothing is known yet of a client or a case that was added after the last publication;
+such a client plays what every client plays.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kspec.client_catalog import CLIENTS, Client
 from kspec.model import CaseFile
 from kspec.results import Result, new_failures
-from kspec.runner.baseline import read_baseline
 from kspec.runner.files import choose, load_cases
 from kspec.runner.schedule import run
+from scripts.conformance_results import published, read
 from tests.kspec.which import params, program
 from tests.support import seeds
 from tests.support.full import FULL
 
-KNOWN = read_baseline(Path(__file__).with_name("known.json"))
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
-PUBLISHED = set(re.findall(r"^\| \[(.+?)\]\(", (PAGES / "index.md").read_text(), re.M))
-PUBLISHED_CASES = set(re.findall(r"^\| (\S+/\d+) ", (PAGES / "cases.md").read_text(), re.M))
+KNOWN = published()
+PUBLISHED, _ = read()
 SHARING = ("kafka-python", "franz-go")
 """Clients that play half of the cases each, so that every case meets one of them."""
 SAMPLE = 6
@@ -70,12 +66,6 @@ on the time that the machine takes to allocate a buffer for an invalid size, and
 the client touches."""
 
 
-def short_id(case: CaseFile) -> str:
-    """``framing/003``, as the published pages have it."""
-    group, _, name = case.id.partition("/")
-    return f"{group}/{name.partition('-')[0]}"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("which", params())
 async def test_a_client_fails_what_it_is_known_to_fail(
@@ -87,7 +77,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(
     with nothing beside it: a verdict that a busy machine gave is none. The last play counts."""
     sharing = which.name in SHARING
     passed, moved = choose(load_cases(), [PASSED_BY.get(which.name, PLAYED_BY_ALL), MOVE])
-    drawn = drawn_for(which.name, published_cases(), rng) if which.name in PUBLISHED else []
+    drawn = drawn_for(which.name, published_cases(), rng) if which.name in PUBLISHED.clients else []
     cases = [moved, passed, *(each for each in drawn if each not in (moved, passed))]
     print(f"{which.name} plays {', '.join(case.id for case in cases)}")
 
@@ -106,7 +96,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(
         if each.unsteady:
             note(f"{which.name} failed {each.case.id} once: {each.unsteady}")
     for _, case in stale:
-        note(f"{which.name} passed {case}, which known.json lists as failing")
+        note(f"{which.name} passed {case}, which failed in the published run")
     found = {each.case.id: each.judgement.why for each in new}
     for case in [case for case in found if (which.name, case) in BY_TURNS]:
         note(f"{which.name} failed {case}: {found.pop(case)}")
@@ -117,7 +107,8 @@ async def test_a_client_fails_what_it_is_known_to_fail(
 
 
 def published_cases() -> list[CaseFile]:
-    return [each for each in load_cases() if short_id(each) in PUBLISHED_CASES]
+    published_ids = {each.id for each in PUBLISHED.cases}
+    return [each for each in load_cases() if each.id in published_ids]
 
 
 def drawn_for(client: str, cases: list[CaseFile], rng: random.Random) -> list[CaseFile]:
@@ -135,13 +126,8 @@ def test_every_case_is_played_by_one_of_two_clients() -> None:
     assert sorted(set(played)) == sorted(each.id for each in cases)
 
 
-def test_the_clients_of_the_last_publication_are_found_on_its_page() -> None:
-    assert set(KNOWN) <= PUBLISHED <= {each.name for each in CLIENTS}
-
-
-def test_what_is_known_is_about_clients_and_cases_that_there_are() -> None:
-    assert set(KNOWN) <= {each.name for each in CLIENTS}
+def test_the_lists_here_are_about_clients_and_cases_that_exist() -> None:
+    assert set(PUBLISHED.clients) <= {each.name for each in CLIENTS}
     ids = {each.id for each in load_cases()}
     assert {case for _, case in BY_TURNS} <= ids
-    unknown = {client: set(cases) - ids for client, cases in KNOWN.items()}
-    assert not any(unknown.values()), unknown
+    assert {client for client, _ in BY_TURNS} <= set(PUBLISHED.clients)

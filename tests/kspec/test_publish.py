@@ -261,23 +261,6 @@ def test_the_lines_that_findings_name_are_in_the_installed_release(name):
             assert re.search(r"\w", line), (number, place)
 
 
-def test_what_is_published_is_what_is_known():
-    """Both are written by `make conformance`."""
-    shown = {
-        (case, client)
-        for page in (ROOT / "docs/reference/conformance").glob("*.md")
-        for client, cases in re.findall(r"kspec run --client (\S+) (.+) -v", page.read_text())
-        for case in cases.removeprefix("--case ").split(" --case ")
-    }
-    known = json.loads((ROOT / "tests" / "kspec" / "known.json").read_text())
-    listed = {
-        (re.sub(r"(/\d+)-.*", r"\1", case), client)
-        for client, cases in known.items()
-        for case in cases
-    }
-    assert shown == listed
-
-
 def test_the_judges_words_lose_the_machines_folders(results, tmp_path):
     run = json.loads(results.read_text())
     for each in run["results"]:
