@@ -177,7 +177,7 @@ class Controls(RuleBasedStateMachine):
 
     @rule(interval=st.none() | st.integers(1, 40))
     def auto_progress(self, interval: int | None) -> None:
-        self.control("auto_progress", self.world.cluster.set_auto_progress, interval)
+        self.control("auto_progress", self.world.cluster.auto_progress.set_interval, interval)
 
     @rule(milliseconds=st.integers(1, 100))
     def advance(self, milliseconds: int) -> None:

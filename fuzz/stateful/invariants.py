@@ -105,7 +105,7 @@ def nothing_done_is_left_under_way(world: World) -> None:
     with the partition's next change. KIP-236's older draft completes nothing while
     /admin/reassign_cancel exists.
     """
-    if world.cluster.znodes.get("/admin/reassign_cancel") is not None or _dead(world):
+    if world.cluster.state.znodes.get("/admin/reassign_cancel") is not None or _dead(world):
         return
     for tp, each in _partitions(world):
         if each.reassigning and each.leader != NO_LEADER and each.target:

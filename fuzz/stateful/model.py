@@ -33,7 +33,7 @@ class Model:
         """Look up everything, and expect nothing of reassignments."""
         self.live = {each.broker_id for each in cluster.brokers.values() if each.live}
         self.controller = cluster.state.controller_id
-        self.in_zookeeper = bool(cluster.znodes)
+        self.in_zookeeper = bool(cluster.state.znodes)
         self.topics = {name: len(topic.partitions) for name, topic in cluster.topics.items()}
         self.goals.clear()
         self.factors.clear()

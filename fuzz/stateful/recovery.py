@@ -24,7 +24,7 @@ def heal(world: World) -> None:
     world.die_after(None)
     world.clear_faults()
     cluster = world.cluster
-    if world.keeps_znodes and cluster.read_znode(REASSIGN_CANCEL) is not None:
+    if world.keeps_znodes and cluster.znodes.read(REASSIGN_CANCEL) is not None:
         world.do(Operations(cluster).write_znode, REASSIGN_CANCEL, None)
         world.model.learn(cluster)
     if world.state.elections_held:

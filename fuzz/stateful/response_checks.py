@@ -194,7 +194,7 @@ def reassignments_survive(world: World, before: Facts) -> None:
     if world.reassignment in ("zookeeper-0.10", "zookeeper-2.1", "zookeeper-2.3", "kip-455-old"):
         world.model.goals.clear()
         return
-    planned = any("reassign" in path or "cancel" in path for path in world.cluster.znodes)
+    planned = any("reassign" in path or "cancel" in path for path in world.cluster.state.znodes)
     for name, topic in before.topics.items():
         for was in topic.partitions:
             now = world.cluster.topics.partition(name, was.index)

@@ -75,7 +75,7 @@ async def _znode(request: ControlRequest) -> dict[str, Any]:
         raise RefusedError(404, f"no znode {path}")
     text = found[0].encode(errors="surrogateescape").decode(errors="replace")
     children = await wait_for_zookeeper(
-        request.mock.take(request.mock.cluster.znode_children, path)
+        request.mock.take(request.mock.cluster.znodes.children, path)
     )
     return {"path": path, "text": text, "stat": found[1]._asdict(), "children": children}
 

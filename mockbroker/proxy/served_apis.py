@@ -105,7 +105,7 @@ class ServedApis:
         assignment = [each.replica_nodes for each in partitions]
         try:
             topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
-            mock.cluster.add_topic((topic.name, assignment), topic_id)
+            mock.cluster.topics.add((topic.name, assignment), topic_id)
             self._learned.add(topic.name)
         except ClusterError as error:
             _log.warning("the mock cluster does not get a topic of the upstream: %s", error)

@@ -227,7 +227,7 @@ class MockCluster(DataMethods, LoopOperations):
         }
 
     async def _set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        await self.take(self.cluster.set_endpoint, broker_id, host, port)
+        await self.take(self.cluster.brokers.set_endpoint, broker_id, host, port)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
         return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget)
@@ -342,7 +342,7 @@ class MockCluster(DataMethods, LoopOperations):
 
     def read_znode(self, path: str) -> tuple[str, Stat] | None:
         """The text and stat of a znode; None if there is none at this path."""
-        return self.cluster.read_znode(path)
+        return self.cluster.znodes.read(path)
 
     # ---- inter-broker requests ---------------------------------------------------------------
 
@@ -525,7 +525,7 @@ class MockCluster(DataMethods, LoopOperations):
         self._clock.follow()
         if self._znodes is not None and self._znodes.expired:
             self.calls.preempt()
-        self.calls.spawn(self.cluster.react)
+        self.calls.spawn(self.cluster.turns.react)
 
 
 async def _now(change: Callable[[], Awaitable[None] | None]) -> None:

@@ -101,7 +101,7 @@ async def cancelled_without_a_controller(story: Story) -> None:
         story.check(
             "the next controller has rolled back: foo-0 is on 1, 2, 3", replicas == (1, 2, 3)
         )
-        left = mock.cluster.znode_children("/admin")
+        left = mock.cluster.znodes.children("/admin")
         story.check(
             "the plan and the cancellation are deleted",
             not {"reassign_partitions", "cancel_reassignment_in_progress"} & {*left},
@@ -125,7 +125,7 @@ async def requested_without_a_controller(story: Story) -> None:
         with story.check_refused("the request gets no answer"):
             await story.run(mock, f"append-znode {REQUESTS}/request_ {_request('1,2,5')}")
         story.show_actions(mock)
-        requests = mock.cluster.znode_children(REQUESTS)
+        requests = mock.cluster.znodes.children(REQUESTS)
         story.check("the next controller has taken it up", not requests)
         target = mock.cluster.topics.partition(*FOO).target
         story.check("foo-0 is moving to 1, 2, 5", target == (1, 2, 5))

@@ -104,7 +104,7 @@ async def controller_downgrade(story: Story) -> None:
         for broker in (4, 5):
             with story.check_refused(f"broker {broker} stops"):
                 await story.run(mock, f"join-isr foo-0 {broker}")
-        state = mock.cluster.znodes["/brokers/topics/foo/partitions/0/state"]
+        state = mock.cluster.state.znodes["/brokers/topics/foo/partitions/0/state"]
         story.check("the target is still on record", '"targetReplicas":[4,5]' in state)
         story.step("A controller with the draft takes over, and the reassignment continues.")
         await story.run(mock, "failover 3")

@@ -31,7 +31,7 @@ async def znode_wins(story: Story) -> None:
         Admin(mock.bootstrap, dialect="kip-455-new") as admin,
     ):
         await _both(story, mock, admin)
-        plan = mock.cluster.znodes[ZNODE]
+        plan = mock.cluster.state.znodes[ZNODE]
         story.check("the znode still asks for foo-0 on 4, 5", '"topic":"foo"' in plan)
         story.step("Broker 2 takes over and follows the znode.")
         await story.run(mock, "failover 2")
@@ -48,7 +48,7 @@ async def znode_wins(story: Story) -> None:
 async def api_wins(story: Story) -> None:
     async with _cluster("kafka-2.8-zk") as mock, Admin(mock.bootstrap) as admin:
         await _both(story, mock, admin)
-        plan = mock.cluster.znodes[ZNODE]
+        plan = mock.cluster.state.znodes[ZNODE]
         story.check("the znode asks for bar-0 only", '"topic":"foo"' not in plan)
         story.step("Broker 2 takes over.")
         await story.run(mock, "failover 2")
@@ -60,7 +60,7 @@ async def api_wins(story: Story) -> None:
         for broker in (4, 5):
             await story.run(mock, f"join-isr bar-0 {broker}")
         story.show_actions(mock)
-        story.check("the plan is deleted", ZNODE not in mock.cluster.znodes)
+        story.check("the plan is deleted", ZNODE not in mock.cluster.state.znodes)
 
 
 async def _both(story: Story, mock: MockCluster, admin: Admin) -> None:

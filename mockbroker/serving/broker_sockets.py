@@ -90,7 +90,7 @@ class BrokerSockets:
         if not port:
             raise ClusterError(f"{address!r} has no port; use HOST:PORT")
         self._own_advertised[broker_id] = host, port
-        self._cluster.set_endpoint(broker_id, host, port)
+        self._cluster.brokers.set_endpoint(broker_id, host, port)
 
     async def _listen(self, broker_id: int) -> None:
         listener = self.listeners[broker_id]

@@ -13,16 +13,13 @@ through ``turns.advance``.
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kproto.znodes import EmbeddedStore, Stat, ZnodeError, ZnodeStore, ZnodeTree
+from kproto.znodes import EmbeddedStore, ZnodeStore, ZnodeTree
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.auto_progress import AutoProgress
 from mockbroker.simulation.brokers.brokers import Brokers
@@ -63,18 +60,17 @@ from mockbroker.simulation.log.producing.producer_ids import ProducerIds
 from mockbroker.simulation.reassignment import keeps_znodes, reassignment_controller
 from mockbroker.simulation.reassignment.partition_state import partition_state
 from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
+from mockbroker.simulation.reassignment.znode_access import ZnodeAccess
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.security.acls import Acls
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens
 from mockbroker.simulation.security.scram_credentials import ScramCredentials
 from mockbroker.simulation.state.actions import (
-    AutoProgressChanged,
-    BrokerChanged,
     BrokerRegistered,
     ControllerChanged,
 )
-from mockbroker.simulation.state.cluster_parts import LOG_DIR, NO_CONTROLLER, Broker, Topic
+from mockbroker.simulation.state.cluster_parts import LOG_DIR, NO_CONTROLLER, Broker
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.settings import ClusterSettings, SimulationOptions
 from mockbroker.simulation.state.timers import Timers
@@ -82,7 +78,6 @@ from mockbroker.simulation.state.turns import TakeTurn, no_wait
 from mockbroker.simulation.topics.administration import Topics, fresh_cluster_id
 from mockbroker.simulation.topics.answers import administration_answers
 from mockbroker.simulation.topics.log_dirs import LogDirs
-from mockbroker.simulation.topics.spec import parse_topic
 from mockbroker.simulation.transactions.markers import MarkerSender, MarkerWriter
 from mockbroker.simulation.transactions.transaction_coordinators import TransactionCoordinator
 from mockbroker.simulation.transactions.transaction_log import TransactionLog
@@ -135,6 +130,7 @@ class Cluster:
             store=znodes if in_zookeeper else None,
             complete_request=partial(with_versions, newest),
             take_turn=take_turn,
+            reactions=lambda: self.reassignments,
         )
         """Records changes; brokers and partitions by id."""
         self.state = controller.state
@@ -299,6 +295,8 @@ class Cluster:
             ),
         )
         """The reassignments of partitions."""
+        self.znodes = ZnodeAccess(controller, self.reassignments.name)
+        """Reads znodes, in ZooKeeper mode."""
         self.auto_progress = AutoProgress(controller, self.brokers)
         """Lets replicas catch up by themselves."""
         self.memories = BrokerMemories(controller.state)
@@ -310,75 +308,11 @@ class Cluster:
             controller.broker(broker_id)
         self.reassignments.start()
         for topic in topics:
-            self.add_topic(topic)
+            self.topics.add(topic)
         if options.auto_progress_ms is not None:
-            self.set_auto_progress(options.auto_progress_ms)
+            self.auto_progress.set_interval(options.auto_progress_ms)
         if options.auto_retention_ms is not None:
             AutoRetention(controller, logs, options.auto_retention_ms)
-
-    def add_topic(
-        self, topic: str | tuple[str, Sequence[Sequence[int]]], topic_id: uuid.UUID | None = None
-    ) -> Topic:
-        """Create a topic from the text of ``--topic``, without the limits of CreateTopics. Without
-        ``topic_id`` it gets a new one."""
-        if isinstance(topic, str):
-            name, assignment = parse_topic(topic, tuple(self.state.brokers))
-        else:
-            name, assignment = topic[0], [list(ids) for ids in topic[1]]
-        with self.turns.step():
-            return self.topics.add(name, assignment, topic_id)
-
-    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Set the endpoint of this broker in Metadata and DescribeCluster."""
-        before = self.controller.broker(broker_id)
-        after = replace(before, host=host, port=port)
-        if after != before:
-            with self.turns.step():
-                self.controller.record("set_endpoint", BrokerChanged(before, after))
-
-    @property
-    def znodes(self) -> Mapping[str, str]:
-        """The texts of znodes by path, as the controller last read or wrote them; empty in KRaft
-        mode."""
-        return MappingProxyType(self.state.znodes)
-
-    def read_znode(self, path: str) -> tuple[str, Stat] | None:
-        """Return the current text and stat of a znode; None if it does not exist."""
-        with self.in_zookeeper(), self.turns.reading():
-            text = self.controller.znodes.read(path)
-            return None if text is None else (text, self.state.znode_stats[path])
-
-    def znode_children(self, path: str) -> list[str]:
-        """Return the names of a znode's children, sorted."""
-        with self.in_zookeeper(), self.turns.reading():
-            return self.controller.znodes.children(path)
-
-    def react(self) -> None:
-        """React to changes that other processes made in a shared ZooKeeper, and to the end of the
-        session there."""
-        with self.turns.step(first=True):
-            pass
-
-    @contextlib.contextmanager
-    def in_zookeeper(self) -> Iterator[None]:
-        """Enclose accesses to znodes. Raises ClusterError if there are none."""
-        if not self.controller.keeps_znodes:
-            name = self.reassignments.name
-            raise ClusterError(f"a controller of the kind {name!r} does not use ZooKeeper")
-        try:
-            yield
-        except ZnodeError as error:
-            raise ClusterError(str(error)) from None
-
-    def set_auto_progress(self, interval_ms: int | None) -> None:
-        """Let one replica join an ISR every ``interval_ms`` from now on; None switches this off."""
-        if interval_ms is not None and interval_ms < 1:
-            raise ClusterError(
-                f"the interval of auto-progress must be 1 ms or more, not {interval_ms} ms"
-            )
-        with self.turns.step():
-            self.controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
-            self.auto_progress.restart()
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:

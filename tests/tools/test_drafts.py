@@ -85,10 +85,10 @@ async def test_the_list_is_a_plan_that_asks_for_what_is_in_progress(
         ("foo", 0): [6, 5, 4],
         ("bar", 0): [4],
     }
-    before = dict(mock.cluster.znodes)
+    before = dict(mock.cluster.state.znodes)
     again = await reassign(mock, "--execute", plan(out))
     assert again.code == 0
-    assert mock.cluster.znodes == before
+    assert mock.cluster.state.znodes == before
 
 
 @OLDER

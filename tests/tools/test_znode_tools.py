@@ -50,7 +50,7 @@ class Place:
     def _woken(self) -> None:
         if self.cluster is not None:
             self.admin_during.append(self.admin())
-            self.cluster.react()
+            self.cluster.turns.react()
 
     def admin(self) -> list[str]:
         """What is under /admin, the folders of topics and requests left out."""

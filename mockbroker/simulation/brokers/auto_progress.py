@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.brokers import Brokers
+from mockbroker.simulation.state.actions import AutoProgressChanged
 from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     NO_LEADER,
@@ -31,10 +33,15 @@ class AutoProgress:
         """When the next tick is due on the virtual clock; None when off."""
         return self._timer.due_ms
 
-    def restart(self) -> None:
-        """Start to count ticks from now, at the interval of the state."""
-        interval = self._controller.state.auto_progress_ms
-        self._timer.set(None if interval is None else self._controller.now_ms + interval)
+    def set_interval(self, interval_ms: int | None) -> None:
+        """Let one replica join an ISR every ``interval_ms`` from now on; None switches this off."""
+        if interval_ms is not None and interval_ms < 1:
+            raise ClusterError(
+                f"the interval of auto-progress must be 1 ms or more, not {interval_ms} ms"
+            )
+        with self._controller.turns.step():
+            self._controller.record("set_auto_progress", AutoProgressChanged(interval_ms))
+            self._timer.set(None if interval_ms is None else self._controller.now_ms + interval_ms)
 
     def _tick(self) -> None:
         now_ms, interval = self._controller.now_ms, self._controller.state.auto_progress_ms

@@ -66,6 +66,14 @@ class Brokers(Mapping[int, Broker]):
     def __len__(self) -> int:
         return len(self._brokers)
 
+    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
+        """Set the endpoint of this broker in Metadata and DescribeCluster."""
+        before = self._controller.broker(broker_id)
+        after = replace(before, host=host, port=port)
+        if after != before:
+            with self.turns.step():
+                self._controller.record("set_endpoint", BrokerChanged(before, after))
+
     def join_isr(self, tp: TopicPartition, broker_id: int, *, cause: str = "join_isr") -> Partition:
         """Let a live replica that caught up join the ISR; do nothing if it is in the ISR
         already."""

@@ -32,7 +32,7 @@ class _NoSockets:
 
     def advertise(self, broker_id: int, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self._cluster.set_endpoint(broker_id, host, int(port))
+        self._cluster.brokers.set_endpoint(broker_id, host, int(port))
 
 
 class SimulatedMethods(OperationMethods):

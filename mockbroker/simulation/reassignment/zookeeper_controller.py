@@ -105,7 +105,6 @@ class ZooKeeperController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.controller = dependencies.controller
-        self.controller.attach(self)
         self.controller.add_hooks(HOOKED_CHANGES, before=self.store, after=self.announce)
         self.turns = self.controller.turns
         self.turns.reactions.insert(0, self._process_watch_events)

@@ -79,12 +79,9 @@ class Controller:
     each step.
 
     Hooks (``add_hooks``) run around changes of the kinds they are for, and may record further
-    changes. The reassignment controller attaches itself when it is made (``attach``); only the
-    parts below it change partitions through ``reactions``, and only from then on.
+    changes. ``reactions`` returns the reassignment controller; only the parts below it change
+    partitions through it, and only once it exists.
     """
-
-    reactions: PartitionReactions
-    """The reassignment controller, as the parts below it see it."""
 
     def __init__(
         self,
@@ -96,12 +93,14 @@ class Controller:
         store: ZnodeStore | None = None,
         complete_request: CompleteRequest = lambda state, change: change,
         take_turn: TakeTurn = no_wait,
+        reactions: Callable[[], PartitionReactions],
     ) -> None:
         self.state = ClusterState(cluster_id, dict(static_configs), dict(own_configs))
         self.log = ActionLog()
         self.timers = timers
         self.turns = Turns(self.state, timers, take_turn)
         self._complete_request = complete_request
+        self._reactions = reactions
         self._before: list[tuple[tuple[type, ...], ChangeHook]] = []
         self._after: list[tuple[tuple[type, ...], ChangeHook]] = []
         self.keeps_znodes = store is not None
@@ -110,6 +109,11 @@ class Controller:
             self.znodes = ControllerZnodes(store, self)
             """The controller's znodes, which exist in ZooKeeper mode only."""
         self._changes_left: int | None = None
+
+    @property
+    def reactions(self) -> PartitionReactions:
+        """The reassignment controller, as the parts below it see it."""
+        return self._reactions()
 
     @property
     def now_ms(self) -> int:
@@ -152,10 +156,6 @@ class Controller:
             self._before.append((kinds, before))
         if after is not None:
             self._after.append((kinds, after))
-
-    def attach(self, reactions: PartitionReactions) -> None:
-        """Let the reassignment controller change partitions, and react to their changes."""
-        self.reactions = reactions
 
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Change a partition as the reassignment controller does, unless nothing changes."""

@@ -82,6 +82,12 @@ class Turns:
                 for done in self.on_step:
                     done()
 
+    def react(self) -> None:
+        """React to changes that other processes made in a shared ZooKeeper, and to the end of the
+        session there."""
+        with self.step(first=True):
+            pass
+
     def reading(self, *, by_controller: bool = False) -> AbstractContextManager[None]:
         """Enclose what reads the cluster, and may have to wait for its turn."""
         return self._take_turn(by_controller=by_controller)

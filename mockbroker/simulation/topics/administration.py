@@ -45,6 +45,7 @@ from mockbroker.simulation.topics.checks import (
     partitions_of,
     requested_partitions,
 )
+from mockbroker.simulation.topics.spec import parse_topic
 from mockbroker.simulation.topics.timeline_order import first_iterated
 
 __all__ = ["TakeQuota", "Topics", "fresh_cluster_id", "fresh_id", "no_quota"]
@@ -157,17 +158,18 @@ class Topics(Mapping[str, Topic]):
             return tuple(results[topic.name] for topic in topics)
         return tuple(results.values())
 
+    @step()
     def add(
-        self,
-        name: str,
-        assignment: Sequence[Sequence[int]],
-        topic_id: uuid.UUID | None = None,
+        self, topic: str | tuple[str, Sequence[Sequence[int]]], topic_id: uuid.UUID | None = None
     ) -> Topic:
-        """Create a topic with these replicas; partitions may differ in their number of replicas.
-        Without ``topic_id`` it gets a new one.
+        """Create a topic from a text (``parse_topic``), or from its name and the replicas of each
+        partition, which may differ in number. Without ``topic_id`` it gets a new one.
 
         Raises ClusterError for anything else that CreateTopics would refuse.
         """
+        if isinstance(topic, str):
+            topic = parse_topic(topic, tuple(self._controller.state.brokers))
+        name, assignment = topic
         try:
             new = self._draft(NewTopic(name))
             for check in (check_absent, check_name, check_collisions):
@@ -178,11 +180,11 @@ class Topics(Mapping[str, Topic]):
                 check_assignment(self._controller, broker_ids)
             if topic_id is None:
                 topic_id = fresh_id(self._new_topic_id)
-            topic = Topic(name, topic_id, partitions_of(self._controller, 0, assignment))
+            added = Topic(name, topic_id, partitions_of(self._controller, 0, assignment))
         except Refusal as refusal:
             raise ClusterError(f"topic {name!r}: {refusal.message}") from None
-        self._controller.record("add_topic", TopicCreated(topic))
-        return topic
+        self._controller.record("add_topic", TopicCreated(added))
+        return added
 
     def _gives_up(self, wait_ms: int) -> bool:
         """Return whether a request times out at once because it must wait but has no time."""

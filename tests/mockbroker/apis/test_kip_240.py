@@ -132,7 +132,7 @@ async def test_a_description_keeps_its_start_and_follows_leader_and_target() -> 
         assert changed is not None
         assert (changed.start_time, changed.current_leader) == (1_000, 2)
         assert changed.new_assigned_brokers == [4, 2]
-        stat = mock.cluster.read_znode(CHILD)
+        stat = mock.cluster.znodes.read(CHILD)
         assert stat is not None
         assert stat[1].ctime == 1_000
 
@@ -256,7 +256,7 @@ async def test_answers_come_from_the_znodes_as_they_are_now() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [3])
         started = await only(admin)
-        found = mock.cluster.read_znode(CHILD)
+        found = mock.cluster.znodes.read(CHILD)
         assert found is not None
         assert found[1].czxid == started._id
         Operations(mock.cluster).write_znode(CHILD, found[0].replace("[3]", "[4,5]"))

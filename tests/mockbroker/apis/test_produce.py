@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_lead_says_who_does(version: int) -> None:
 def test_a_broker_knows_what_its_metadata_has() -> None:
     cluster = Cluster(1)
     Operations(cluster).hold_metadata(1)
-    cluster.add_topic("foo=1")
+    cluster.topics.add("foo=1")
     assert rows(DirectBroker(cluster).ask(request((0, batch(b"a"))), 9)) == [(0, 3, -1)]
     Operations(cluster).release_metadata(1)
     Operations(cluster).hold_metadata(1)

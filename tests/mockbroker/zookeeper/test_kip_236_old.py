@@ -51,7 +51,7 @@ def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) 
     first = tool.create(REQUEST_PREFIX, request_text({FOO: [2, 4]}).encode(), sequential=True)
     second = tool.create(REQUEST_PREFIX, request_text({FOO: [2, 5]}).encode(), sequential=True)
     assert [path[-10:] for path in (first, second)] == ["0000000000", "0000000001"]
-    cluster.react()
+    cluster.turns.react()
     assert tool.children(REASSIGNMENT_REQUESTS) == []
     assert child(cluster) == {"version": 1, "replicas": [2, 5], "legacy": False, "top": 3}
     assert now(cluster) == ([1, 2, 3, 5], [1, 2, 3], [2, 5])
@@ -63,7 +63,7 @@ def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) 
     assert now(cluster) == ([2, 5], [2, 5], None)
     assert tool.children("/admin/reassignments") == []
     tool.create(REQUEST_PREFIX, request_text({FOO: [1]}).encode(), sequential=True)
-    cluster.react()
+    cluster.turns.react()
     assert tool.get(CHILD).stat.czxid > stat.mzxid
 
 
@@ -72,24 +72,24 @@ def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) 
 @pytest.mark.requirement("K236-58")
 def test_a_plan_an_extra_plan_and_the_switch(cluster: Cluster, tool: ZnodeStore) -> None:
     tool.create(LEGACY, plan_text({FOO: [1, 2, 4]}).encode())
-    cluster.react()
+    cluster.turns.react()
     assert plan(cluster) == {FOO: ([1, 2, 4], [1, 2, 3])}
     tool.create(REASSIGN_PARTITIONS_EXTRA, plan_text({FOO: [1, 2, 5], ("bar", 0): [6]}).encode())
-    cluster.react()
+    cluster.turns.react()
     assert tool.exists(REASSIGN_PARTITIONS_EXTRA) is None
     assert plan(cluster) == {FOO: ([1, 2, 5], [1, 2, 3]), ("bar", 0): ([6], [1, 2])}
     tool.create(REASSIGN_CANCEL)
-    cluster.react()
+    cluster.turns.react()
     assert now(cluster) == ([1, 2, 3], [1, 2, 3], None)
     assert (in_flight(cluster), children(cluster)) == (set(), set())
     assert tool.exists(LEGACY) is None
     tool.create(LEGACY, plan_text({FOO: [4]}).encode())
-    cluster.react()
+    cluster.turns.react()
     assert (tool.exists(LEGACY), in_flight(cluster)) == (None, set())
     assert tool.exists(REASSIGN_CANCEL) is not None
     tool.delete(REASSIGN_CANCEL)
     tool.create(LEGACY, plan_text({FOO: [4]}).encode())
-    cluster.react()
+    cluster.turns.react()
     assert in_flight(cluster) == {FOO}
 
 
@@ -98,7 +98,7 @@ def test_a_plan_an_extra_plan_and_the_switch(cluster: Cluster, tool: ZnodeStore)
 def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Cluster) -> None:
     tool = place.open()
     tool.create(LEGACY, plan_text({FOO: [3, 4]}).encode())
-    cluster.react()
+    cluster.turns.react()
     cluster.controller.znodes.close()
     tool.create(REQUEST_PREFIX, request_text({("bar", 0): [5]}).encode(), sequential=True)
     tool.create(REQUEST_PREFIX, request_text({FOO: [6]}).encode(), sequential=True)
@@ -109,7 +109,7 @@ def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Clu
     joined(other, 4)
     Operations(other).join_isr(("bar", 0), 5)
     assert (in_flight(other), children(other)) == (set(), set())
-    assert json.loads(other.znodes["/brokers/topics/bar"])["partitions"] == {"0": [5]}
+    assert json.loads(other.state.znodes["/brokers/topics/bar"])["partitions"] == {"0": [5]}
 
 
 @pytest.mark.requirement("K236-03")
@@ -117,5 +117,5 @@ def test_more_than_zookeeper_takes(cluster: Cluster, tool: ZnodeStore) -> None:
     text = plan_text({FOO: [4]})
     with pytest.raises(ConnectionLossError):
         tool.create(LEGACY, (text + " " * (1024 * 1024 + 1 - len(text))).encode())
-    cluster.react()
+    cluster.turns.react()
     assert in_flight(cluster) == set()

@@ -68,7 +68,7 @@ def test_a_topic_that_a_tool_writes_is_created(place: Place, store: ZnodeStore) 
     cluster = cluster_at(place)
     put(store, "/config/topics/foo", '{"version":1,"config":{"retention.ms":"7"}}')
     put(store, FOO, '{"version":1,"partitions":{"0":[3,1],"1":[4,2]}}')
-    cluster.react()
+    cluster.turns.react()
     assert [each.replicas for each in cluster.topics["foo"].partitions] == [(3, 1), (4, 2)]
     assert cluster.topics.partition("foo", 1).leader == 4
     assert json.loads(store.get(f"{FOO}/partitions/0/state").data)["leader"] == 3
@@ -78,10 +78,10 @@ def test_a_topic_that_a_tool_writes_is_created(place: Place, store: ZnodeStore) 
 def test_partitions_that_a_tool_adds(place: Place, store: ZnodeStore) -> None:
     cluster = cluster_at(place, "foo=1,2")
     put(store, FOO, '{"version":1,"partitions":{"0":[1,2],"1":[3,4]}}')
-    cluster.react()
+    cluster.turns.react()
     assert cluster.topics.partition("foo", 1).replicas == (3, 4)
     put(store, FOO, '{"version":1,"partitions":{"0":[1,2],"1":[3,4],"2":[4,1]}}')
-    cluster.react()
+    cluster.turns.react()
     assert cluster.topics.partition("foo", 2).leader == 4
 
 
@@ -89,7 +89,7 @@ def test_a_deletion_asked_for_by_a_znode(place: Place, store: ZnodeStore) -> Non
     cluster = cluster_at(place, "foo=1,2")
     put(store, "/admin/delete_topics/foo", "")
     put(store, "/admin/delete_topics/never", "")
-    cluster.react()
+    cluster.turns.react()
     assert not cluster.topics
     assert store.children("/admin/delete_topics") == []
     assert store.exists(FOO) is None
@@ -105,12 +105,12 @@ def test_configs_that_a_tool_changes(place: Place, store: ZnodeStore) -> None:
         "/config/brokers/2",
         '{"version":1,"config":{"leader.replication.throttled.rate":"9"}}',
     )
-    cluster.react()
+    cluster.turns.react()
     assert cluster.configs.topic("foo", "retention.ms").value != "7"  # no notification yet
     for entity in ("topics/foo", "brokers/2"):
         text = json.dumps({"version": 2, "entity_path": entity}).encode()
         store.create("/config/changes/config_change_", text, sequential=True)
-    cluster.react()
+    cluster.turns.react()
     assert cluster.configs.topic("foo", "retention.ms").value == "7"
     assert cluster.configs.broker(2, "leader.replication.throttled.rate").value == "9"
 
@@ -154,7 +154,7 @@ def test_a_cluster_finds_what_the_last_one_left(place: Place, store: ZnodeStore)
     Operations(again).join_isr(("foo", 0), 4)
     assert again.topics.partition("foo", 0).replicas == (4, 2)
     assert not again.topics.partition("foo", 0).reassigning
-    assert replay(again.state.cluster_id, again.log).znodes == again.znodes
+    assert replay(again.state.cluster_id, again.log).znodes == again.state.znodes
 
 
 def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
@@ -165,10 +165,10 @@ def test_two_clusters_at_one_path_are_a_clear_error(place: Place) -> None:
 
 def test_a_znode_too_large_is_a_clear_error_and_changes_nothing() -> None:
     cluster = simulated_cluster(3, reassignment="kip-455-new")
-    before, offset = dict(cluster.znodes), len(cluster.log)
+    before, offset = dict(cluster.state.znodes), len(cluster.log)
     with pytest.raises(ClusterError, match="ConnectionLoss"):
         Operations(cluster).write_znode("/admin/reassign_partitions", "x" * (1024 * 1024 + 1))
-    assert cluster.znodes == before
+    assert cluster.state.znodes == before
     assert len(cluster.log) == offset
 
 

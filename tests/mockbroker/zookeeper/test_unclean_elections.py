@@ -76,7 +76,7 @@ def test_a_config_that_a_tool_writes_to_zookeeper() -> None:
     Operations(cluster).write_znode("/config/topics/foo", json.dumps(config))
     change = {"version": 2, "entity_path": "topics/foo"}
     Operations(cluster).write_znode("/config/changes/config_change_0000000000", json.dumps(change))
-    cluster.react()
+    cluster.turns.react()
     assert partition(cluster, "foo").leader == 1
 
 
@@ -109,7 +109,7 @@ def submit(cluster: Cluster, broker_id: int) -> None:
     Operations(cluster).write_znode(
         "/admin/reassign_partitions", json.dumps({"version": 1, "partitions": rows})
     )
-    cluster.react()
+    cluster.turns.react()
 
 
 @pytest.mark.requirement("REL-22")
@@ -121,14 +121,14 @@ def test_the_znode_says_that_the_leader_recovers(machine: str, recorded: bool) -
     cluster = offline(machine)
     elect_uncleanly(cluster, "bar")
     path = "/brokers/topics/bar/partitions/0/state"
-    assert json.loads(cluster.znodes[path]).get("leader_recovery_state", 0) == recorded
+    assert json.loads(cluster.state.znodes[path]).get("leader_recovery_state", 0) == recorded
     sent = [each.change for each in cluster.log if isinstance(each.change, LeaderAndIsrSent)]
     assert (sent[-1].topic, sent[-1].recovering) == ("bar", True)
     Operations(cluster).start_broker(2)
     assert partition(cluster, "bar").recovering
     Operations(cluster).join_isr(("bar", 0), 2)
     assert not partition(cluster, "bar").recovering
-    assert "leader_recovery_state" not in json.loads(cluster.znodes[path])
+    assert "leader_recovery_state" not in json.loads(cluster.state.znodes[path])
 
 
 def test_a_new_controller_reads_that_the_leader_recovers() -> None:

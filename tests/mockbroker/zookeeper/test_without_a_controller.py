@@ -36,11 +36,11 @@ def test_deleting_the_controller_znode_moves_the_controller(
 ) -> None:
     cluster = cluster_at(place)
     Operations(cluster).write_znode("/controller", None)
-    cluster.react()
+    cluster.turns.react()
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (2, 2)
     assert controller_on_record(store) == (2, 2)
     store.delete("/controller")  # by another client of ZooKeeper
-    cluster.react()
+    cluster.turns.react()
     assert controller_on_record(store) == (1, 3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (1, 3)
 
@@ -48,7 +48,7 @@ def test_deleting_the_controller_znode_moves_the_controller(
 def test_the_only_broker_elects_itself_again(place: Place, store: ZnodeStore) -> None:
     cluster = simulated_cluster(1, reassignment="zookeeper", znodes=place.open())
     store.delete("/controller")
-    cluster.react()
+    cluster.turns.react()
     assert controller_on_record(store) == (1, 2)
 
 
@@ -59,7 +59,7 @@ def test_a_plan_written_while_every_broker_is_stopped(place: Place, store: Znode
     assert cluster.state.controller_id == -1
     assert store.exists("/controller") is None
     store.create(REASSIGN, PLAN.encode())
-    cluster.react()
+    cluster.turns.react()
     assert cluster.topics.partition("foo", 0).target is None
     Operations(cluster).start_broker(3)
     assert (cluster.state.controller_id, cluster.state.controller_epoch) == (3, 4)
@@ -74,7 +74,7 @@ def test_a_request_created_while_there_is_no_controller(place: Place, store: Zno
     assert store.exists("/controller") is None
     text = request_text({("foo", 0): [2, 3]})
     Operations(cluster).append_znode("/admin/reassignment_requests/request_", text)
-    cluster.react()
+    cluster.turns.react()
     assert in_flight(cluster) == set()
     Operations(cluster).failover(2)
     assert controller_on_record(store) == (2, 2)

@@ -27,7 +27,7 @@ def test_the_same_text_again_is_a_write(place: Place, store: ZnodeStore) -> None
     Operations(cluster).write_znode("/a/b", "text")
     assert store.get("/a/b").stat.version == 1
     assert [event.type for event in store.take_events()] == [EventType.NODE_DATA_CHANGED]
-    znode = cluster.read_znode("/a/b")
+    znode = cluster.znodes.read("/a/b")
     assert znode is not None
     assert znode[1] == store.get("/a/b").stat == cluster.controller.state.znode_stats["/a/b"]
 
@@ -36,10 +36,10 @@ def test_the_same_plan_again_makes_the_controller_look() -> None:
     """KIP-236's older draft reads its legacy plan at every change."""
     cluster = simulated_cluster(4, topics=["foo=1,2"], reassignment="kip-236-old")
     Operations(cluster).write_znode("/admin/reassign_partitions", PLAN)
-    before = cluster.read_znode("/admin/reassign_partitions")
+    before = cluster.znodes.read("/admin/reassign_partitions")
     assert before is not None
     Operations(cluster).write_znode("/admin/reassign_partitions", before[0])
-    after = cluster.read_znode("/admin/reassign_partitions")
+    after = cluster.znodes.read("/admin/reassign_partitions")
     assert after is not None
     assert after[1].version > before[1].version
 

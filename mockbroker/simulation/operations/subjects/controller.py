@@ -25,7 +25,7 @@ def resign_controller(cluster: Cluster) -> None:
 
     There is none until `failover`, or until a broker starts (ZooKeeper mode).
     """
-    with cluster.in_zookeeper():
+    with cluster.znodes.enclosed():
         cluster.brokers.resign()
 
 
@@ -35,7 +35,7 @@ def expire_session(cluster: Cluster, broker_id: BrokerArgument) -> None:
 
     The broker registers again. If it was the controller, another broker becomes the controller.
     """
-    with cluster.in_zookeeper():
+    with cluster.znodes.enclosed():
         cluster.brokers.expire_session(broker_id)
 
 

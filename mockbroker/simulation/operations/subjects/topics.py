@@ -31,7 +31,7 @@ def create_topic(
     TOPIC is foo:2:3 for two partitions with three replicas each, or foo=1,2,3/2,3,4, which lists
     the replicas of each partition.
     """
-    cluster.add_topic(topic)
+    cluster.topics.add(topic)
 
 
 @operation(in_turn=False)

@@ -29,7 +29,7 @@ def write_znode(
     The controller reacts at once to znodes that it watches, and reads the others when it takes
     over.
     """
-    with cluster.in_zookeeper():
+    with cluster.znodes.enclosed():
         znodes = cluster.controller.znodes
         znodes.read(path)
         cluster.controller.count_change()
@@ -46,7 +46,7 @@ def append_znode(
 
     ZooKeeper appends ten digits to PATH. In Python the method returns the path.
     """
-    with cluster.in_zookeeper():
+    with cluster.znodes.enclosed():
         return cluster.controller.znodes.append("write_znode", prefix, text)
 
 

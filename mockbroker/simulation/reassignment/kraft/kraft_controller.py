@@ -45,7 +45,6 @@ class KRaftController:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.controller = dependencies.controller
-        self.controller.attach(self)
         self.turns = self.controller.turns
         self._dependencies = dependencies
         self._on_alter = rows_of_release(ON_ALTER, dependencies.release)

@@ -250,19 +250,19 @@ def test_the_next_zookeeper_controller_learns_of_failures() -> None:
     assert of.topics.partition("foo", 0).leader == 1
     Operations(of).failover(2)
     assert of.topics.partition("foo", 0).leader == 2
-    assert of.znode_children("/log_dir_event_notification") == []
+    assert of.znodes.children("/log_dir_event_notification") == []
 
 
 @pytest.mark.requirement("DP-CTL-16")
 def test_notifications_that_cannot_be_read_are_removed() -> None:
     of = cluster("kafka-3.9-zk")
     Operations(of).write_znode("/log_dir_event_notification/log_dir_event_0000000007", "?")
-    assert of.znode_children("/log_dir_event_notification") == []
+    assert of.znodes.children("/log_dir_event_notification") == []
     Operations(of).write_znode(
         "/log_dir_event_notification/log_dir_event_0000000008",
         '{"version":1,"broker":9,"event":1}',
     )
-    assert of.znode_children("/log_dir_event_notification") == []
+    assert of.znodes.children("/log_dir_event_notification") == []
 
 
 def answers_of(of: DirectBroker) -> dict[str, int]:
@@ -423,7 +423,7 @@ def test_only_the_replicas_of_the_directory_are_offline() -> None:
     of = cluster("kafka-4.4", "foo=1,2/1,2/1,2", broker_configs=TWO)
     Operations(of).fail_log_dir(1, "/a")
     assert [each.leader for each in of.topics["foo"].partitions] == [2, 1, 2]
-    of.add_topic("bar=1,2/1,2")
+    of.topics.add("bar=1,2/1,2")
     assert [each.leader for each in of.topics["bar"].partitions] == [1, 1]
     row = broker(of).ask(MetadataRequest(topics=[MetadataRequestTopic(name="foo")]), 9).topics[0]
     assert [each.offline_replicas for each in row.partitions] == [[1], [], [1]]
@@ -435,7 +435,7 @@ def test_only_the_replicas_of_the_directory_are_offline() -> None:
 def test_a_broker_without_a_working_directory_takes_no_new_leader() -> None:
     of = cluster("kafka-4.4")
     Operations(of).fail_log_dir(1)
-    of.add_topic("bar=1,2")
+    of.topics.add("bar=1,2")
     assert (of.topics.partition("bar", 0).leader, of.topics.partition("bar", 0).isr) == (2, (2,))
     assert of.state.replica_dirs.is_failed(1, ("bar", 0))
 

@@ -194,7 +194,7 @@ class Everything(RuleBasedStateMachine):
 
     @rule(interval=st.none() | st.integers(-1, 50))
     def auto_progress(self, interval: int | None) -> None:
-        refused = self.refused(self.cluster.set_auto_progress, interval)
+        refused = self.refused(self.cluster.auto_progress.set_interval, interval)
         assert refused == (interval is not None and interval < 1)
 
     @rule(milliseconds=st.integers(-1, 200))

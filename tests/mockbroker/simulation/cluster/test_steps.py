@@ -185,7 +185,7 @@ def test_auto_progress_passes_over_who_cannot_join() -> None:
     Operations(cluster).start_broker(3)
     cluster.turns.advance(1)
     assert cluster.topics.partition("foo", 0).replicas == (3, 4)
-    cluster.set_auto_progress(None)
+    cluster.auto_progress.set_interval(None)
     assert cluster.auto_progress.next_tick_ms is None
 
 
@@ -242,8 +242,8 @@ def test_views_find_topics_by_id() -> None:
 
 def test_endpoints_are_part_of_the_state() -> None:
     cluster = Cluster([Broker(5, rack="r")])
-    cluster.set_endpoint(5, "localhost", 9092)
-    cluster.set_endpoint(5, "localhost", 9092)
+    cluster.brokers.set_endpoint(5, "localhost", 9092)
+    cluster.brokers.set_endpoint(5, "localhost", 9092)
     assert cluster.controller.metadata_view(5).live_brokers() == (
         Broker(5, "localhost", 9092, "r"),
     )

@@ -133,7 +133,7 @@ class Offsets(RuleBasedStateMachine):
             self.cluster.topics.delete([(None, self.cluster.topics[topic].topic_id)])
             self._forget(lambda key: key[1][0] == topic)
         else:
-            self.cluster.add_topic(f"{topic}:2:3")
+            self.cluster.topics.add(f"{topic}:2:3")
 
     def _forget(self, matches: Any) -> None:
         for each in (self.committed, *self.pending.values()):

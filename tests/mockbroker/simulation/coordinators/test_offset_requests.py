@@ -164,7 +164,7 @@ def test_partitions_are_looked_up_in_the_brokers_own_metadata() -> None:
     broker = DirectBroker(cluster)
     coordinator = coordinator_of(cluster, "g")
     Operations(cluster).hold_metadata(coordinator)
-    cluster.add_topic("new:1:1")
+    cluster.topics.add("new:1:1")
     assert offset_commit(broker, 9, {("new", 0): 1}) == {("new", 0): 3}
     Operations(cluster).release_metadata(coordinator)
     assert offset_commit(broker, 9, {("new", 0): 1}) == {("new", 0): 0}
@@ -444,7 +444,7 @@ def test_version_0_keeps_offsets_in_zookeeper() -> None:
         broker_id=anywhere,
     )
     assert codes == {FOO_0: 0, ("none", 0): 3, FOO_1: 12}
-    znode = broker.cluster.read_znode(path)
+    znode = broker.cluster.znodes.read(path)
     assert znode is not None
     assert znode[0] == "5"
     assert fetch(broker, 0, {"foo": [0, 9]}, broker_id=anywhere) == {

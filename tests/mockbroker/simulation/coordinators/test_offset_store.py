@@ -208,7 +208,7 @@ def test_offsets_of_a_deleted_topic_go_at_once() -> None:
     assert not cluster.offsets["h"]
     end_transaction(cluster, 9, committed=True)
     assert set(cluster.offsets["p"]) == {BAR_0}
-    cluster.add_topic("foo:3:1")
+    cluster.topics.add("foo:3:1")
     assert set(cluster.offsets["g"]) == {BAR_0}
 
 

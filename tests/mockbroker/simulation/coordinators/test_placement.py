@@ -230,7 +230,7 @@ def test_keys_are_unloaded_and_loaded_when_their_partition_moves() -> None:
 def test_keys_are_unloaded_once_and_loaded_when_a_leader_returns() -> None:
     cluster = with_topic(1)
     listener = Listener(cluster, ["g"])
-    cluster.add_topic("foo:1:1")
+    cluster.topics.add("foo:1:1")
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
     assert listener.take() == []
     Operations(cluster).stop_broker(1)

@@ -72,7 +72,7 @@ def test_whatever_it_dies_of_it_is_succeeded(reassignment: str) -> None:
     takes over."""
     binding = AclBinding(2, "foo", 3, "User:a", "*", 3, 3)
     steps: list[Callable[[Cluster], object]] = [
-        lambda cluster: cluster.set_auto_progress(5),
+        lambda cluster: cluster.auto_progress.set_interval(5),
         lambda cluster: cluster.acls.create([binding]),
     ]
     for step in steps:

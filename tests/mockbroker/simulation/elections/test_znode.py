@@ -29,7 +29,7 @@ def ask(cluster: Cluster, *partitions: tuple[str, int]) -> None:
 
 
 def is_there(cluster: Cluster) -> bool:
-    return cluster.read_znode(PREFERRED_REPLICA_ELECTION) is not None
+    return cluster.znodes.read(PREFERRED_REPLICA_ELECTION) is not None
 
 
 def warnings(cluster: Cluster) -> list[str]:

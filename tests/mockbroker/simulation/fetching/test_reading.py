@@ -195,10 +195,10 @@ def test_a_broker_answers_by_its_own_metadata(cluster: Cluster, broker: DirectBr
     """Broker 1 has not learned of a new topic, nor that another was created anew."""
     former = cluster.topics["foo"].topic_id
     Operations(cluster).hold_metadata(1)
-    cluster.add_topic("new=1,2")
+    cluster.topics.add("new=1,2")
     assert row(ask(broker, {("new", 0): 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.topics.delete([("foo", uuid.UUID(int=0))])
-    cluster.add_topic("foo=1,2")
+    cluster.topics.add("foo=1,2")
     answer = broker.ask(request({FOO: 0}, ids={"foo": former}), 13)
     assert row(answer).error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
@@ -220,7 +220,7 @@ def test_topics_may_be_named_by_id(cluster: Cluster, broker: DirectBroker) -> No
 @pytest.mark.parametrize("version", [15, 16, 18])
 def test_the_leader_is_named_to_who_looks_for_it(version: int) -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
-    cluster.set_endpoint(2, "leader.example", 9)
+    cluster.brokers.set_endpoint(2, "leader.example", 9)
     Operations(cluster).stop_broker(1)
     Operations(cluster).start_broker(1)
     ids = {"foo": cluster.topics["foo"].topic_id}

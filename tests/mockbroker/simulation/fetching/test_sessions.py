@@ -187,11 +187,11 @@ def test_an_unknown_topic_id_is_looked_up_again() -> None:
         return topic.partitions[0].error_code
 
     assert code(1) == ErrorCode.UNKNOWN_TOPIC_ID
-    cluster.add_topic("bar=1")
+    cluster.topics.add("bar=1")
     assert code(2) == 0
     cluster.topics.delete([("bar", uuid.UUID(int=0))])
     assert code(3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    cluster.add_topic("bar=1")
+    cluster.topics.add("bar=1")
     assert code(4) == ErrorCode.INCONSISTENT_TOPIC_ID
 
 

@@ -307,10 +307,10 @@ def test_a_member_without_topics_asks_for_nothing() -> None:
 def test_the_epoch_rises_with_changes_of_topics(release: tuple[int, int], epoch: int) -> None:
     at = Consumers(release, topics=["foo:2:1"])
     at.join("a", topics=["foo", "later"])
-    at.cluster.add_topic("other:1:1")
+    at.cluster.topics.add("other:1:1")
     at.beat("a")
     assert at.group.epoch == epoch, "nobody subscribes to it"
-    at.cluster.add_topic("later:1:1")
+    at.cluster.topics.add("later:1:1")
     result = at.beat("a")
     assert at.group.epoch == epoch + 1
     assert at.names(result.assignment or ()) == ["foo-0", "foo-1", "later-0"]
@@ -401,7 +401,7 @@ def test_no_member_is_at_epoch_0(release: tuple[int, int], wanted: dict[str, Any
     assert (result.member_epoch, result.assignment) == (1, frozenset())
     assert at.group.target_epoch == 1
     before = at.group.epoch
-    at.cluster.add_topic("other:1:1")
+    at.cluster.topics.add("other:1:1")
     assert at.join("b", topics=[]).member_epoch == before
     assert at.group.epoch == before, "only the first one raises it"
 
@@ -505,7 +505,7 @@ def test_new_topics_are_found_after_ten_seconds() -> None:
     at = Consumers(topics=["foo:1:1"])
     at.join("a", topic_regex="f.*")
     at.join("a", topic_regex="f.*")
-    at.cluster.add_topic("far:1:1")
+    at.cluster.topics.add("far:1:1")
     at.advance(10_000)
     at.beat("a")
     assert at.group.epoch == 2

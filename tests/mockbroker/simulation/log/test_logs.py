@@ -190,7 +190,7 @@ def test_a_deleted_topic_releases_its_bytes() -> None:
     cluster.logs.log(FOO).watch("test", lambda: told.append(True))
     cluster.topics.delete([("foo", uuid.UUID(int=0))])
     assert (cluster.logs.bytes, told) == (0, [True])
-    cluster.add_topic("foo=1")
+    cluster.topics.add("foo=1")
     assert append(cluster, b"b") == 0
 
 

@@ -152,7 +152,7 @@ def test_a_batch_that_is_cut_off_at_the_end_is_ignored(version: int) -> None:
 @pytest.mark.requirement("DP-PRODUCE-13")
 def test_only_the_admin_client_writes_to_internal_topics() -> None:
     cluster = new_cluster()
-    cluster.add_topic("__consumer_offsets=1,2,3")
+    cluster.topics.add("__consumer_offsets=1,2,3")
     refused = produce(cluster, GOOD, topic="__consumer_offsets", client_id="me")
     assert codes(refused) == (17, -1, -1, -1)
     allowed = produce(cluster, GOOD, topic="__consumer_offsets", client_id="__admin_client")

@@ -90,7 +90,7 @@ def test_the_topic_is_deleted() -> None:
 @pytest.mark.requirement("DP-PRODUCE-35")
 def test_time_is_over() -> None:
     cluster = new_cluster()
-    cluster.add_topic("bar=1")
+    cluster.topics.add("bar=1")
     cluster.logs.hold_replication(FOO, 3)
     outcomes = [
         produce(cluster, batch(b"v"), acks=-1),
@@ -107,7 +107,7 @@ def test_time_is_over() -> None:
 @pytest.mark.requirement("DP-PRODUCE-35")
 def test_a_request_waits_for_its_last_partition() -> None:
     cluster = new_cluster()
-    cluster.add_topic("bar=1,2")
+    cluster.topics.add("bar=1,2")
     cluster.logs.hold_replication(FOO, 3)
     cluster.logs.hold_replication(("bar", 0), 2)
     outcomes = [

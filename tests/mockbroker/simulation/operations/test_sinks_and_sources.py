@@ -143,11 +143,11 @@ def test_partitions_that_are_added_are_sources_and_a_new_topic_is_none() -> None
     cluster.topics.add_partitions([("foo", 2, None)])
     assert cluster.logs.log(("foo", 1)).end_offset == 3 * REPETITIONS
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
-    cluster.add_topic("foo=1")
+    cluster.topics.add("foo=1")
     assert cluster.logs.log(FOO).end_offset == 0
     Operations(cluster).make_sink("foo")
     cluster.topics.delete([("foo", cluster.topics["foo"].topic_id.__class__(int=0))])
-    cluster.add_topic("foo=1")
+    cluster.topics.add("foo=1")
     Operations(cluster).append("foo-0", "kept")
     assert cluster.logs.bytes
 
@@ -162,7 +162,7 @@ def test_a_source_can_be_damaged() -> None:
 
 def test_what_cannot_be_a_sink_or_a_source_is_refused() -> None:
     cluster = new_cluster()
-    cluster.add_topic("__consumer_offsets=1")
+    cluster.topics.add("__consumer_offsets=1")
     for topic, problem in (("nope", "no topic 'nope'"), ("__consumer_offsets", "coordinators")):
         with pytest.raises(ClusterError, match=problem):
             Operations(cluster).make_sink(topic)

@@ -66,7 +66,7 @@ def cancel(cluster: Cluster) -> None:
 
 def on_record(cluster: Cluster, path: str = PLAN) -> list[dict[str, Any]] | None:
     """What the plan says now, None where there is none."""
-    found = cluster.read_znode(path)
+    found = cluster.znodes.read(path)
     if found is None:
         return None
     said = json.loads(found[0])

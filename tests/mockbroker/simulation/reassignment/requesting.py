@@ -82,7 +82,7 @@ def legacy(cluster: Cluster, replicas: Sequence[int], tp: Tp = FOO) -> None:
 
 def plan(cluster: Cluster, path: str = LEGACY) -> dict[Tp, tuple[list[int], list[int] | None]]:
     """Replicas and original replicas by partition, as they are on record now."""
-    found = cluster.read_znode(path)
+    found = cluster.znodes.read(path)
     entries = [] if found is None else json.loads(found[0])["partitions"]
     return {
         (each["topic"], each["partition"]): (each["replicas"], each.get("original_replicas"))
@@ -92,7 +92,7 @@ def plan(cluster: Cluster, path: str = LEGACY) -> dict[Tp, tuple[list[int], list
 
 def child(cluster: Cluster, tp: Tp = FOO) -> Any:
     """What the reassignment's own znode holds; None where there is none."""
-    found = cluster.read_znode(f"{REASSIGNMENTS}/{tp[0]}/{tp[1]}")
+    found = cluster.znodes.read(f"{REASSIGNMENTS}/{tp[0]}/{tp[1]}")
     return None if found is None else json.loads(found[0])
 
 
@@ -100,8 +100,8 @@ def children(cluster: Cluster) -> set[Tp]:
     """The partitions that have a znode under /admin/reassignments."""
     return {
         (topic, int(index))
-        for topic in cluster.znode_children(REASSIGNMENTS)
-        for index in cluster.znode_children(f"{REASSIGNMENTS}/{topic}")
+        for topic in cluster.znodes.children(REASSIGNMENTS)
+        for index in cluster.znodes.children(f"{REASSIGNMENTS}/{topic}")
     }
 
 

@@ -101,11 +101,11 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
     assert partition.leader in partition.isr
     reassignment = cluster.reassignments
     assert isinstance(reassignment, Kip455Controller)
-    text = cluster.znodes[topic_path("foo")]
+    text = cluster.state.znodes[topic_path("foo")]
     assert text == reassignment.topic_text(cluster.topics["foo"])
     assert (
         f'"isr":{list(partition.isr)}'.replace(" ", "")
-        in cluster.znodes[partition_state_path(*FOO)]
+        in cluster.state.znodes[partition_state_path(*FOO)]
     )
     assert replay("c", cluster.log).topics == cluster.topics
     return True
@@ -136,7 +136,7 @@ def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
     partition = cluster.topics.partition(*FOO)
     assert (partition.replicas, partition.isr) == ((4, 5, 6), (4, 5, 6))
     assert (partition.leader, partition.leader_epoch) == (4, epoch)
-    written = cluster.znodes[partition_state_path(*FOO)]
+    written = cluster.state.znodes[partition_state_path(*FOO)]
     assert f'"leader":4,"version":1,"leader_epoch":{epoch},"isr":[4,5,6]' in written
 
 

@@ -18,7 +18,7 @@ ALL = (1, 2, 3, 4, 5, 6)
 def test_what_is_on_record_is_the_pages_own_text() -> None:
     c = cluster("foo1=1,2,3", "foo2=1,2/5,6,1")
     submit(c, entry([5, 4, 1], tp=("foo2", 1)), entry([1, 2, 4], tp=("foo1", 0)))
-    text, stat = c.read_znode(PLAN) or ("", None)
+    text, stat = c.znodes.read(PLAN) or ("", None)
     assert text == (
         '{"version":1,"partitions":['
         '{"topic":"foo2","partition":1,"replicas":[5,4,1],"original_replicas":[5,6,1]},'
@@ -52,7 +52,7 @@ def test_a_plan_over_the_limit_of_a_znode_is_refused_and_changes_nothing() -> No
     with pytest.raises(ClusterError, match="reassign_partitions"):
         Operations(c).write_znode(PLAN, plan(entry([4])) + " " * 2**20)
     assert not c.log.since(since)
-    assert c.read_znode(PLAN) is None
+    assert c.znodes.read(PLAN) is None
     submit(c, entry([1, 2, 4]))
     assert c.topics.partition(*FOO).reassigning
 
@@ -61,7 +61,7 @@ def test_a_plan_over_the_limit_of_a_znode_is_refused_and_changes_nothing() -> No
 def test_auto_progress_serves_what_is_pending() -> None:
     c = cluster()
     submit(c, entry([6, 5]))
-    c.set_auto_progress(100)
+    c.auto_progress.set_interval(100)
     c.turns.advance(100)
     assert now(c) == ([6, 5, 1, 2, 3], [1, 2, 3, 6], [6, 5])
     c.turns.advance(100)
@@ -75,4 +75,4 @@ def test_the_log_replays_to_the_same_state_znodes_included() -> None:
     joined(c, 4)
     replayed = replay(c.state.cluster_id, c.log)
     assert replayed.topics == c.topics
-    assert replayed.znodes == c.znodes
+    assert replayed.znodes == c.state.znodes

@@ -130,11 +130,11 @@ def test_a_plan_that_no_znode_can_hold_is_an_error_and_nothing_more() -> None:
     topics = [("foo", [[1, 2]] * 3)]
     c = simulated_cluster(4, topics=topics, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     assert [alter(c, [3], ("foo", index)) for index in (0, 1)] == [0, 0]
-    before, known = dict(c.znodes), c.topics["foo"]
+    before, known = dict(c.state.znodes), c.topics["foo"]
     (topic,) = c.reassignments.alter([("foo", [(2, [3])])]).topics
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert PLAN in (topic.partitions[0].error_message or "")
-    assert (dict(c.znodes), c.topics["foo"]) == (before, known)
+    assert (dict(c.state.znodes), c.topics["foo"]) == (before, known)
 
 
 @pytest.mark.requirement("K236-12")

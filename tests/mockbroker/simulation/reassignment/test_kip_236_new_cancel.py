@@ -46,7 +46,7 @@ def test_what_the_request_holds_says_nothing(text: str) -> None:
     submit(c, entry([4]))
     Operations(c).write_znode(CANCEL, text)
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
-    assert c.read_znode(CANCEL) is None
+    assert c.znodes.read(CANCEL) is None
     assert warnings(c) == []
 
 
@@ -60,9 +60,9 @@ def test_throttles_are_the_tools_to_remove() -> None:
     ]
     c.config_changes.alter_incrementally(throttled)
     submit(c, entry([4]))
-    before = {path: text for path, text in c.znodes.items() if path.startswith("/config/")}
+    before = {path: text for path, text in c.state.znodes.items() if path.startswith("/config/")}
     cancel(c)
-    after = {path: text for path, text in c.znodes.items() if path.startswith("/config/")}
+    after = {path: text for path, text in c.state.znodes.items() if path.startswith("/config/")}
     assert len(before) == 2
     assert after == before
 
@@ -103,7 +103,7 @@ def test_what_would_go_offline_is_skipped(steps: list[Any], rolled_back: bool) -
         step(Operations(c), broker)
     cancel(c)
     partition = c.topics.partition(*FOO)
-    assert c.read_znode(CANCEL) is None
+    assert c.znodes.read(CANCEL) is None
     if rolled_back:
         assert (partition.reassigning, partition.replicas) == (False, (1, 2, 3))
         assert (on_record(c), warnings(c)) == (None, [])

@@ -58,7 +58,7 @@ class Commands(AnyCommands):
     @rule(text=_PLANS)
     def submit(self, text: str) -> None:
         """Only where there is no plan: what else is written there is ``tamper``'s."""
-        if self.cluster.read_znode(PLAN) is None:
+        if self.cluster.znodes.read(PLAN) is None:
             self.perhaps(lambda: Operations(self.cluster).write_znode(PLAN, text))
 
     @rule(text=_PLANS)
@@ -92,7 +92,7 @@ class Commands(AnyCommands):
 
     @rule(text=st.one_of(st.none(), _PLANS))
     def tamper(self, text: str | None) -> None:
-        if self.cluster.read_znode(PLAN) is not None:
+        if self.cluster.znodes.read(PLAN) is not None:
             self.tampered = True
             self.perhaps(lambda: Operations(self.cluster).write_znode(PLAN, text))
 
@@ -151,11 +151,11 @@ class Commands(AnyCommands):
     def what_is_pending_is_on_record(self) -> None:
         if not any(broker.live for broker in self.cluster.brokers.values()):
             return  # the last one may have died with something half-done, and nobody is there
-        assert self.cluster.read_znode(CANCEL) is None
-        assert self.cluster.read_znode(QUEUE) is None
+        assert self.cluster.znodes.read(CANCEL) is None
+        assert self.cluster.znodes.read(QUEUE) is None
         if self.tampered:
             return
-        found = self.cluster.read_znode(PLAN)
+        found = self.cluster.znodes.read(PLAN)
         recorded = [] if found is None else json.loads(found[0])["partitions"]
         remembered = [
             entry(planned.replicas, planned.original_replicas, tp)
@@ -168,11 +168,13 @@ class Commands(AnyCommands):
     @invariant()
     def znodes_hold_what_the_controller_remembers(self) -> None:
         for name, topic in self.cluster.topics.items():
-            said = json.loads(self.cluster.znodes[topic_path(name)])
+            said = json.loads(self.cluster.state.znodes[topic_path(name)])
             replicas = {str(each.index): list(each.replicas) for each in topic.partitions}
             assert said["partitions"] == replicas
             for each in topic.partitions:
-                state = json.loads(self.cluster.znodes[partition_state_path(name, each.index)])
+                state = json.loads(
+                    self.cluster.state.znodes[partition_state_path(name, each.index)]
+                )
                 assert (state["isr"], state["leader_epoch"]) == (list(each.isr), each.leader_epoch)
 
     @invariant()
@@ -192,7 +194,7 @@ class Commands(AnyCommands):
     def the_log_replays(self) -> None:
         replayed = replay("c", self.cluster.log)
         assert replayed.topics == self.cluster.topics
-        assert replayed.znodes == self.cluster.znodes
+        assert replayed.znodes == self.cluster.state.znodes
 
 
 TestCommands = pytest.mark.requirement("K236-09", "K236-25", "K236-40")(Commands.TestCase)

@@ -48,19 +48,19 @@ def there(store: ZnodeStore) -> list[str]:
 def test_submitted_cancelled_and_gone(place: Place, store: ZnodeStore) -> None:
     c = cluster_at(place, "foo=1,2,3/1,2")
     store.create(PLAN, plan(entry([4, 5, 6]), entry([2, 1], tp=("foo", 1))).encode())
-    c.react()
+    c.turns.react()
     assert said(store, PLAN) == [entry([4, 5, 6], [1, 2, 3])]
     topic = json.loads(store.get(TOPIC).data)["partitions"]
     assert topic == {"0": [4, 5, 6, 1, 2, 3], "1": [2, 1]}
     joined(c, 4)
     store.create(CANCEL)
-    c.react()
+    c.turns.react()
     assert there(store) == ["delete_topics"]
     assert json.loads(store.get(TOPIC).data)["partitions"] == {"0": [1, 2, 3], "1": [2, 1]}
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
     # Once more, as all watches were left anew.
     store.create(PLAN, plan(entry([4, 5])).encode())
-    c.react()
+    c.turns.react()
     joined(c, 4, 5)
     assert now(c) == ([4, 5], [4, 5], None)
     assert there(store) == ["delete_topics"]
@@ -71,11 +71,11 @@ def test_submitted_cancelled_and_gone(place: Place, store: ZnodeStore) -> None:
 def test_tampered_with_and_skipped(place: Place, store: ZnodeStore) -> None:
     c = cluster_at(place, "foo=1,2,3")
     store.create(PLAN, plan(entry([4, 5])).encode())
-    c.react()
+    c.turns.react()
     store.set(PLAN, plan(entry([4, 5])).encode())
-    c.react()
+    c.turns.react()
     store.create(CANCEL, b"now")
-    c.react()
+    c.turns.react()
     assert now(c)[2] == [4, 5]
     assert there(store) == ["delete_topics", "reassign_partitions"]
     joined(c, 4, 5)
@@ -86,11 +86,11 @@ def test_tampered_with_and_skipped(place: Place, store: ZnodeStore) -> None:
 def test_queued_in_conflict(place: Place, store: ZnodeStore) -> None:
     c = cluster_at(place, "foo=1,2,3/1,2,3")
     store.create(PLAN, plan(entry([1, 2, 4])).encode())
-    c.react()
+    c.turns.react()
     store.create(QUEUE, plan(entry([1, 2, 5]), entry([6], tp=("foo", 1))).encode())
     with pytest.raises(NodeExistsError):
         store.create(QUEUE, plan(entry([1, 2, 6])).encode())
-    c.react()
+    c.turns.react()
     assert there(store) == ["delete_topics", "reassign_partitions"]
     assert said(store, PLAN) == [
         entry([1, 2, 5], [1, 2, 3]),
@@ -103,18 +103,18 @@ def test_queued_in_conflict(place: Place, store: ZnodeStore) -> None:
 def test_a_plan_that_went_and_came_unseen_is_a_new_one(place: Place, store: ZnodeStore) -> None:
     c = cluster_at(place, "foo=1,2,3/1,2,3")
     store.create(PLAN, plan(entry([4])).encode())
-    c.react()
+    c.turns.react()
     store.set(PLAN, plan(entry([5])).encode())
     store.delete(PLAN)
     store.create(PLAN, plan(entry([6], tp=("foo", 1))).encode())
-    c.react()
+    c.turns.react()
     assert now(c)[2] == [4]
     assert now(c, ("foo", 1))[2] == [6]
     assert said(store, PLAN) == [entry([6], [1, 2, 3], ("foo", 1)), entry([4], [1, 2, 3])]
     joined(c, 4)
     Operations(c).join_isr(("foo", 1), 6)
     store.create(PLAN, plan(entry([3])).encode())
-    c.react()
+    c.turns.react()
     assert now(c)[2] == [3]
 
 
@@ -122,7 +122,7 @@ def test_a_plan_that_went_and_came_unseen_is_a_new_one(place: Place, store: Znod
 def test_another_process_takes_over_and_cancels_first(place: Place, store: ZnodeStore) -> None:
     first = cluster_at(place, "foo=1,2,3/3,4")
     store.create(PLAN, plan(entry([4, 5]), entry([1], tp=("foo", 1))).encode())
-    first.react()
+    first.turns.react()
     first.controller.znodes.close()
     store.create(CANCEL)
     second = simulated_cluster(6, reassignment=NEW, znodes=place.open())
@@ -138,6 +138,6 @@ def test_a_znode_holds_no_more_than_a_mebibyte(place: Place, store: ZnodeStore) 
     text = plan(entry([4])).encode()
     with pytest.raises(ConnectionLossError):
         store.create(PLAN, text + b" " * (2**20 + 1 - len(text)))
-    c.react()
+    c.turns.react()
     assert place.open().exists(PLAN) is None
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)

@@ -67,10 +67,10 @@ def test_a_queue_that_is_there_blocks_the_next_submission() -> None:
     tool.create(QUEUE, plan(entry([1, 3])).encode())
     with pytest.raises(NodeExistsError):
         tool.create(QUEUE, plan(entry([1, 4])).encode())
-    c.react()
+    c.turns.react()
     assert now(c) == ([1, 3, 2], [1, 2], [1, 3])
     tool.create(QUEUE, plan(entry([1, 4])).encode())
-    c.react()
+    c.turns.react()
     assert now(c) == ([1, 4, 2], [1, 2], [1, 4])
     assert on_record(c) == [entry([1, 4], [1, 2])]
 
@@ -90,7 +90,7 @@ def test_one_too_many_for_the_plan_is_left_out_of_it() -> None:
     assert len(pending) + len(left_out) == 6
     assert left_out
     assert all(text.endswith("; it is left out") for text in left_out)
-    assert c.read_znode(QUEUE) is None
+    assert c.znodes.read(QUEUE) is None
     for name, topic in c.topics.items():
         assert topic.partitions[0].reassigning is (name in pending)
 
@@ -134,7 +134,7 @@ def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(
     assert "\n" not in warning
     assert len(warning) < 300
     assert on_record(c) == ([entry([6], [1, 2, 3], ("foo", 1))] if pending else None)
-    assert c.read_znode(QUEUE) is None
+    assert c.znodes.read(QUEUE) is None
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
     queue(c, entry([4]))
     assert now(c)[2] == [4]
@@ -173,7 +173,7 @@ def test_what_makes_no_sense_is_left_out_and_stops_no_other(
     assert now(c) == ([1, 2, 3], [1, 2, 3], None)
     assert now(c, ("foo", 1))[2] == [4]
     Operations(c).join_isr(("foo", 1), 4)
-    assert c.znode_children("/admin") == ["delete_topics"]
+    assert c.znodes.children("/admin") == ["delete_topics"]
 
 
 @pytest.mark.requirement("K236-07")
@@ -181,9 +181,9 @@ def test_what_makes_no_sense_is_left_out_and_stops_no_other(
 def test_a_plan_of_nothing_goes(path: str) -> None:
     c = cluster()
     Operations(c).write_znode(path, plan())
-    assert c.read_znode(path) is None
+    assert c.znodes.read(path) is None
     Operations(c).write_znode(path, plan(entry([9])))
-    assert c.read_znode(path) is None
+    assert c.znodes.read(path) is None
     assert c.topics.partition(*FOO).reassigning is False
 
 

@@ -110,7 +110,7 @@ def test_a_cancellation_found_at_take_over_comes_first() -> None:
     told = [each for each in changes(c, LeaderAndIsrSent) if not each.is_new]
     assert [each.index for each in told].count(1) == 1
     assert warnings(c) == ["foo-1: not rolled back, as its original_replicas are missing"]
-    assert c.znode_children("/admin") == ["delete_topics", "reassign_partitions"]
+    assert c.znodes.children("/admin") == ["delete_topics", "reassign_partitions"]
 
 
 @pytest.mark.requirement("K236-10")
@@ -135,7 +135,7 @@ def test_an_unreadable_plan_at_take_over_is_removed() -> None:
     Operations(c).failover(2)
     (warning,) = warnings(c)
     assert warning.endswith("; removed")
-    assert c.read_znode(PLAN) is None
+    assert c.znodes.read(PLAN) is None
     assert now(c) == ([4, 5, 1, 2, 3], [1, 2, 3], None)
 
 
@@ -179,8 +179,8 @@ def _sound(c: Cluster) -> None:
             if at is not None:
                 assert set(at["replicas"]) | set(at["original_replicas"]) == {*partition.replicas}
     assert recorded == {}
-    assert c.read_znode(QUEUE) is None
-    assert c.read_znode(CANCEL) is None
+    assert c.znodes.read(QUEUE) is None
+    assert c.znodes.read(CANCEL) is None
 
 
 def _written(c: Cluster, path: str) -> bool:
@@ -218,7 +218,7 @@ def test_the_last_broker_that_dies_in_a_cancellation_ends_it_when_it_is_back() -
         assert (c.state.controller_id, c.state.controller_epoch) == (1, epoch + 1)
         assert c.topics.partition(*FOO).reassigning is not begun
         assert c.topics.partition(*FOO).replicas == ((1,) if begun else (1, 2))
-        assert c.read_znode(CANCEL) is None
+        assert c.znodes.read(CANCEL) is None
         assert c.topics.partition(*FOO).leader == 1
 
 

@@ -24,7 +24,7 @@ def test_czxid_names_a_reassignment_and_mzxid_tells_that_it_was_changed() -> Non
     cluster = old_cluster("foo=1,2")
 
     def zxids() -> tuple[int, int]:
-        found = cluster.read_znode(CHILD)
+        found = cluster.znodes.read(CHILD)
         assert found is not None
         return found[1].czxid, found[1].mzxid
 

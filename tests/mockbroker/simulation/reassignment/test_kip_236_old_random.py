@@ -73,7 +73,7 @@ class Commands(AnyCommands):
 
     @rule()
     def switch(self) -> None:
-        there = self.cluster.read_znode(CANCEL) is not None
+        there = self.cluster.znodes.read(CANCEL) is not None
         self.perhaps(lambda: Operations(self.cluster).write_znode(CANCEL, None if there else ""))
 
     @rule(broker=BROKERS)
@@ -91,7 +91,7 @@ class Commands(AnyCommands):
     @precondition(has_controller)
     @invariant()
     def partitions_make_sense(self) -> None:
-        disabled = self.cluster.read_znode(CANCEL) is not None
+        disabled = self.cluster.znodes.read(CANCEL) is not None
         for topic in self.cluster.topics.values():
             for each in topic.partitions:
                 assert each.replicas
@@ -111,8 +111,8 @@ class Commands(AnyCommands):
         if not any(broker.live for broker in self.cluster.brokers.values()):
             return  # the last one may have died with a plan just written, and nobody is there
         assert children(self.cluster) == in_flight(self.cluster)
-        assert self.cluster.znode_children(REQUESTS) == []
-        assert self.cluster.read_znode(EXTRA) is None
+        assert self.cluster.znodes.children(REQUESTS) == []
+        assert self.cluster.znodes.read(EXTRA) is None
         planned = plan(self.cluster)
         for tp in in_flight(self.cluster):
             partition = self.cluster.topics.partition(*tp)
@@ -126,9 +126,9 @@ class Commands(AnyCommands):
             if tp in planned:
                 assert partition.legacy
         assert set(planned) <= in_flight(self.cluster)
-        assert (self.cluster.read_znode(LEGACY) is None) == (planned == {})
+        assert (self.cluster.znodes.read(LEGACY) is None) == (planned == {})
         for name, topic in self.cluster.topics.items():
-            text = json.loads(self.cluster.znodes[f"/brokers/topics/{name}"])
+            text = json.loads(self.cluster.state.znodes[f"/brokers/topics/{name}"])
             found = {index: tuple(ids) for index, ids in text["partitions"].items()}
             assert found == {str(each.index): each.replicas for each in topic.partitions}
 
@@ -148,7 +148,7 @@ class Commands(AnyCommands):
     def the_log_replays(self) -> None:
         replayed = replay("c", self.cluster.log)
         assert replayed.topics == self.cluster.topics
-        assert replayed.znodes == self.cluster.znodes
+        assert replayed.znodes == self.cluster.state.znodes
 
 
 _SHOWN = pytest.mark.requirement("K236-56", "K236-65")

@@ -76,7 +76,7 @@ def test_requests_that_came_while_there_was_no_controller_count_in_their_order()
     )
     assert now(cluster) == ([1, 2, 4], [1, 2], [2, 4])
     assert {replicas for replicas, _ in moves(cluster)} == {(3,)}
-    assert cluster.znode_children(REQUESTS) == []
+    assert cluster.znodes.children(REQUESTS) == []
 
 
 @pytest.mark.requirement("K236-60")
@@ -111,7 +111,7 @@ def test_a_switch_that_came_while_there_was_no_controller_goes_before_requests()
     tree.take_events()
     Operations(cluster).failover(2)
     assert now(cluster) == ([1, 2], [1, 2], None)
-    assert (in_flight(cluster), cluster.read_znode(LEGACY)) == (set(), None)
+    assert (in_flight(cluster), cluster.znodes.read(LEGACY)) == (set(), None)
     assert "disabled" in warnings(cluster)[-1]
 
 
@@ -153,7 +153,7 @@ def test_requests_count_before_the_plan() -> None:
         (LEGACY, plan_text({FOO: [2, 6]})),
     )
     assert now(cluster)[2] == [2, 4]
-    assert cluster.read_znode(LEGACY) is None
+    assert cluster.znodes.read(LEGACY) is None
 
 
 # ---- death midway --------------------------------------------------------------------------------
@@ -221,9 +221,9 @@ def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
     assert not partition.reassigning, entries(cluster, 0)
     assert partition.replicas in ((5, 6), (4, 5)), entries(cluster, 0)
     assert set(partition.isr) == set(partition.replicas)
-    assert (children(cluster), cluster.znode_children(REQUESTS)) == (set(), [])
-    assert cluster.read_znode(LEGACY) is None
-    assert json.loads(cluster.znodes[TOPIC])["partitions"]["0"] == list(partition.replicas)
+    assert (children(cluster), cluster.znodes.children(REQUESTS)) == (set(), [])
+    assert cluster.znodes.read(LEGACY) is None
+    assert json.loads(cluster.state.znodes[TOPIC])["partitions"]["0"] == list(partition.replicas)
     replayed = replay("c", cluster.log)
     assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
 
@@ -240,14 +240,14 @@ def test_whenever_the_controller_dies_the_switch_has_its_way() -> None:
             Operations(cluster).write_znode(CANCEL, "")
         except ControllerDiedError:
             Operations(cluster).start_broker(1)
-            if CANCEL not in cluster.znodes:
+            if CANCEL not in cluster.state.znodes:
                 Operations(cluster).write_znode(CANCEL, "")
         else:
             assert changes > 10
             return
         assert now(cluster)[0] == [2, 3], entries(cluster, 0)
         assert in_flight(cluster) == children(cluster) == set()
-        assert cluster.read_znode(LEGACY) is None
+        assert cluster.znodes.read(LEGACY) is None
     pytest.fail("it never comes to an end")
 
 
@@ -274,5 +274,5 @@ def test_a_controller_that_dies_in_taking_over_is_succeeded_by_one_that_does() -
         joined(cluster, 5, 6)
         Operations(cluster).join_isr(("bar", 0), 6)
         assert now(cluster) == ([5, 6], [5, 6], None)
-        assert (children(cluster), cluster.read_znode(LEGACY)) == (set(), None)
+        assert (children(cluster), cluster.znodes.read(LEGACY)) == (set(), None)
     pytest.fail("it never comes to an end")

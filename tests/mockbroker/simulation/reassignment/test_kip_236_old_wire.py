@@ -80,7 +80,7 @@ async def test_only_the_controller_takes_requests() -> None:
         altered = await other.ask(AlterPartitionReassignmentsRequest(topics=topics), 0)
         listed = await other.ask(ListPartitionReassignmentsRequest(topics=None), 0)
         assert (altered.error_code, listed.error_code) == (41, 41)
-        assert mock.cluster.znode_children("/admin/reassignments") == []
+        assert mock.cluster.znodes.children("/admin/reassignments") == []
 
 
 @pytest.mark.requirement("A-16")

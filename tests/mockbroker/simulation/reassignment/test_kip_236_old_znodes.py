@@ -33,7 +33,7 @@ def test_the_plan_on_record_has_the_original_replicas() -> None:
     Operations(cluster).write_znode(
         LEGACY, plan_text({("foo1", 0): [1, 2, 4], ("foo2", 1): [2, 3, 1]})
     )
-    assert cluster.znodes[LEGACY] == (
+    assert cluster.state.znodes[LEGACY] == (
         '{"version":1,"partitions":['
         '{"topic":"foo1","partition":0,"replicas":[1,2,4],"original_replicas":[1,2,3]},'
         '{"topic":"foo2","partition":1,"replicas":[2,3,1],"original_replicas":[5,6,4]}]}'
@@ -46,7 +46,7 @@ def test_a_plan_of_more_than_zookeeper_takes_is_not_written() -> None:
     text = plan_text({FOO: [4]})
     with pytest.raises(ClusterError, match=r"accepts 1048575 \(jute\.maxbuffer\)"):
         Operations(cluster).write_znode(LEGACY, text + " " * (1024 * 1024 + 1 - len(text)))
-    assert (cluster.read_znode(LEGACY), in_flight(cluster)) == (None, set())
+    assert (cluster.znodes.read(LEGACY), in_flight(cluster)) == (None, set())
     Operations(cluster).write_znode(LEGACY, text + " " * (1_048_000 - len(text)))
     assert in_flight(cluster) == {FOO}
 
@@ -58,7 +58,7 @@ def test_a_plan_that_its_original_replicas_make_too_large_is_removed() -> None:
     Operations(cluster).write_znode(LEGACY, plan_text({("foo", index): [6] for index in range(20)}))
     (warning,) = warnings(cluster)
     assert warning.endswith(f"(jute.maxbuffer); {LEGACY} is removed")
-    assert (cluster.read_znode(LEGACY), in_flight(cluster)) == (None, set())
+    assert (cluster.znodes.read(LEGACY), in_flight(cluster)) == (None, set())
 
 
 # ---- /admin/reassign_partitions_extra ------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_request_that_cannot_be_read_is_logged_and_removed(text: str) -> None:
     assert warning.startswith(f"{path}: ")
     assert warning.endswith("; removed")
     assert "\n" not in warning
-    assert (cluster.znode_children(REQUESTS), in_flight(cluster)) == ([], set())
+    assert (cluster.znodes.children(REQUESTS), in_flight(cluster)) == ([], set())
 
 
 @pytest.mark.requirement("K236-52")
@@ -126,7 +126,7 @@ def test_a_plan_that_cannot_be_read_is_logged_and_removed(path: str, text: str) 
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{path}: ")
     assert warning.endswith("; removed")
-    assert (cluster.read_znode(path), in_flight(cluster)) == (None, set())
+    assert (cluster.znodes.read(path), in_flight(cluster)) == (None, set())
 
 
 @pytest.mark.requirement("K236-56")

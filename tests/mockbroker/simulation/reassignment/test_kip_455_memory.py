@@ -59,7 +59,7 @@ def test_a_new_controller_resumes_what_the_state_znodes_say(draft: str) -> None:
     assert set(request.to) == {1, 2, 3, 4, 5, 6}
     assert request.target_replicas == cluster.topics.partition(*FOO).target
     assert request.leader_epoch == cluster.topics.partition(*FOO).leader_epoch == 2
-    assert '"leader_epoch":2,"controller_epoch":2' in cluster.znodes[STATE]
+    assert '"leader_epoch":2,"controller_epoch":2' in cluster.state.znodes[STATE]
 
 
 @pytest.mark.requirement("K455-38")
@@ -89,7 +89,7 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
     assert (told.to, told.leader_epoch, told.target_replicas) == ((1, 2, 3, 4, 5, 6), 3, None)
     assert changes(cluster, UpdateMetadataSent)[-1].leader_epoch == 3
     assert changes(cluster, StopReplicaSent) == []
-    assert "targetReplicas" not in cluster.znodes[STATE]
+    assert "targetReplicas" not in cluster.state.znodes[STATE]
 
 
 @pytest.mark.requirement("A-09")
@@ -173,7 +173,7 @@ def test_no_leader_among_the_targets_holds_the_end_up(draft: str) -> None:
 @pytest.mark.requirement("K455-42")
 def test_auto_progress_serves_the_targets(draft: str) -> None:
     cluster = cluster_of(draft)
-    cluster.set_auto_progress(100)
+    cluster.auto_progress.set_interval(100)
     alter(cluster, [6, 5])
     cluster.turns.advance(100)
     assert now(cluster)[0] == [1, 2, 3, 6]
@@ -226,7 +226,7 @@ def test_the_log_replays_to_the_same_state_znodes_included(draft: str) -> None:
     alter(cluster, [4, 5, 6])
     joined(cluster, 4, 5)
     replayed = replay(cluster.state.cluster_id, cluster.log)
-    assert replayed.znodes == cluster.znodes
+    assert replayed.znodes == cluster.state.znodes
     assert replayed.topics == cluster.topics
 
 

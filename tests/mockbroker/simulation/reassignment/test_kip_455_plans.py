@@ -30,7 +30,7 @@ def submit(cluster: Cluster, *moves: tuple[str, list[int]]) -> None:
 
 
 def planned(cluster: Cluster) -> dict[str, list[int]] | None:
-    found = cluster.read_znode(ZNODE)
+    found = cluster.znodes.read(ZNODE)
     if found is None:
         return None
     return {each["topic"]: each["replicas"] for each in json.loads(found[0])["partitions"]}

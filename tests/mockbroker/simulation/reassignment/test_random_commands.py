@@ -79,10 +79,10 @@ class Commands(AnyCommands):
         reassignment = self.cluster.reassignments
         assert isinstance(reassignment, Kip455Controller)
         for name, topic in self.cluster.topics.items():
-            text = self.cluster.znodes[topic_path(name)]
+            text = self.cluster.state.znodes[topic_path(name)]
             assert text == reassignment.topic_text(topic)
             for each in topic.partitions:
-                text = self.cluster.znodes[partition_state_path(name, each.index)]
+                text = self.cluster.state.znodes[partition_state_path(name, each.index)]
                 written = json.loads(text)
                 epoch = written["controller_epoch"]
                 assert epoch <= self.cluster.state.controller_epoch
@@ -118,7 +118,7 @@ class Commands(AnyCommands):
     def the_log_replays(self) -> None:
         replayed = replay("c", self.cluster.log)
         assert replayed.topics == self.cluster.topics
-        assert replayed.znodes == self.cluster.znodes
+        assert replayed.znodes == self.cluster.state.znodes
 
 
 class Newer(Commands):

@@ -315,7 +315,7 @@ def test_another_leader_costs_an_epoch_and_is_announced() -> None:
         "LeaderAndIsr to 3 2,3+- isr 3 3@1",
         "UpdateMetadata to 1,3,4,5,6 2,3 isr 3 3@1",
     ]
-    found = cluster.read_znode(STATE)
+    found = cluster.znodes.read(STATE)
     assert found is not None
     assert cluster.topics.partition(*FOO).partition_epoch == found[1].version
 

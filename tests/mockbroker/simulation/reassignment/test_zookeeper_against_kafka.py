@@ -120,7 +120,7 @@ class Ours:
         self._cluster = simulated_cluster(len(BROKER_IDS), reassignment=reassignment)
 
     def create(self, topic: str, replicas: list[int]) -> None:
-        self._cluster.add_topic((topic, [replicas]))
+        self._cluster.topics.add((topic, [replicas]))
 
     def alter(self, topic: str, replicas: list[int] | None) -> Answer:
         result = self._cluster.reassignments.alter([(topic, [(0, replicas)])])
@@ -131,7 +131,7 @@ class Ours:
         submit(self._cluster, {(topic, 0): replicas})
 
     def has_plan(self) -> bool:
-        return PLAN in self._cluster.znodes
+        return PLAN in self._cluster.state.znodes
 
     def catch_up(self, topic: str, brokers: Sequence[int]) -> None:
         for broker in brokers:

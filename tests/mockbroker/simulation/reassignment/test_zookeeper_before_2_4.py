@@ -39,11 +39,11 @@ def test_new_and_old_replicas_are_written_in_the_order_of_a_scala_set(release: s
     assert shape(cluster) == ([5, 1, 6, 2, 3, 4], [1, 2, 3], 1, 1)
     assert shape(cluster, BAR) == ([5, 1, 2], [1, 2], 1, 1)
     assert shape(cluster, TWO) == ([4, 6, 5, 1], [1], 1, 1)
-    assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[5,1,6,2,3,4]}}'
+    assert cluster.state.znodes[TOPIC] == '{"version":1,"partitions":{"0":[5,1,6,2,3,4]}}'
     for broker in (4, 5, 6):
         Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:3] == ([4, 5, 6], [4, 5, 6], 4)
-    assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,5,6]}}'
+    assert cluster.state.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,5,6]}}'
 
 
 @pytest.mark.requirement("K455-60")

@@ -45,10 +45,10 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
         Operations(cluster).stop_broker(broker)
     if by_znode:
         user.create(MARK, b"")
-        cluster.react()
+        cluster.turns.react()
     else:
         cluster.topics.delete([("foo", ZERO_UUID)])
-        cluster.react()
+        cluster.turns.react()
     for last in (False, True):
         assert list(cluster.topics) == ["bar"]
         assert user.exists(MARK) is not None
@@ -56,7 +56,7 @@ def test_a_topic_waits_for_every_stopped_broker_that_has_something_of_it(by_znod
         assert _create(cluster) == ErrorCode.TOPIC_ALREADY_EXISTS
         Operations(cluster).failover(2 if not last else 1)
         Operations(cluster).start_broker(4 if last else 3)
-        cluster.react()
+        cluster.turns.react()
     assert user.exists(MARK) is None
     assert user.exists(TOPIC) is None
     assert list(cluster.topics) == ["bar"]
@@ -88,7 +88,7 @@ def test_a_topic_does_not_wait_for_its_reassignments(name: str, by_znode: bool) 
         (gone,) = cluster.topics.delete([("foo", ZERO_UUID)])
         assert gone.error_code == ErrorCode.NONE
     assert "foo" not in cluster.topics
-    assert not {MARK, TOPIC, STATE} & set(cluster.znodes)
+    assert not {MARK, TOPIC, STATE} & set(cluster.state.znodes)
     told = [line for line in story(cluster, since) if "StopReplica" in line]
     all_of_them = ",".join(map(str, replicas))
     assert told == [f"StopReplica to {all_of_them}", f"StopReplica delete to {all_of_them}"]
@@ -102,7 +102,7 @@ def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
     alter(cluster, [4, 2, 3])
     Operations(cluster).stop_broker(3)
     cluster.topics.delete([("foo", ZERO_UUID)])
-    assert MARK in cluster.znodes
+    assert MARK in cluster.state.znodes
     for target in ([1, 2, 4], None):
         code, text = alter(cluster, target)
         assert (code, text) == (
@@ -110,4 +110,4 @@ def test_a_topic_that_waits_for_a_stopped_broker_is_not_reassigned() -> None:
         )  # fmt: skip
     assert alter(cluster, None, ("bar", 0))[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     Operations(cluster).start_broker(3)
-    assert not {MARK, TOPIC} & set(cluster.znodes)
+    assert not {MARK, TOPIC} & set(cluster.state.znodes)

@@ -91,20 +91,20 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
     cluster = start(place, "foo=1,2,3", "bar=1,2")
     for replicas in ([2, 4], [5]):
         user.create(PLAN, plan_of({FOO: replicas, ("bar", 0): [2, 1]}).encode())
-        cluster.react()
+        cluster.turns.react()
         assert list(listed(cluster)) == [FOO]
         assert [entry["topic"] for entry in json.loads(user.get(PLAN).data)["partitions"]] == [
             "foo"
         ]
         user.set(PLAN, plan_of({FOO: replicas, ("bar", 0): [6]}).encode())
-        cluster.react()
+        cluster.turns.react()
         assert list(listed(cluster)) == [FOO]
         user.set(PLAN, plan_of({FOO: replicas}).encode())
         Operations(cluster).join_isr(FOO, replicas[-1])
         assert cluster.topics.partition(*FOO).replicas == tuple(replicas)
         assert user.exists(PLAN) is None
     user.create(PLAN, b"{")
-    cluster.react()
+    cluster.turns.react()
     assert len(warnings(cluster)) == 1
 
 
@@ -115,7 +115,7 @@ def test_another_cluster_takes_up_what_one_left(place: Place, user: ZnodeStore) 
     first = simulated_cluster(6, topics=["foo=1,2,3", "bar=1,2"], reassignment=ZK, znodes=store)
     alter(first, [4, 5], ("bar", 0))
     user.create(PLAN, plan_of({FOO: [6, 1]}).encode())
-    first.react()
+    first.turns.react()
     before = listed(first)
     epoch = first.state.controller_epoch
     store.close()

@@ -166,9 +166,9 @@ def test_a_text_that_is_no_plan_is_logged_and_stays_until_something_is_taken_out
     (warning,) = warnings(cluster)
     assert warning.startswith(f"{PLAN}: ")
     assert warning.endswith("; no reassignments in it")
-    assert cluster.read_znode(PLAN) is not None
+    assert cluster.znodes.read(PLAN) is not None
     assert alter(cluster, [])[0] == 39
-    assert cluster.read_znode(PLAN) is None
+    assert cluster.znodes.read(PLAN) is None
     submit(cluster, {FOO: [2]})
     assert shape(cluster)[0] == [2]
 

@@ -59,7 +59,7 @@ class Commands(AnyCommands):
 
     @rule(plan=st.dictionaries(TPS, TARGETS, max_size=3))
     def submit(self, plan: dict[tuple[str, int], list[int]]) -> None:
-        fresh = PLAN not in self.cluster.znodes
+        fresh = PLAN not in self.cluster.state.znodes
         before = self.cluster.reassignments.list_ongoing(None)
         Operations(self.cluster).write_znode(PLAN, plan_of(plan))
         if not fresh:
@@ -68,14 +68,14 @@ class Commands(AnyCommands):
     @rule()
     def delete_the_plan(self) -> None:
         before = self.cluster.reassignments.list_ongoing(None)
-        if self.cluster.read_znode(PLAN) is not None:
+        if self.cluster.znodes.read(PLAN) is not None:
             Operations(self.cluster).write_znode(PLAN, None)
         assert self.cluster.reassignments.list_ongoing(None) == before
 
     @rule(broker=BROKERS)
     def fail_over(self, broker: int) -> None:
         before = self.cluster.reassignments.list_ongoing(None)
-        nothing_new = PLAN not in self.cluster.znodes
+        nothing_new = PLAN not in self.cluster.state.znodes
         if self.perhaps(lambda: Operations(self.cluster).failover(broker)) and nothing_new:
             assert self.cluster.reassignments.list_ongoing(None) == before
 
@@ -103,9 +103,9 @@ class Commands(AnyCommands):
         reassignment = self.cluster.reassignments
         assert isinstance(reassignment, KafkaZooKeeperController)
         for name, topic in self.cluster.topics.items():
-            assert self.cluster.znodes[topic_path(name)] == reassignment.topic_text(topic)
+            assert self.cluster.state.znodes[topic_path(name)] == reassignment.topic_text(topic)
             for each in topic.partitions:
-                text = self.cluster.znodes[partition_state_path(name, each.index)]
+                text = self.cluster.state.znodes[partition_state_path(name, each.index)]
                 epoch = json.loads(text)["controller_epoch"]
                 assert epoch <= self.cluster.state.controller_epoch
                 assert text == reassignment.state_text(each, epoch)
@@ -128,7 +128,7 @@ class Commands(AnyCommands):
     def the_log_replays(self) -> None:
         replayed = replay("c", self.cluster.log)
         assert replayed.topics == self.cluster.topics
-        assert replayed.znodes == self.cluster.znodes
+        assert replayed.znodes == self.cluster.state.znodes
 
 
 TestCommands = pytest.mark.requirement("K455-42")(Commands.TestCase)

@@ -70,20 +70,20 @@ def test_every_release_with_zookeeper_has_this_controller() -> None:
 def test_the_versions_of_the_znodes(release: str, topic: int, broker: int, controller: int) -> None:
     cluster = cluster_of(reassignment=profile(release).reassignment)
     for path, version in ((TOPIC, topic), ("/brokers/ids/1", broker), ("/controller", controller)):
-        assert f'"version":{version}' in cluster.znodes[path]
-    assert ("adding_replicas" in cluster.znodes[TOPIC]) == (topic >= 2)
-    assert ("topic_id" in cluster.znodes[TOPIC]) == (topic >= 3)
+        assert f'"version":{version}' in cluster.state.znodes[path]
+    assert ("adding_replicas" in cluster.state.znodes[TOPIC]) == (topic >= 2)
+    assert ("topic_id" in cluster.state.znodes[TOPIC]) == (topic >= 3)
 
 
 @pytest.mark.requirement("K455-60")
 def test_before_2_4_the_plan_is_all_a_new_controller_has() -> None:
     cluster = cluster_of(reassignment=profile("kafka-2.3").reassignment)
     submit(cluster, {FOO: [4, 2]})
-    assert cluster.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,2,1,3]}}'
+    assert cluster.state.znodes[TOPIC] == '{"version":1,"partitions":{"0":[4,2,1,3]}}'
     Operations(cluster).failover(2)
     Operations(cluster).join_isr(FOO, 4)
     assert shape(cluster)[:2] == ([4, 2], [2, 4])
-    assert PLAN not in cluster.znodes
+    assert PLAN not in cluster.state.znodes
 
 
 @pytest.mark.requirement("K455-42")
@@ -212,7 +212,7 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     assert shape(cluster) == ([1, 2, 3], isr, 2, 3)
     told = [line for line in story(cluster, 0) if line.startswith("UpdateMetadata")]
     assert told[-1] == f"UpdateMetadata to {ALL[2:]} 1,2,3 isr {','.join(map(str, isr))} 2@3"
-    assert f'"isr":{isr}'.replace(" ", "") in cluster.znodes[f"{TOPIC}/partitions/0/state"]
+    assert f'"isr":{isr}'.replace(" ", "") in cluster.state.znodes[f"{TOPIC}/partitions/0/state"]
 
 
 @pytest.mark.requirement("REL-21")
@@ -227,6 +227,6 @@ def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_
     Operations(cluster).leave_isr(FOO, 3)
     Operations(cluster).failover(6)
     Operations(cluster).join_isr(FOO, 3)
-    state = cluster.znodes[f"{TOPIC}/partitions/0/state"]
+    state = cluster.state.znodes[f"{TOPIC}/partitions/0/state"]
     assert '"isr":[1,2,3]' in state
     assert f'"controller_epoch":{epoch}' in state

@@ -135,7 +135,7 @@ def test_no_leader_on_record_is_none() -> None:
     Operations(cluster).failover(2)
     assert shape(cluster) == ([4], [4], -1, 2)
     Operations(cluster).write_znode(
-        STATE, cluster.znodes[STATE].replace('"isr":[4]', '"isr":[4,5]')
+        STATE, cluster.state.znodes[STATE].replace('"isr":[4]', '"isr":[4,5]')
     )
     Operations(cluster).failover(3)
     assert cluster.topics.partition(*FOO).leader == -1
@@ -165,7 +165,7 @@ def test_an_unreadable_topic_znode_changes_nothing_and_the_log_says_so(text: str
     for broker in (4, 5, 6):
         Operations(cluster).join_isr(FOO, broker)
     assert shape(cluster)[:2] == ([4, 5, 6], [4, 5, 6])
-    assert json.loads(cluster.znodes[TOPIC])["partitions"] == {"0": [4, 5, 6]}
+    assert json.loads(cluster.state.znodes[TOPIC])["partitions"] == {"0": [4, 5, 6]}
 
 
 @pytest.mark.requirement("K455-38")
@@ -327,10 +327,10 @@ def _dies(before: Step, step: Step, ends: list[list[int]], after: int) -> bool:
     assert set(isr) == set(replicas), after
     assert leader in isr
     assert listed(cluster) == {}
-    written = json.loads(cluster.znodes[TOPIC])
+    written = json.loads(cluster.state.znodes[TOPIC])
     assert written["partitions"] == {"0": replicas}
     assert written["adding_replicas"] == written["removing_replicas"] == {}
-    assert json.loads(cluster.znodes[STATE])["isr"] == isr
+    assert json.loads(cluster.state.znodes[STATE])["isr"] == isr
     assert planned(cluster) is None
     assert replay("c", cluster.log).topics == cluster.topics
     return True

@@ -40,7 +40,7 @@ def test_a_deletion_is_all_or_nothing(reassignment: str) -> None:
     changes, died = 0, True
     while died:
         cluster, died = _after(reassignment, changes, "delete")
-        left = [path for path in cluster.znodes if "/foo" in path]
+        left = [path for path in cluster.state.znodes if "/foo" in path]
         if "foo" in cluster.topics:
             assert changes <= 1, f"begun, and not finished: after {changes} changes"
         else:

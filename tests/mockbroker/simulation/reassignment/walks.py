@@ -84,7 +84,8 @@ def warnings(cluster: Cluster, since: int = 0) -> list[str]:
 
 def topic_znodes(cluster: Cluster) -> dict[str, str]:
     """Texts by path, of what is kept about topics."""
-    return {path: text for path, text in cluster.znodes.items() if path.startswith("/brokers/t")}
+    texts = cluster.state.znodes
+    return {path: text for path, text in texts.items() if path.startswith("/brokers/t")}
 
 
 def remembered(cluster: Cluster, since: int) -> list[State]:

@@ -94,7 +94,7 @@ def submit(cluster: Cluster, targets: dict[tuple[str, int], list[int]]) -> None:
 
 def planned(cluster: Cluster) -> dict[tuple[str, int], list[int]] | None:
     """What is in the plan's znode; None where there is none."""
-    found = cluster.read_znode(PLAN)
+    found = cluster.znodes.read(PLAN)
     if found is None:
         return None
     return {

@@ -108,7 +108,7 @@ async def test_a_stopped_one_is_told_nothing() -> None:
             await mock.settled()
             before = len(there.requests)
             await mock.stop_broker(2)
-            mock.cluster.add_topic("foo=1")
+            mock.cluster.topics.add("foo=1")
             await mock.settled()
             assert len(there.requests) == before
             await mock.start_broker(2)

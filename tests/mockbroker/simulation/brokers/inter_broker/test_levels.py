@@ -120,7 +120,7 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
             with pytest.raises(ClusterError, match=TOO_OLD):
                 mock.join_isr("foo-0", broker_id)
         assert mock.cluster.topics.partition("foo", 0).target == target
-        assert '"targetReplicas":[2,3]' in mock.cluster.znodes[STATE]
+        assert '"targetReplicas":[2,3]' in mock.cluster.state.znodes[STATE]
         # And nobody can ask the old controller what is going on.
         controller = mock.cluster.state.controller_id
         async with connect(mock, controller) as wire:
@@ -161,7 +161,7 @@ def test_auto_progress_passes_those_by_that_do_not_follow() -> None:
     cluster = simulated_cluster(
         [Broker(1), Broker(2), old, Broker(4)], topics=["foo=1"], reassignment=NEW
     )
-    cluster.set_auto_progress(100)
+    cluster.auto_progress.set_interval(100)
     alter_cluster(cluster, [3, 4])
     cluster.turns.advance(1000)
     assert now(cluster) == ([1, 4], [1, 4], [3, 4])
@@ -204,7 +204,7 @@ async def test_connections_to_a_broker_do_not_outlive_its_software() -> None:
         await mock.settled()
         await mock.set_level(2, "cluster")
         assert await wire.closed() == b""
-        mock.cluster.add_topic("bar=2")
+        mock.cluster.topics.add("bar=2")
         await mock.settled()
         assert [row[0] for row in said(heard(mock, 2)[-2])] == [4]
         assert not mock.journal.select(event="unsupported")

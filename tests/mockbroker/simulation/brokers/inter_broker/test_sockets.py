@@ -117,7 +117,7 @@ async def test_a_broker_that_is_back_learns_everything_anew(profile: str) -> Non
     ) as mock:
         await mock.settled()
         await mock.stop_broker(3)
-        mock.cluster.add_topic("new=1,2")
+        mock.cluster.topics.add("new=1,2")
         await mock.settled()
         seen, since = last(mock), len(mock.cluster.log)
         await mock.start_broker(3)

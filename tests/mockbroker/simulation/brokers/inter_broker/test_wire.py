@@ -156,7 +156,7 @@ async def test_one_step_is_one_request_an_api_and_broker() -> None:
         await mock.settled()
         seen = heard(mock)[-1].sequence
         since = len(mock.cluster.log)
-        mock.cluster.add_topic("big:500:3")
+        mock.cluster.topics.add("big:500:3")
         await mock.settled()
         for broker_id in (1, 2, 3):
             requests = heard(mock, broker_id, after=seen)

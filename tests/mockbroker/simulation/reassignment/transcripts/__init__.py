@@ -302,15 +302,15 @@ class _World:
         yield f"R={_ids(partition.replicas)} I={_ids(partition.isr)}"
 
     def _print_znode(self, rest: str) -> Iterator[str]:
-        found = self._cluster.read_znode(rest)
+        found = self._cluster.znodes.read(rest)
         yield "none" if found is None else _text(rest, found[0])
 
     def _print_text(self, rest: str) -> Iterator[str]:
-        found = self._cluster.read_znode(rest)
+        found = self._cluster.znodes.read(rest)
         yield "none" if found is None else found[0]
 
     def _print_children(self, rest: str) -> Iterator[str]:
-        yield from self._cluster.znode_children(rest)
+        yield from self._cluster.znodes.children(rest)
 
     def _print_warnings(self, _: str) -> Iterator[str]:
         actions, self._since = self._cluster.log.since(self._since), len(self._cluster.log)
