@@ -11,69 +11,20 @@ import re
 import uuid
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kproto.messages import CreateTopicsRequest, DeleteTopicsRequest
 from kproto.schema.model import ZERO_UUID
+from tests.real.chance import CHANCE, UNORDERED, ZNODE
 from tests.real.steps import Ask
 from tests.real.targets import CLOSED, Target
 
-__all__ = ["MASKED", "UNORDERED", "Answers", "Masked", "differences", "leaves"]
+__all__ = ["Answers", "differences", "leaves"]
 
 
-class Masked(NamedTuple):
-    """A field that may differ, by api key and path, and why."""
-
-    api_key: int
-    path: str
-    why: str
-
-
-MASKED: Final = (
-    Masked(3, "brokers[].port", "a free port"),
-    Masked(60, "brokers[].port", "a free port"),
-    Masked(3, "clusterId", "random"),
-    Masked(60, "clusterId", "random"),
-    Masked(35, "results[].logDir", "a folder of this run"),
-    Masked(35, "results[].totalBytes", "of this machine's disk"),
-    Masked(35, "results[].usableBytes", "of this machine's disk"),
-    Masked(
-        18, "finalizedFeaturesEpoch", "counts metadata records, thousands of which are internal"
-    ),
-)
-"""Fields whose values say nothing of the protocol. Both sides must have them all the same."""
-
-_MASKS: Final = {(each.api_key, each.path) for each in MASKED}
-
-ZNODE: Final = -1
-"""In place of an api key: what brokers and controller keep in ZooKeeper."""
-
-UNORDERED: Final[Mapping[tuple[int, str], tuple[str, str]]] = {
-    (3, "topics"): ("name", "Kafka gathers them in a hash map"),
-    (3, "brokers"): ("nodeId", "Kafka gathers them in a hash map"),
-    (3, "topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
-    (3, "topics[].partitions[].isrNodes"): ("", "replicas that catch up together, in any order"),
-    (60, "brokers"): ("brokerId", "Kafka gathers them in a hash map"),
-    (18, "apiKeys"): ("apiKey", "Kafka's order is that of an enum, which changes"),
-    (18, "supportedFeatures"): ("name", "Kafka gathers them in a hash map"),
-    (18, "finalizedFeatures"): ("name", "Kafka gathers them in a hash map"),
-    (32, "results[].configs"): ("name", "Kafka gathers them in a hash map"),
-    (19, "topics[].configs"): ("name", "Kafka gathers them in a hash map"),
-    (35, "results[].topics"): ("name", "Kafka gathers them in a hash map"),
-    (35, "results[].topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
-    (37, "results"): ("name", "Kafka gathers them in a hash map"),
-    (20, "responses"): ("name", "Kafka gathers them in a hash map"),
-    (46, "topics"): ("name", "Kafka gathers them in a hash map"),
-    (46, "topics[].partitions"): ("partitionIndex", "Kafka gathers them in a hash map"),
-    (43, "replicaElectionResults"): ("topic", "Kafka gathers them in a hash map"),
-    (43, "replicaElectionResults[].partitionResult"): (
-        "partitionId",
-        "Kafka gathers them in a hash map",
-    ),
-    (ZNODE, "isr"): ("", "replicas that catch up together, in any order"),
-}
-"""Arrays without an order: (api key, path) -> (field to sort by, why)."""
+_MASKS: Final = {(each.api_key, each.path) for each in CHANCE if each.how == "hide"}
+_ORDERS: Final = {(each.api_key, each.path): each.fields for each in UNORDERED}
 
 OWN_TOPICS: Final = {3: ("topics", "name"), 46: ("topics", "name"),
                      35: ("results[].topics", "name"),
@@ -154,15 +105,22 @@ class Answers:
             if OWN_TOPICS.get(api_key, ("", ""))[0] == path:
                 name = OWN_TOPICS[api_key][1]
                 rows = [row for row in rows if self._is_mine(row[name])]
-            if (api_key, path) in UNORDERED:
-                key = UNORDERED[api_key, path][0]
-                rows.sort(key=lambda row: (row[key] is None, row[key]) if key else row)
+            if (api_key, path) in _ORDERS:
+                fields = _ORDERS[api_key, path]
+                rows.sort(key=lambda row: _order(row, fields))
             return rows
         return ids.get(value, value) if isinstance(value, str) else value
 
     def _is_mine(self, name: str | None) -> bool:
         """Topics no session made, such as unknown ones, are in no other session's answer."""
         return name is None or name.startswith(self._prefix) or "-v" not in name
+
+
+def _order(row: Any, fields: Sequence[str]) -> Any:
+    """By these fields, null last; without fields, by the value itself."""
+    if not fields:
+        return json.dumps(row) if isinstance(row, dict) else row
+    return [(row.get(name) is None, row.get(name)) for name in fields]
 
 
 def _hide_controller(answer: dict[str, Any]) -> None:

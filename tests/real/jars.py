@@ -36,6 +36,7 @@ def _download(release: str, folder: Path) -> None:
     building = Path(tempfile.mkdtemp(dir=folder.parent, prefix="building-"))
     command = [
         "mvn", "-B", "-q", "-f", str(POM), f"-Dkafka.version={release}",
+        f"-Dscala.version={_scala(release)}",
         "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={building}",
     ]  # fmt: skip
     try:
@@ -57,3 +58,9 @@ def _download(release: str, folder: Path) -> None:
             building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _scala(release: str) -> str:
+    """Kafka is published for Scala 2.13 since 2.4, for 2.12 before."""
+    major, minor = map(int, release.split(".")[:2])
+    return "2.13" if (major, minor) >= (2, 4) else "2.12"

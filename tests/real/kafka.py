@@ -264,13 +264,13 @@ class RealKafka:
     def _format_options(self) -> tuple[str, ...]:
         """What nobody says gives each release its own defaults; but the mock's partitions behave as
         without eligible leader replicas, which came with 4.0."""
-        if self._is_of_3_x:
+        if self._is_before_4:
             return ()
         return "--standalone", "--feature", "eligible.leader.replicas.version=0"
 
     @property
-    def _is_of_3_x(self) -> bool:
-        return self.release.startswith("3.")
+    def _is_before_4(self) -> bool:
+        return int(self.release.partition(".")[0]) < 4
 
     @property
     def zookeeper_address(self) -> str:
@@ -296,7 +296,7 @@ class RealKafka:
             "process.roles": "broker,controller" if controls else "broker",
             **(
                 {"controller.quorum.voters": f"{first}@{quorum}"}
-                if self._is_of_3_x
+                if self._is_before_4
                 else {"controller.quorum.bootstrap.servers": quorum}
             ),
             "controller.listener.names": "CONTROLLER",

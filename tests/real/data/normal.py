@@ -1,7 +1,7 @@
 """What an answer says once the values are hidden that every run draws anew.
 
-``MASKED`` and ``UNORDERED`` name these values by API key and path, each with its reason; everything
-else is compared as it is.
+``tests.real.chance`` names these values by API key and path, each with its reason; everything else
+is compared as it is.
 """
 
 from __future__ import annotations
@@ -11,134 +11,21 @@ import re
 import time
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kproto.errors import DecodeError
 from kproto.records import Record, RecordBatches
+from tests.real.chance import CHANCE, UNORDERED
 
-__all__ = ["MASKED", "UNORDERED", "Names", "normal"]
+__all__ = ["Names", "normal", "normal_plain"]
 
 CLOCK_MS: Final = 600_000
 """Timestamps this close to the present come from a broker's clock; those that sessions send are
 further away."""
 
 
-class Masked(NamedTuple):
-    api_key: int
-    path: str
-    how: str
-    why: str
-
-
-MASKED: Final = (
-    Masked(0, "responses[].partitionResponses[].logAppendTimeMs", "clock", "the broker's clock"),
-    Masked(0, "nodeEndpoints[].port", "hide", "a free port"),
-    Masked(1, "nodeEndpoints[].port", "hide", "a free port"),
-    Masked(1, "sessionId", "session", "drawn at random"),
-    Masked(1, "responses[].partitions[].records", "records", "batches are compared field by field"),
-    Masked(
-        1,
-        "responses[].partitions[].abortedTransactions[].producerId",
-        "producer",
-        "counted by Kafka",
-    ),
-    Masked(2, "topics[].partitions[].timestamp", "clock", "the broker's clock, for LogAppendTime"),
-    Masked(3, "brokers[].port", "hide", "a free port"),
-    Masked(3, "clusterId", "hide", "drawn at random"),
-    Masked(10, "nodeId", "coordinator", "Kafka places the internal topics at random"),
-    Masked(10, "port", "hide", "a free port"),
-    Masked(10, "coordinators[].nodeId", "coordinator", "Kafka places internal topics at random"),
-    Masked(10, "coordinators[].port", "hide", "a free port"),
-    Masked(22, "producerId", "producer", "counted by Kafka over all sessions"),
-    Masked(
-        61, "topics[].partitions[].activeProducers[].producerId", "producer", "counted by Kafka"
-    ),
-    Masked(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),
-    Masked(26, "producerId", "producer", "counted by Kafka"),
-    Masked(27, "markers[].producerId", "producer", "counted by Kafka"),
-    Masked(65, "transactionStates[].producerId", "producer", "counted by Kafka"),
-    Masked(65, "transactionStates[].transactionStartTimeMs", "clock", "the clock"),
-    Masked(80, "errorMessage", "ids", "the ids of a cluster and its directories are random"),
-    Masked(81, "errorMessage", "ids", "the ids of a cluster and its directories are random"),
-    Masked(66, "transactionStates[].producerId", "producer", "counted by Kafka"),
-    Masked(15, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
-    Masked(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
-    Masked(77, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
-    Masked(78, "nodeEndpoints[].port", "hide", "a free port"),
-    Masked(78, "responses[].partitions[].records", "records", "batches are compared by fields"),
-    Masked(79, "nodeEndpoints[].port", "hide", "a free port"),
-    Masked(89, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
-)
-"""Fields whose values say nothing about the protocol; ``how`` says what stands in their place."""
-
-_MASKS: Final = {(each.api_key, each.path): each.how for each in MASKED}
-
-_HASHED: Final = "Kafka gathers them in a hash map"
-UNORDERED: Final[Mapping[tuple[int, str], tuple[tuple[str, ...], str]]] = {
-    (0, "responses"): (("name", "topicId"), _HASHED),
-    (0, "responses[].partitionResponses"): (("index",), _HASHED),
-    (1, "responses"): (("topic", "topicId"), "partitions with errors come first, or last"),
-    (2, "topics"): (("name",), _HASHED),
-    (2, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (3, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (3, "brokers"): (("nodeId",), _HASHED),
-    (8, "topics"): (("name", "topicId"), _HASHED),
-    (8, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (9, "topics"): (("name",), _HASHED),
-    (9, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (9, "groups[].topics"): (("name", "topicId"), _HASHED),
-    (9, "groups[].topics[].partitions"): (("partitionIndex",), _HASHED),
-    (11, "members"): (("memberId",), _HASHED),
-    (15, "groups"): (("groupId",), _HASHED),
-    (15, "groups[].members"): (("memberId",), _HASHED),
-    (16, "groups"): (("groupId",), _HASHED),
-    (21, "topics"): (("name",), _HASHED),
-    (21, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (23, "topics"): (("topic",), _HASHED),
-    (23, "topics[].partitions"): (("partition",), _HASHED),
-    (42, "results"): (("groupId",), _HASHED),
-    (47, "topics"): (("name",), _HASHED),
-    (47, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (24, "resultsByTopicV3AndBelow"): (("name",), _HASHED),
-    (24, "resultsByTopicV3AndBelow[].resultsByPartition"): (("partitionIndex",), _HASHED),
-    (24, "resultsByTransaction"): (("transactionalId",), _HASHED),
-    (24, "resultsByTransaction[].topicResults"): (("name",), _HASHED),
-    (24, "resultsByTransaction[].topicResults[].resultsByPartition"): (
-        ("partitionIndex",),
-        _HASHED,
-    ),
-    (27, "markers"): (("producerId",), _HASHED),
-    (27, "markers[].topics"): (("name",), _HASHED),
-    (27, "markers[].topics[].partitions"): (("partitionIndex",), _HASHED),
-    (28, "topics"): (("name", "topicId"), _HASHED),
-    (28, "topics[].partitions"): (("partitionIndex",), _HASHED),
-    (48, "entries"): ((), _HASHED),
-    (48, "entries[].entity"): (("entityType",), _HASHED),
-    (48, "entries[].values"): (("key",), _HASHED),
-    (49, "entries"): ((), _HASHED),
-    (49, "entries[].entity"): (("entityType",), _HASHED),
-    (50, "results"): (("user",), _HASHED),
-    (50, "results[].credentialInfos"): (("mechanism",), _HASHED),
-    (51, "results"): (("user",), _HASHED),
-    (61, "topics[].partitions[].activeProducers"): (("producerId",), _HASHED),
-    (68, "assignment.topicPartitions"): (("topicId",), _HASHED),
-    (68, "assignment.topicPartitions[].partitions"): ((), _HASHED),
-    (69, "groups"): (("groupId",), _HASHED),
-    (77, "groups[].members"): (("memberId",), _HASHED),
-    (88, "activeTasks"): (("subtopologyId",), _HASHED),
-    (88, "partitionsByUserEndpoint[].activePartitions"): (("topic",), _HASHED),
-    (89, "groups[].members"): (("memberId",), _HASHED),
-    (69, "groups[].members"): (("memberId",), _HASHED),
-    (69, "groups[].members[].subscribedTopicNames"): ((), _HASHED),
-    **{
-        (69, f"groups[].members[].{each}.topicPartitions{rows}"): (fields, _HASHED)
-        for each in ("assignment", "targetAssignment")
-        for rows, fields in (("", ("topicName",)), ("[].partitions", ()))
-    },
-    (65, "transactionStates[].topics"): (("topic",), _HASHED),
-    (66, "transactionStates"): (("transactionalId",), _HASHED),
-}
-"""Arrays without an order: (api key, path) -> (fields to sort by, why)."""
+_MASKS: Final = {(each.api_key, each.path): each.how for each in CHANCE}
+_ORDERS: Final = {(each.api_key, each.path): each.fields for each in UNORDERED}
 
 _MERGED: Final = {(0, "responses"): "partitionResponses", (1, "responses"): "partitions"}
 """Where Kafka names a topic again, as it groups adjoining partitions only, and the mock as the
@@ -196,7 +83,12 @@ class Names:
 
 def normal(answer: Any, api_key: int, version: int, names: Names) -> Any:
     """``answer``, a response's message, as plain data that equal brokers give equally."""
-    return _normal(json.loads(answer.to_json(version)), api_key, "", names)
+    return normal_plain(json.loads(answer.to_json(version)), api_key, names)
+
+
+def normal_plain(answer: Any, api_key: int, names: Names) -> Any:
+    """As ``normal``, of an answer in the form of ``Message.to_json``."""
+    return _normal(answer, api_key, "", names)
 
 
 def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
@@ -217,8 +109,8 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
         rows = [_normal(each, api_key, f"{path}[]", names) for each in value]
         if (api_key, path) in _MERGED:
             rows = _merged(rows, _MERGED[api_key, path])
-        if (api_key, path) in UNORDERED:
-            fields, _ = UNORDERED[api_key, path]
+        if (api_key, path) in _ORDERS:
+            fields = _ORDERS[api_key, path]
             if fields:
                 rows.sort(key=lambda row: [str(row.get(name)) for name in fields])
             else:

@@ -1,0 +1,196 @@
+"""One change to a valid request: a leaf, an array, tags of an object, or the end of the body."""
+
+from __future__ import annotations
+
+import copy
+import random
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from kproto.schema.model import Field, Struct
+from tests.real.data.batches import changed
+from tests.real.search.encode import BYTES, TAGS, field_name
+from tests.real.search.requests import batch_text, schema
+
+__all__ = ["Change", "apply", "changes", "draw_change"]
+
+Path = tuple[str | int, ...]
+
+_LIMITS: Final = {
+    "int8": 2**7, "int16": 2**15, "int32": 2**31, "int64": 2**63, "uint16": 2**16, "uint32": 2**32,
+}  # fmt: skip
+UNKNOWN_ID: Final = "CCCCCCCCCCCCCCCCCCCCCA"
+LEAST_WAIT_MS: Final = 1000
+LONG: Final = "l" * 300
+LONGEST: Final = "L" * 5000
+
+_TEXTS: Final = (
+    "",
+    "a b",
+    ".",
+    "no.such",
+    LONG,
+    LONGEST,
+    "é",
+    "$t",
+    "$g",
+    "__consumer_offsets",
+    "-1",
+    "NONE",
+)
+_ENDS: Final = (-1, -2, -7)
+_TAGS: Final = ({"99": "0102"}, {"1000000": ""}, {"0": "00"})
+
+
+_HEADERS: Final[Sequence[dict[str, int]]] = (
+    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0},
+    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 3},
+    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "attributes": 16},
+    {"attributes": 16}, {"attributes": 32}, {"attributes": 8}, {"attributes": 5},
+    {"base_offset": 7}, {"last_offset_delta": 5}, {"last_offset_delta": 0}, {"record_count": 1},
+    {"partition_leader_epoch": 9}, {"max_timestamp": -1}, {"magic": 3}, {"batch_length": 49},
+)  # fmt: skip
+"""Headers of batches of two records that are otherwise whole."""
+
+
+class Change(NamedTuple):
+    """``path`` leads into the body; what was there becomes ``value``."""
+
+    path: Path
+    value: Any
+
+    def __str__(self) -> str:
+        shown = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.path)
+        return f"{shown.lstrip('.')} = {str(self.value)[:60]}"
+
+
+def apply(body: dict[str, Any], change: Change) -> dict[str, Any]:
+    made = copy.deepcopy(body)
+    inner: Any = made
+    for each in change.path[:-1]:
+        inner = inner[each]
+    inner[change.path[-1]] = copy.deepcopy(change.value)
+    return made
+
+
+def draw_change(draw: random.Random, api_key: int, version: int, body: dict[str, Any]) -> Change:
+    """Fields first, then one of a field's changes, so that long lists of values weigh no more."""
+    found = changes(api_key, version, body)
+    return draw.choice(draw.choice(found))
+
+
+def changes(api_key: int, version: int, body: dict[str, Any]) -> list[list[Change]]:
+    """Every change that is tried, by field."""
+    kind = schema(api_key)
+    found = [list(each) for each in _object(kind.root, version, body, ())]
+    found.append([Change((BYTES,), each) for each in _ENDS])
+    if version in kind.flexible_versions:
+        found.append([Change((TAGS,), each) for each in _TAGS])
+    return [each for each in found if each]
+
+
+def _object(
+    kind: Struct, version: int, value: dict[str, Any], path: Path
+) -> Iterator[Iterator[Change]]:
+    for field in kind.fields:
+        if version not in field.versions or field.is_tagged(version):
+            continue
+        name = field_name(field)
+        yield _of_field(field, version, value.get(name), (*path, name))
+        inner = field.type.inner_struct
+        if inner is None or not value.get(name):
+            continue
+        if field.type.kind == "array":
+            for place, row in enumerate(value[name]):
+                yield from _object(inner, version, row, (*path, name, place))
+        else:
+            yield from _object(inner, version, value[name], (*path, name))
+
+
+def _of_field(field: Field, version: int, value: Any, path: Path) -> Iterator[Change]:
+    options: Sequence[Any]
+    if field.type.kind == "array":
+        options = _arrays(field, version, value)
+    elif field.type.struct is not None:
+        options = [None] if field.is_nullable(version) else []
+    else:
+        options = _leaves(field.type.kind, value)
+    seen: list[Any] = [value]
+    timed = field_name(field).endswith("imeoutMs") or field_name(field) == "maxWaitMs"
+    for each in options:
+        if timed and isinstance(each, int) and 0 < each < LEAST_WAIT_MS:
+            continue  # whether the broker is faster is chance
+        if each not in seen:
+            seen.append(each)
+            yield Change(path, each)
+
+
+def _arrays(field: Field, version: int, value: Any) -> list[Any]:
+    element = field.type.element
+    assert element is not None
+    rows: list[Any] = list(value or ())
+    options: list[Any] = [[], None]
+    if element.struct is None:
+        row = rows[0] if rows else {"string": "", "uuid": UNKNOWN_ID}.get(element.kind, 0)
+        options += [[row], [row, row]]
+        options += [[each] for each in _leaves(element.kind, row) if each is not None]
+        options += [[row, each] for each in _leaves(element.kind, row)[:3] if each is not None]
+        return options
+    if not rows:
+        empty = {field_name(each): _plain(each) for each in element.struct.fields
+                 if version in each.versions and not each.is_tagged(version)}  # fmt: skip
+        return [*options, [empty], [empty, empty]]
+    return [*options, [*rows, rows[0]], rows[:1] * 3]
+
+
+def _plain(field: Field) -> Any:
+    if field.type.kind == "array":
+        return []
+    if field.type.struct is not None:
+        return {field_name(each): _plain(each) for each in field.type.struct.fields}
+    return {
+        "string": "x",
+        "uuid": UNKNOWN_ID,
+        "bytes": "eA==",
+        "records": "eA==",
+        "bool": False,
+    }.get(field.type.kind, 0)
+
+
+def _leaves(kind: str, value: Any) -> Sequence[Any]:
+    if kind == "bool":
+        return [not value]
+    if kind == "float64":
+        return [0.0, -1.0, 0.5, 1e308]
+    if kind in _LIMITS:
+        limit = _LIMITS[kind]
+        low, high = (0, limit - 1) if kind.startswith("u") else (-limit, limit - 1)
+        near = [value - 1, value + 1] if isinstance(value, int) else []
+        return [
+            each for each in (0, 1, -1, -2, 2, 3, 4, 5, 99, low, high, *near) if low <= each <= high
+        ]
+    if kind == "uuid":
+        return ["A" * 22, UNKNOWN_ID, "AAAAAAAAAAAAAAAAAAAAAQ", "$tid"]
+    if kind == "string":
+        return [None, *_TEXTS, *([f"{value}.x", value.upper()] if value else [])]
+    if kind == "bytes":
+        return [None, "", "eA==", b64encode(bytes(1000)).decode()]
+    return _records(value)
+
+
+def _records(value: str) -> list[Any]:
+    data = b64decode(value or "")
+    damaged = bytearray(data)
+    if len(damaged) > 21:
+        damaged[20] ^= 1
+    raw = [b"", data[:11], data[:12], data[:17], data[:-1], data[:61], data + bytes(12),
+           data + bytes(16), data + bytes(61), data + b"\xff" * 12, data + data,
+           bytes(damaged)]  # fmt: skip
+    made = [batch_text(magic=magic) for magic in (0, 1, 2)]
+    for codec in ("GZIP", "SNAPPY", "LZ4", "ZSTD"):
+        made.append(batch_text(codec=codec))
+    whole = b64decode(batch_text())
+    for fields in _HEADERS:
+        made.append(b64encode(changed(whole, **fields)).decode())
+    return [None, *(b64encode(each).decode() for each in raw), *made]

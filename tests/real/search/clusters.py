@@ -1,0 +1,85 @@
+"""The releases that are searched, and one broker of each: Kafka's and the mock's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from mockbroker import MockCluster
+from tests.real.data.clusters import DATA_CONFIGS, KAFKA_CONFIGS
+from tests.real.kafka import COMMON_CONFIGS, RealKafka
+
+__all__ = ["BROKER", "RELEASES", "Release", "SearchKafka", "search_mock"]
+
+BROKER: Final = 1
+
+
+class Release(NamedTuple):
+    """``kafka`` is the version of the broker, ``profile`` the mock's."""
+
+    kafka: str
+    profile: str
+    zookeeper: bool
+
+
+RELEASES: Final[Mapping[str, Release]] = {
+    "0.10.2.2": Release("0.10.2.2", "kafka-0.10.2", True),
+    "0.11.0.3": Release("0.11.0.3", "kafka-0.11.0", True),
+    "1.1.1": Release("1.1.1", "kafka-1.1", True),
+    "2.0.1": Release("2.0.1", "kafka-2.0", True),
+    "2.4.1": Release("2.4.1", "kafka-2.4", True),
+    "2.8.2-zk": Release("2.8.2", "kafka-2.8-zk", True),
+    "2.8.2": Release("2.8.2", "kafka-2.8", False),
+    "3.0.2": Release("3.0.2", "kafka-3.0", False),
+    "3.3.2": Release("3.3.2", "kafka-3.3", False),
+    "3.6.2": Release("3.6.2", "kafka-3.6", False),
+    "3.9.2-zk": Release("3.9.2", "kafka-3.9-zk", True),
+    "3.9.2": Release("3.9.2", "kafka-3.9", False),
+    "4.0.2": Release("4.0.2", "kafka-4.0", False),
+    "4.1.2": Release("4.1.2", "kafka-4.1", False),
+    "4.2.2": Release("4.2.2", "kafka-4.2", False),
+    "4.3.1": Release("4.3.1", "kafka-4.3", False),
+    "4.4.0": Release("4.4.0", "kafka-4.4", False),
+}
+
+_BOTH: Final[Mapping[str, str]] = {**DATA_CONFIGS, "group.max.size": "10"}
+
+
+class SearchKafka(RealKafka):
+    """One broker, which keeps access rules: everybody may do everything."""
+
+    def __init__(self, release: Release, folder: Path) -> None:
+        super().__init__(release.kafka, folder, zookeeper=release.zookeeper, broker_ids=(BROKER,))
+        self._own = {
+            **_BOTH, **KAFKA_CONFIGS,
+            **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),
+            "super.users": "User:ANONYMOUS", "delete.topic.enable": "true",
+            # Internal topics appear in ListOffsets and logs; their retention is nothing that
+            # requests show.
+            "log.retention.check.interval.ms": "3600000",
+        }  # fmt: skip
+
+    def _kraft_configs(self, broker_id: int) -> dict[str, str]:
+        return {**super()._kraft_configs(broker_id), **self._own}
+
+    def _zookeeper_configs(self, broker_id: int) -> dict[str, str]:
+        return {**super()._zookeeper_configs(broker_id), **self._own}
+
+
+def _authorizer(release: Release) -> str:
+    """Releases with KRaft before 3.2 have none for it."""
+    major, minor = map(int, release.kafka.split(".")[:2])
+    if not release.zookeeper:
+        standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+        return standard if (major, minor) >= (3, 2) else ""
+    if (major, minor) >= (2, 4):
+        return "kafka.security.authorizer.AclAuthorizer"
+    return "kafka.security.auth.SimpleAclAuthorizer"
+
+
+def search_mock(release: Release) -> MockCluster:
+    """The mock of the same cluster, by wall time."""
+    return MockCluster(
+        1, profile=release.profile, broker_configs={**COMMON_CONFIGS, **_BOTH}, cut_last_batch=True
+    )

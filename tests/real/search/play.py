@@ -1,0 +1,234 @@
+"""Programs played on both sides at once, and what differed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from tests.real.answers import leaves
+from tests.real.programs.model import Program
+from tests.real.search.side import CLOSED, SILENT, Side
+
+__all__ = ["Arena", "Found", "Played"]
+
+QUIET_SECONDS: Final = 0.7
+"""Both sides have not answered: they wait for something."""
+PATIENCE: Final = 8.0
+"""One side has answered, and the other not."""
+UNTIL_SECONDS: Final = 20.0
+SPREAD_SECONDS: Final = 1.5
+"""How long a broker may take to show what its controller has done."""
+POLL_SECONDS: Final = 0.03
+
+PASSING: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 100})
+"""Error codes that Kafka gives for a moment after a change: metadata that a broker has not read
+yet, a coordinator that loads, markers of the transaction before."""
+
+READS: Final = frozenset(
+    {2, 3, 9, 10, 15, 16, 23, 29, 32, 35, 41, 46, 48, 50, 55, 60, 61, 65, 66, 69, 74, 75, 77, 89,
+     90}
+)  # fmt: skip
+"""APIs that change nothing, and can be asked again."""
+
+
+class Found(NamedTuple):
+    """The first difference of a program; ``fields`` are (path, Kafka's value, the mock's)."""
+
+    step: int
+    fields: tuple[tuple[str, Any, Any], ...]
+
+
+@dataclass
+class Played:
+    requests: int = 0
+    fields: int = 0
+    found: Found | None = None
+    answers: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Open:
+    """A request that neither side had answered when it was last looked at."""
+
+    step: int
+    tasks: tuple[asyncio.Task[Any], asyncio.Task[Any]]
+
+
+class Arena:
+    """Addresses of one broker of each. Each program gets a name of its own."""
+
+    def __init__(self, real: tuple[str, int], mock: tuple[str, int], run: int) -> None:
+        self._addresses = real, mock
+        self._run = run
+        self._count = 0
+
+    async def play(self, program: Program, patience: float = PATIENCE) -> Played:
+        """``patience``: seconds for a side to answer what the other has answered."""
+        self._count += 1
+        name = f"s{self._run:03}x{self._count:04}"
+        sides = [Side(address, name) for address in self._addresses]
+        played = Played()
+        try:
+            await _Lane(sides, played, patience).play(program.steps)
+        finally:
+            for side in sides:
+                side.close()
+        return played
+
+
+class _Lane:
+    def __init__(self, sides: Sequence[Side], played: Played, patience: float) -> None:
+        self._patience = patience
+        self._real, self._mock = sides
+        self._sides = sides
+        self._played = played
+        self._open: list[_Open] = []
+
+    async def play(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        for place, step in enumerate(steps):
+            found = await self._step(place, step)
+            found = found or await self._deferred(steps, patience=0.0)
+            if found is not None:
+                self._played.found = found
+                break
+        else:
+            self._played.found = await self._deferred(steps, patience=QUIET_SECONDS)
+        for each in self._open:
+            for task in each.tasks:
+                task.cancel()
+
+    async def _step(self, place: int, step: Mapping[str, Any]) -> Found | None:
+        self._played.requests += 1
+        if step.get("hang up"):
+            for side in self._sides:
+                side.leave(step.get("on", "main"))
+            return None
+        answers: list[Any] | None
+        if step.get("until"):
+            answers = await asyncio.gather(*(self._until(side, step) for side in self._sides))
+        else:
+            tasks = [await side.send(step) for side in self._sides]
+            if step["api"] == 0 and step["body"].get("acks") == 0:
+                await asyncio.sleep(POLL_SECONDS)
+                for side, task in zip(self._sides, tasks, strict=True):
+                    side.set_aside(step.get("on", "main")) if not task.done() else None
+                answers = [await task if task.done() else SILENT for task in tasks]
+                for task in tasks:
+                    task.cancel()
+            else:
+                answers = await self._both(place, step, tasks)
+        if answers is None:
+            return None
+        return await self._compare(place, step, answers)
+
+    async def _both(
+        self, place: int, step: Mapping[str, Any], tasks: Sequence[asyncio.Task[Any]]
+    ) -> list[Any] | None:
+        """Both answers. None where both wait; a side that alone is silent for long is SILENT."""
+        await asyncio.wait(tasks, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        waiting = [task for task in tasks if not task.done()]
+        if len(waiting) == 2:
+            for side in self._sides:
+                side.set_aside(step.get("on", "main"))
+            self._open.append(_Open(place, (tasks[0], tasks[1])))
+            return None
+        if waiting:
+            await asyncio.wait(waiting, timeout=self._patience)
+        answers = [await task if task.done() else SILENT for task in tasks]
+        for side, task in zip(self._sides, tasks, strict=True):
+            if not task.done():
+                side.set_aside(step.get("on", "main"))
+                task.cancel()
+        return answers
+
+    async def _until(self, side: Side, step: Mapping[str, Any]) -> Any:
+        """The answer once it has none of the codes that pass."""
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while True:
+            task = await side.send(step)
+            await asyncio.wait([task], timeout=self._patience)
+            if not task.done():
+                task.cancel()
+                side.set_aside(step.get("on", "main"))
+                return SILENT
+            answer = await task
+            if not set(_codes(answer)) & PASSING or time.monotonic() > deadline:
+                return answer
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _compare(
+        self, place: int, step: Mapping[str, Any], answers: Sequence[Any]
+    ) -> Found | None:
+        real, mock = answers
+        deadline = time.monotonic() + SPREAD_SECONDS
+        while True:
+            for side, answer in zip(self._sides, (real, mock), strict=True):
+                side.keep(step, answer)
+            fields, count = _differences(
+                self._real.normal(step, real), self._mock.normal(step, mock)
+            )
+            if not fields or not self._may_pass(step, real, mock) or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+            task = await self._real.send(step)
+            await asyncio.wait([task], timeout=self._patience)
+            if not task.done():
+                task.cancel()
+                self._real.set_aside(step.get("on", "main"))
+                break
+            real = await task
+        self._played.fields += count
+        return Found(place, tuple(fields)) if fields else None
+
+    @staticmethod
+    def _may_pass(step: Mapping[str, Any], real: Any, mock: Any) -> bool:
+        """Whether Kafka may answer otherwise a moment later."""
+        if CLOSED in (real, mock) or SILENT in (real, mock):
+            return False
+        passing = set(_codes(real)) & PASSING - set(_codes(mock))
+        return step["api"] in READS or bool(passing)
+
+    async def _deferred(self, steps: Sequence[Mapping[str, Any]], patience: float) -> Found | None:
+        """Requests that were left waiting: both are answered by now, or neither is."""
+        for each in list(self._open):
+            if patience:
+                await asyncio.wait(each.tasks, timeout=patience)
+            done = [task.done() for task in each.tasks]
+            if not any(done):
+                continue
+            await asyncio.wait(each.tasks, timeout=self._patience)
+            self._open.remove(each)
+            answers = [await task if task.done() else SILENT for task in each.tasks]
+            found = await self._compare(each.step, steps[each.step], answers)
+            if found is not None:
+                return found
+        return None
+
+
+def _codes(value: Any) -> list[int]:
+    """Every error code of an answer."""
+    if isinstance(value, dict):
+        own = [each for key, each in value.items() if key == "errorCode"]
+        return own + [code for each in value.values() for code in _codes(each)]
+    if isinstance(value, list):
+        return [code for each in value for code in _codes(each)]
+    return []
+
+
+def _differences(real: Any, mock: Any) -> tuple[list[tuple[str, Any, Any]], int]:
+    if not isinstance(real, dict) or not isinstance(mock, dict):
+        same = real == mock
+        shown = [each if isinstance(each, str) else "answers" for each in (real, mock)]
+        return ([] if same else [("", *shown)]), 1
+    theirs, ours = dict(leaves(real)), dict(leaves(mock))
+    paths = list(dict.fromkeys([*theirs, *ours]))
+    absent = "<absent>"
+    rows = [
+        (path, theirs.get(path, absent), ours.get(path, absent))
+        for path in paths
+        if theirs.get(path, absent) != ours.get(path, absent)
+    ]
+    return rows, len(paths)

@@ -1,0 +1,346 @@
+"""Valid requests, from the schemas: a body for each API and version, and the state it is about.
+
+Values follow from a field's entity type and name; ``VALUES`` has those of single fields. A text
+that begins with ``$`` stands for something of the program: ``$t`` for the topic's name, ``$tid``
+for its id, and names that a step keeps for parts of an answer.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kproto.codec.registry import schema_of
+from kproto.dialects import dialect
+from kproto.records import Compression, build_batch
+from kproto.schema.model import Field, MessageSchema, Struct
+from kproto.schema.versions import Versions
+from tests.real.data.batches import record
+from tests.real.search.encode import default_of, field_name
+
+__all__ = ["EXCLUDED", "NEEDS", "THEN", "batch_text", "body_of", "schema", "setup"]
+
+THEN: Final = 1_600_000_000_000
+"""The timestamp of all records; topics of programs keep them for ever."""
+
+Step = dict[str, Any]
+
+EXCLUDED: Final[Mapping[int, str]] = {
+    4: "LeaderAndIsr takes a partition away from its leader",
+    5: "StopReplica deletes partitions under their leader",
+    6: "UpdateMetadata tells a broker of others",
+    7: "ControlledShutdown takes the leadership of every partition away",
+    56: "AlterPartition is for controllers",
+    58: "Envelope is for controllers",
+    80: "AddRaftVoter asks the new voter, and waits for it",
+    67: "AllocateProducerIds is for controllers",
+}
+"""APIs of which a valid request harms the cluster of all programs."""
+
+
+def batch_text(*values: bytes, magic: int = 2, codec: str = "NONE", **fields: Any) -> str:
+    """One batch, in base64."""
+    rows = [record(each, b"k", THEN + place) for place, each in enumerate(values or (b"a", b"b"))]
+    made = build_batch(rows, magic=magic, compression=Compression[codec], **fields)
+    return b64encode(made).decode()
+
+
+def schema(api_key: int) -> MessageSchema:
+    return schema_of(dialect("kafka").api(api_key).request)
+
+
+_BY_ENTITY: Final[Mapping[str, Any]] = {
+    "topicName": "$t", "groupId": "$g", "transactionalId": "$x", "brokerId": 1,
+    "producerId": "$pid",
+}  # fmt: skip
+_BY_NAME: Final[Mapping[str, Any]] = {
+    "topicId": "$tid", "timeoutMs": 5000, "brokerIds": 1, "replicas": 1, "replicaId": -1,
+    "maxBytes": 1_000_000, "partitionMaxBytes": 1_000_000, "producerEpoch": "$pepoch",
+    "leaderEpoch": 0, "currentLeaderEpoch": -1, "lastFetchedEpoch": -1,
+}  # fmt: skip
+
+_ACL: Final = {"resourceTypeFilter": 2, "resourceNameFilter": "$t", "patternTypeFilter": 3,
+               "principalFilter": None, "hostFilter": None, "operation": 1,
+               "permissionType": 1}  # fmt: skip
+_FETCH_TOPICS: Final[Mapping[str, Any]] = {"forgottenTopicsData": []}
+
+VALUES: Final[Mapping[int, Mapping[str, Any]]] = {
+    0: {"transactionalId": None, "acks": -1},
+    1: {"maxWaitMs": 0, "sessionEpoch": -1, "logStartOffset": -1, **_FETCH_TOPICS},
+    2: {"topics[].partitions[].timestamp": -1},
+    3: {"topics[].topicId": "A" * 22},
+    8: {"generationIdOrMemberEpoch": -1, "memberId": "", "retentionTimeMs": -1,
+        "topics[].partitions[].committedOffset": 2, "topics[].partitions[].committedMetadata": "m",
+        "topics[].partitions[].commitTimestamp": -1,
+        "topics[].partitions[].committedLeaderEpoch": -1},
+    9: {"groups[].memberEpoch": -1, "groups[].memberId": None},
+    10: {"key": "$g", "coordinatorKeys": "$g"},
+    11: {"groupId": "$c", "sessionTimeoutMs": 30_000, "rebalanceTimeoutMs": 30_000,
+         "memberId": "$member", "protocolType": "consumer", "protocols[].name": "range",
+         "protocols[].metadata": "bWV0YQ=="},
+    12: {"groupId": "$c", "generationId": 1, "memberId": "$member"},
+    13: {"groupId": "$c", "memberId": "$member", "members[].memberId": "$member"},
+    14: {"groupId": "$c", "generationId": 1, "memberId": "$member", "protocolType": "consumer",
+         "protocolName": "range", "assignments[].memberId": "$member",
+         "assignments[].assignment": "YXNzaWdu"},
+    15: {"groups": "$c"},
+    16: {"statesFilter": [], "typesFilter": []},
+    17: {"mechanism": "PLAIN"},
+    18: {"clientSoftwareName": "search", "clientSoftwareVersion": "1.0"},
+    19: {"topics[].name": "$n", "topics[].numPartitions": 2, "topics[].replicationFactor": 1,
+         "topics[].assignments": [], "topics[].configs[].name": "retention.ms",
+         "topics[].configs[].value": "100000"},
+    20: {"topics[].topicId": "A" * 22},
+    21: {"topics[].partitions[].offset": 1},
+    22: {"transactionTimeoutMs": 60_000, "producerId": -1, "producerEpoch": -1},
+    24: {"v3AndBelowTransactionalId": "$x", "v3AndBelowProducerId": "$pid",
+         "v3AndBelowProducerEpoch": "$pepoch", "transactions[].producerEpoch": "$pepoch",
+         "v3AndBelowTopics[].partitions": 0},
+    26: {"committed": True},
+    27: {"markers[].transactionResult": True, "markers[].transactionVersion": 0,
+         "markers[].coordinatorEpoch": 0},
+    28: {"generationId": -1, "memberId": "", "groupInstanceId": None,
+         "topics[].partitions[].committedOffset": 2,
+         "topics[].partitions[].committedLeaderEpoch": -1},
+    29: _ACL,
+    30: {"creations[].resourceType": 2, "creations[].resourceName": "$t",
+         "creations[].resourcePatternType": 3, "creations[].principal": "User:$u",
+         "creations[].host": "*", "creations[].operation": 3, "creations[].permissionType": 3},
+    31: {f"filters[].{name}": value for name, value in _ACL.items()},
+    32: {"resources[].resourceType": 2, "resources[].resourceName": "$t",
+         "resources[].configurationKeys": "retention.ms"},
+    33: {"resources[].resourceType": 2, "resources[].resourceName": "$t",
+         "resources[].configs[].name": "retention.ms", "resources[].configs[].value": "100000"},
+    34: {"dirs[].path": "/nowhere"},
+    36: {"authBytes": "AHVzZXIAcHc="},
+    37: {"topics[].count": 3, "topics[].assignments": None},
+    38: {"ownerPrincipalType": None, "ownerPrincipalName": None,
+         "renewers[].principalType": "User", "renewers[].principalName": "$u",
+         "maxLifetimeMs": -1},
+    39: {"hmac": "aG1hYw==", "renewPeriodMs": 1000},
+    40: {"hmac": "aG1hYw==", "expiryTimePeriodMs": 1000},
+    41: {"owners[].principalType": "User", "owners[].principalName": "$u"},
+    42: {"groupsNames": "$g"},
+    44: {"resources[].resourceType": 2, "resources[].resourceName": "$t",
+         "resources[].configs[].name": "retention.ms", "resources[].configs[].value": "100000"},
+    48: {"components[].entityType": "user", "components[].matchType": 0,
+         "components[].match": "$u"},
+    49: {"entries[].entity[].entityType": "user", "entries[].entity[].entityName": "$u",
+         "entries[].ops[].key": "producer_byte_rate", "entries[].ops[].value": 1e9},
+    50: {"users[].name": "$u"},
+    51: {"deletions": [], "upsertions[].name": "$u", "upsertions[].mechanism": 1,
+         "upsertions[].iterations": 4096, "upsertions[].salt": "c2FsdA==",
+         "upsertions[].saltedPassword": "cGFzc3dvcmQ="},
+    55: {"topics[].topicName": "__cluster_metadata"},
+    57: {"featureUpdates[].feature": "transaction.version", "featureUpdates[].maxVersionLevel": 2,
+         "featureUpdates[].upgradeType": 1, "featureUpdates[].allowDowngrade": False},
+    60: {"endpointType": 1},
+    64: {"brokerId": 99},
+    66: {"stateFilters": [], "producerIdFilters": [], "durationFilter": -1},
+    68: {"groupId": "$k", "memberId": "m1", "memberEpoch": 0, "rebalanceTimeoutMs": 30_000,
+         "rackId": None, "topicPartitions": [], "subscribedTopicNames": "$t",
+         "subscribedTopicRegex": None, "serverAssignor": None},
+    69: {"groupIds": "$k"},
+    74: {"resourceTypes": []},
+    75: {"cursor": None, "responsePartitionLimit": 100},
+    76: {"groupId": "$s", "memberId": "m1", "memberEpoch": 0, "subscribedTopicNames": "$t",
+         "rackId": None},
+    77: {"groupIds": "$s"},
+    78: {"groupId": "$s", "memberId": "m1", "shareSessionEpoch": 0, "maxWaitMs": 0, "minBytes": 0,
+         "maxRecords": 100, "batchSize": 100, "topics[].partitions[].acknowledgementBatches": [],
+         **_FETCH_TOPICS},
+    79: {"groupId": "$s", "memberId": "m1", "shareSessionEpoch": 1,
+         "topics[].partitions[].acknowledgementBatches[].acknowledgeTypes": 1},
+    80: {"voterId": 99, "clusterId": None, "voterDirectoryId": "BBBBBBBBBBBBBBBBBBBBBA",
+         "listeners[].name": "CONTROLLER", "listeners[].host": "127.0.0.1", "listeners[].port": 1},
+    81: {"voterId": 99, "clusterId": None, "voterDirectoryId": "BBBBBBBBBBBBBBBBBBBBBA"},
+    83: {"groupId": "$s"}, 84: {"groupId": "$s"}, 85: {"groupId": "$s"}, 86: {"groupId": "$s"},
+    87: {"groupId": "$s"},
+    88: {"groupId": "$m", "memberId": "m1", "memberEpoch": 0, "processId": "p",
+         "endpointInformationEpoch": -1, "rebalanceTimeoutMs": 30_000, "instanceId": None,
+         "rackId": None, "userEndpoint": None, "clientTags": [], "taskOffsets": None,
+         "taskEndOffsets": None, "activeTasks": [], "standbyTasks": [], "warmupTasks": [],
+         "topology.epoch": 0, "topology.subtopologies[].subtopologyId": "0",
+         "topology.subtopologies[].sourceTopicRegex": [],
+         "topology.subtopologies[].stateChangelogTopics": [],
+         "topology.subtopologies[].repartitionSinkTopics": [],
+         "topology.subtopologies[].repartitionSourceTopics": [],
+         "topology.subtopologies[].copartitionGroups": []},
+    89: {"groupIds": "$m"},
+    90: {"groups[].groupId": "$s"},
+    91: {"groupId": "$s2"},
+    92: {"groupId": "$s2"},
+    93: {"groupId": "$m", "memberId": "m1"},
+    94: {"controllerId": 99},
+}  # fmt: skip
+"""By API key and path. A text or number at the path of an array is that of its one element."""
+
+NEEDS: Final[Mapping[int, tuple[str, ...]]] = {
+    10: (), 16: ("group",), 17: (), 18: (), 19: (), 22: (), 36: (), 38: (), 39: (), 40: (), 41: (),
+    48: ("quota",), 49: (), 50: ("scram",), 51: (), 55: (), 57: (), 60: (), 64: (), 80: (), 81: (),
+    94: (), 29: ("topic", "acl"), 31: ("topic", "acl"),
+    9: ("topic", "group"), 42: ("topic", "group"), 47: ("topic", "group"),
+    **dict.fromkeys((11, 12, 13, 14, 15), ("topic", "classic")),
+    **dict.fromkeys((24, 25, 26, 27, 28, 61, 65, 66), ("topic", "transaction")),
+    **dict.fromkeys((68, 69), ("topic", "consumer")),
+    **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 90), ("topic", "share")),
+    **dict.fromkeys((88, 89, 93), ("topic", "streams")),
+}  # fmt: skip
+"""What a program needs for a request; where nothing is said, a topic with records."""
+
+
+def body_of(api_key: int, version: int) -> dict[str, Any]:
+    """A valid body."""
+    values = VALUES.get(api_key, {})
+    return _object(schema(api_key).root, version, "", values, api_key)
+
+
+def _object(
+    kind: Struct, version: int, path: str, values: Mapping[str, Any], api_key: int
+) -> dict[str, Any]:
+    found = {}
+    for field in kind.fields:
+        if version not in field.versions or field.is_tagged(version):
+            continue
+        at = f"{path}{field_name(field)}"
+        found[field_name(field)] = _value(field, version, at, values, api_key)
+    return found
+
+
+def _value(field: Field, version: int, path: str, values: Mapping[str, Any], api_key: int) -> Any:
+    given = values.get(path, ...)
+    if given is None and not field.is_nullable(version):
+        given = ...
+    if field.type.kind == "array":
+        assert field.type.element is not None
+        if given is None or isinstance(given, list):
+            return given
+        if field.type.element.struct is None:
+            return [_leaf(field, given, api_key, version)]
+        return [_object(field.type.element.struct, version, f"{path}[].", values, api_key)]
+    if field.type.struct is not None:
+        if given is None:
+            return None
+        return _object(field.type.struct, version, f"{path}.", values, api_key)
+    return _leaf(field, given, api_key, version)
+
+
+def _leaf(field: Field, given: Any, api_key: int, version: int) -> Any:
+    if given is not ...:
+        return given
+    kind = field.type.element.kind if field.type.element is not None else field.type.kind
+    if kind == "records":
+        return batch_text(magic=2 if version >= 3 else version // 2)
+    if field_name(field) in _BY_NAME:
+        return _BY_NAME[field_name(field)]
+    if field.entity_type is not None and field.entity_type in _BY_ENTITY:
+        return _BY_ENTITY[field.entity_type]
+    if field.type.kind == "array":
+        return {"string": "", "uuid": "A" * 22}.get(kind, 0)
+    default = default_of(field)
+    return default
+
+
+# ---- the state that programs begin with ----------------------------------------------------------
+
+
+def setup(parts: tuple[str, ...], served: Mapping[int, Versions]) -> list[Step]:
+    """Steps that make the parts. Those whose APIs are not served are left out."""
+    steps = [step for part in parts for step in _PARTS[part](served)]
+    for step in steps:
+        step["setup"] = True
+    return [step for step in steps if step["api"] in served]
+
+
+def _step(
+    served: Mapping[int, Versions],
+    api_key: int,
+    at_most: int,
+    changes: Mapping[str, Any],
+    **more: Any,
+) -> Step:
+    versions = served.get(api_key, Versions(0, 0))
+    version = max(versions.lowest, min(versions.highest, at_most))
+    body = body_of(api_key, version)
+    for path, value in changes.items():
+        _put(body, path.split("."), value)
+    return {"api": api_key, "version": version, "body": body, **more}
+
+
+def _put(value: Any, path: list[str], given: Any) -> None:
+    """Set what is there: a field that the version lacks is left out."""
+    name, *rest = path
+    if isinstance(value, list):
+        for each in value:
+            _put(each, path, given)
+    elif isinstance(value, dict) and name in value:
+        if rest:
+            _put(value[name], rest, given)
+        else:
+            value[name] = given
+
+
+def _topic(served: Mapping[int, Versions]) -> list[Step]:
+    configs = [{"name": "retention.ms", "value": "-1"}]
+    return [
+        _step(served, 19, 4, {"topics.name": "$t", "topics.configs": configs}),
+        _step(served, 3, 12, {}, until=True, keep={"tid": "topics[0].topicId"}),
+        _step(served, 0, 7, {}, until=True),
+        _step(served, 0, 7, {}),
+        _step(served, 2, 5, {}, until=True),
+    ]
+
+
+def _group(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 8, 7, {}, until=True)]
+
+
+def _classic(served: Mapping[int, Versions]) -> list[Step]:
+    joins = [_step(served, 11, 7, {"memberId": ""}, until=True, keep={"member": "memberId"})]
+    if served[11].highest >= 4:
+        joins.append(_step(served, 11, 7, {}))
+    return [*joins, _step(served, 14, 5, {})]
+
+
+def _consumer(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 68, 1, {}, until=True)]
+
+
+def _share(served: Mapping[int, Versions]) -> list[Step]:
+    earliest = [{"name": "share.auto.offset.reset", "configOperation": 0, "value": "earliest"}]
+    row = [{"resourceType": 32, "resourceName": "$s", "configs": earliest}]
+    return [
+        _step(served, 44, 1, {"resources": row}),
+        _step(served, 76, 1, {}, until=True),
+    ]
+
+
+def _streams(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 88, 0, {}, until=True)]
+
+
+def _transaction(served: Mapping[int, Versions]) -> list[Step]:
+    keep = {"pid": "producerId", "pepoch": "producerEpoch"}
+    return [
+        _step(served, 22, 4, {}, until=True, keep=keep),
+        _step(served, 24, 3, {}, until=True),
+    ]
+
+
+def _acl(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 30, 2, {})]
+
+
+def _quota(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 49, 1, {})]
+
+
+def _scram(served: Mapping[int, Versions]) -> list[Step]:
+    return [_step(served, 51, 0, {})]
+
+
+_PARTS: Final = {
+    "topic": _topic, "group": _group, "classic": _classic, "consumer": _consumer, "share": _share,
+    "streams": _streams, "transaction": _transaction, "acl": _acl, "quota": _quota, "scram": _scram,
+}  # fmt: skip

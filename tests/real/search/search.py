@@ -1,0 +1,189 @@
+"""One search: programs by seed, kinds minimised and confirmed, and the report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kproto.dialects import dialect
+from tests.real.programs.model import Program
+from tests.real.search.clusters import RELEASES
+from tests.real.search.generator import requests
+from tests.real.search.kinds import Kind, Kinds, Signature, load, minimise, save, signature_of
+from tests.real.search.pairs import Pair, pair
+from tests.real.search.play import Arena, Played
+from tests.real.search.programs import family_of, programs
+
+__all__ = ["Limits", "Search", "kinds_file", "play_all"]
+
+HERE: Final = Path(__file__).resolve().parent
+AT_ONCE: Final = 10
+BATCH: Final = 40
+
+
+class Limits(NamedTuple):
+    requests: int
+    programs: int
+    seconds: float | None = None
+    apis: tuple[int, ...] = ()
+
+
+def kinds_file(release: str) -> Path:
+    """Where the kinds of a release are stored that are known and not explained."""
+    return HERE / "kinds" / f"{release}.jsonl"
+
+
+async def play_all(
+    arena: Arena, chosen: Sequence[Program], at_once: int = AT_ONCE
+) -> list[tuple[Program, Played]]:
+    """Every program with what came of it, in their order."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(program: Program) -> tuple[Program, Played]:
+        async with gate:
+            return program, await arena.play(program)
+
+    return list(await asyncio.gather(*map(one, chosen)))
+
+
+class Search:
+    """Everything about one release and seed."""
+
+    def __init__(
+        self, release: str, seed: str, limits: Limits, say: Callable[[str], None] = print
+    ) -> None:
+        self.kinds: Kinds = {}
+        self.vanished: Kinds = {}
+        """Kinds that did not come back on fresh clusters."""
+        self._release = release
+        self._seed = seed
+        self._limits = limits
+        self._say = say
+        self._began = time.monotonic()
+        self._played: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
+        self._fields: Counter[str] = Counter()
+
+    @property
+    def unlisted(self) -> list[Kind]:
+        listed = {each.signature for each in load(kinds_file(self._release))}
+        return [each for each in self.kinds.values() if each.signature not in listed]
+
+    @property
+    def gone(self) -> list[Signature]:
+        return [
+            each.signature
+            for each in load(kinds_file(self._release))
+            if each.signature not in self.kinds
+        ]
+
+    async def run(self) -> None:
+        release = RELEASES[self._release]
+        async with pair(release, 1) as found:
+            self._say(f"Kafka {release.kafka} runs beside {release.profile}")
+            for each in found.differing:
+                self._say(f"served differently: {each}")
+            await self._draw(found)
+            await self._minimise(found.arena)
+            found.kafka.check_running()
+        async with pair(release, 2) as again:
+            await self._confirm(again)
+
+    async def _draw(self, found: Pair) -> None:
+        limits, first = self._limits, 0
+        while sum(self._requests.values()) < limits.requests and not self._late():
+            await self._play(found, requests(self._seed, first, BATCH, found.served, limits.apis))
+            first += BATCH
+        for first in range(0, limits.programs, BATCH):
+            if self._late():
+                break
+            count = min(BATCH, limits.programs - first)
+            await self._play(found, programs(self._seed, first, count, found.served))
+
+    def _late(self) -> bool:
+        seconds = self._limits.seconds
+        return seconds is not None and time.monotonic() - self._began > seconds
+
+    async def _play(self, found: Pair, chosen: Sequence[Program]) -> None:
+        for program, played in await play_all(found.arena, chosen):
+            family = family_of(program.steps[-1]["api"])
+            self._played[family] += 1
+            self._requests[family] += played.requests
+            self._fields[family] += played.fields
+            if played.found is None:
+                continue
+            signature = signature_of(program, played.found)
+            if signature not in self.kinds:
+                shown = Program(program.name, program.steps[: played.found.step + 1])
+                self.kinds[signature] = Kind(signature, shown)
+                self._say(f"{signature}")
+            self.kinds[signature].count += 1
+            self.kinds[signature].versions.add(program.steps[played.found.step]["version"])
+        self._say(
+            f"{sum(self._played.values())} programs, {sum(self._requests.values())} requests, "
+            f"{sum(self._fields.values())} fields, {len(self.kinds)} kinds, "
+            f"{time.monotonic() - self._began:.0f} s"
+        )
+
+    async def _minimise(self, arena: Arena) -> None:
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(kind: Kind) -> None:
+            async with gate:
+                played = await arena.play(kind.program)
+                if played.found is None or (
+                    signature_of(kind.program, played.found) != kind.signature
+                ):
+                    return
+                kind.program, _ = await minimise(arena, kind.program, played.found)
+
+        await asyncio.gather(*map(one, list(self.kinds.values())))
+
+    async def _confirm(self, found: Pair) -> None:
+        """Kinds that come back on clusters that have seen nothing else stay."""
+        kinds = list(self.kinds.values())
+        played = await play_all(found.arena, [each.program for each in kinds])
+        for kind, (program, came) in zip(kinds, played, strict=True):
+            kind.confirmed = (
+                came.found is not None and signature_of(program, came.found) == kind.signature
+            )
+            if not kind.confirmed:
+                self.vanished[kind.signature] = self.kinds.pop(kind.signature)
+
+    # ---- what is printed -------------------------------------------------------------------------
+
+    def report(self) -> None:
+        say = self._say
+        say("")
+        for kind in sorted(self.kinds.values(), key=lambda each: each.signature):
+            versions = ", ".join(map(str, sorted(kind.versions)))
+            say(f"{kind.signature} (versions {versions}; {kind.count} times)")
+            for step in kind.program.steps:
+                mark = "setup " if step.get("setup") else ""
+                name = dialect("kafka").api(step["api"]).name
+                say(f"    {mark}{name} v{step['version']} {str(step['body'])[:400]}")
+        for kind in self.vanished.values():
+            say(f"not on fresh clusters: {kind.signature}")
+        for signature in self.gone:
+            say(f"listed, and not found: {signature}")
+        say("")
+        say("| family | programs | requests | fields | kinds |")
+        say("|---|---|---|---|---|")
+        by_family = Counter(family_of(each.last["api"]) for each in self.kinds.values())
+        for family in sorted(self._played):
+            say(
+                f"| {family} | {self._played[family]} | {self._requests[family]} | "
+                f"{self._fields[family]} | {by_family[family]} |"
+            )
+        say(
+            f"| all | {sum(self._played.values())} | {sum(self._requests.values())} | "
+            f"{sum(self._fields.values())} | {len(self.kinds)} |"
+        )
+        say(f"{len(self.unlisted)} kinds are not listed; {time.monotonic() - self._began:.0f} s")
+
+    def write(self, path: Path) -> None:
+        save(path, list(self.kinds.values()))
