@@ -1,7 +1,7 @@
 """The access rules of a case's cluster: texts such as ``allow write topic foo``.
 
-Each is one ACL of the mock cluster for all principals and hosts. Whoever applies them lets everyone
-do everything to a resource that no rule names, as `allow.everyone.if.no.acl.found` does.
+Each is one ACL of the mock cluster for all principals and hosts. A resource that no rule names is
+open to every client, as with `allow.everyone.if.no.acl.found`.
 """
 
 from __future__ import annotations

@@ -443,7 +443,7 @@ def read_line(line: bytes) -> dict[str, Any]:
             line.decode(), object_pairs_hook=_object, parse_constant=_refuse, parse_float=_float
         )
         if not isinstance(found, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         for text in _texts(found):
             text.encode()
     except RecursionError:
@@ -451,9 +451,9 @@ def read_line(line: bytes) -> dict[str, Any]:
     except UnicodeEncodeError:
         problem = "it has half of a surrogate pair"
     except UnicodeDecodeError:
-        problem = "it is no UTF-8"
+        problem = "it is not UTF-8"
     except json.JSONDecodeError as error:
-        problem = f"it is no JSON: {error.msg}"
+        problem = f"it is not JSON: {error.msg}"
     except ValueError as error:
         problem = str(error)
     else:
@@ -477,7 +477,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"it has {name}, which is no JSON")
+    raise ValueError(f"it has {name}, which is not JSON")
 
 
 def _float(text: str) -> float:
@@ -514,7 +514,7 @@ def read_answer(op: str, reply: Mapping[str, Any]) -> Answer:
     it reports an error of the adapter itself."""
     try:
         if not isinstance(reply, Mapping):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         if "adapter_error" not in reply:
             msgspec.convert(reply, _ReplyRow)
             if reply.get("ok") is True and op in _SHAPES:

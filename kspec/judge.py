@@ -3,8 +3,9 @@
 The verdicts are those of Autobahn's test suite: ``pass``; ``non-strict`` if only a ``should`` is
 broken; ``informational`` if the case requires nothing and records what the client does; ``fail``;
 and ``unsupported`` if the client lacks the call or never reaches the behaviour under test.
-``error`` is no verdict on the client: its adapter failed, or the case did not happen. A step or a
-fault failed, no request triggered a fault, or the case never came to what an expectation is about.
+``error`` is not a verdict on the client: its adapter failed, or the case did not happen. A step or
+a fault failed, no request triggered a fault, or the case never reached the subject of an
+expectation.
 
 Judging is pure: the same evidence always gives the same verdict.
 """

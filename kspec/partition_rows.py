@@ -105,7 +105,7 @@ def _batch(batch: Batch) -> dict[str, Any]:
 
 def text_of(data: bytes | None) -> Any:
     """Return a key or a value as text without the spaces that pad it, or ``{"hex": ...}`` if it is
-    no UTF-8."""
+    not UTF-8."""
     if data is None:
         return None
     try:

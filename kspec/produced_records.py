@@ -29,7 +29,7 @@ def produced_records(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
     for key, values in arguments["values"].items():
         topic, hyphen, index = key.rpartition("-")
         if not hyphen or not index.isdigit():
-            raise KspecError(f"{key!r} is no partition")
+            raise KspecError(f"{key!r} is not a partition")
         found += [
             {"topic": topic, "partition": int(index), "value": _padded(each, size)}
             for each in values

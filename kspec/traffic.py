@@ -96,7 +96,7 @@ class Evidence:
         return self._connections().index(connection_id) + 1
 
     def topic_names(self) -> dict[str, str]:
-        """Return the names of topics by id, as far as answers have them."""
+        """Return the names of topics by id that occur in responses."""
         if self._topic_names is None:
             self._topic_names = {}
             for entry in self.entries:

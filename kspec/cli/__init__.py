@@ -411,7 +411,7 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     errors = sum(each.judgement.verdict == "error" for each in report.results)
     if errors:
         console.print(
-            f"{_counted(errors, 'case')} ended with an error, which is no verdict on the client",
+            f"{_counted(errors, 'case')} ended with an error, which is not a verdict on the client",
             style=_STYLES["error"],
         )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""

@@ -105,7 +105,7 @@ def _is_denial(problem: Exception) -> bool:
 
 @defect("hides-a-denied-subscription")
 class HidesADeniedSubscription(Membership):
-    """Tells nobody that it may not see one of its topics."""
+    """Reports no error if it is not authorized to describe one of its topics."""
 
     def check_topics(self) -> None:
         """Ignored."""
@@ -125,7 +125,7 @@ class GoesOnWithoutIdempotence(Producer):
 
 @defect("asks-for-allowed-operations")
 class AsksForAllowedOperations(Link):
-    """Asks brokers to list the operations that it may use, although nobody wants to know."""
+    """Requests the list of permitted operations, which the caller did not ask for."""
 
     def send(self, body: Any, version: int) -> Any:
         for name in _INCLUDING:

@@ -75,7 +75,7 @@ class StaysInAnOldGeneration(Membership):
 
 @defect("joins-when-fenced")
 class JoinsWhenFenced(Membership):
-    """Joins again, and tells nobody, when another member has taken its instance id."""
+    """Joins again without an error when another member has taken its instance id."""
 
     def on_error(self, code: int) -> None:
         if code == 82:
@@ -265,7 +265,7 @@ class AssignsWhatWasNotSubscribed(Membership):
 
 @defect("joins-forever-when-refused")
 class JoinsForeverWhenRefused(Membership):
-    """Tries again and tells nobody when the coordinator refuses it for good."""
+    """Repeats JoinGroup without an error when the coordinator refuses it for good."""
 
     async def join_until_done(self) -> None:
         for _ in range(_JOINS):
@@ -297,7 +297,7 @@ class GivesUpEverything(Membership):
 
 @defect("keeps-quiet-about-what-it-gave-up")
 class KeepsQuietAboutWhatItGaveUp(Membership):
-    """Gives up partitions and does not join again, so that nobody has them."""
+    """Gives up partitions and does not join again, so that they have no owner."""
 
     def take(self, partitions: frozenset[TopicPartition]) -> None:
         super().take(partitions)

@@ -33,7 +33,7 @@ class DeliversDamagedRecords(Consumer):
 
 @defect("passes-over-a-damaged-batch")
 class PassesOverADamagedBatch(Consumer):
-    """Goes on behind a batch whose checksum is wrong, and tells nobody."""
+    """Skips a batch whose checksum is wrong, and reports no error."""
 
     def batches(self, data: bytes | None) -> Iterable[Batch]:
         every = RecordBatches(data, allow_partial=True, check_crc=False)
@@ -173,7 +173,7 @@ class RefusesWhatExceedsItsLimit(Consumer):
 
 @defect("hides-a-fetch-error")
 class HidesAFetchError(Consumer):
-    """Tells nobody that a partition cannot be read."""
+    """Reports no error for a partition that cannot be read."""
 
     def fail(self, problem: Exception) -> None:
         """Nothing."""

@@ -37,7 +37,7 @@ class ReadsNullAsEmpty(Consumer):
 
 @defect("passes-over-what-it-cannot-read")
 class PassesOverWhatItCannotRead(Consumer):
-    """Goes on behind a batch that it cannot decompress, and tells nobody."""
+    """Skips a batch that it cannot decompress, and reports no error."""
 
     def batches(self, data: bytes | None) -> Iterable[Batch]:
         """Pass over those with codecs that do not exist."""
@@ -201,7 +201,7 @@ class GivesUpWithoutALeader(Consumer):
 
 @defect("passes-over-what-is-too-large")
 class PassesOverWhatIsTooLarge(Consumer):
-    """Goes on behind a batch that unpacks to more than a limit of its own, and tells nobody."""
+    """Skips a batch that decompresses to more than its own limit, and reports no error."""
 
     def batches(self, data: bytes | None) -> Iterable[Batch]:
         """Pass over large ones: the limit applies to what comes out, not to what was fetched."""

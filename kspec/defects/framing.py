@@ -188,7 +188,7 @@ class DiesOfAReset(_Mortal):
     class Careless(Link):
         def _end(self, reason: Exception) -> None:
             if "reset" in str(reason):
-                reason = OverflowError("nobody listens to the socket's errors")
+                reason = OverflowError("unhandled error of the socket")
             super()._end(reason)
 
     fatal: ClassVar[type[Exception]] = OverflowError

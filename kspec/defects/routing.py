@@ -108,7 +108,7 @@ class TakesTheFirstReplicaForTheLeader(Client):
 
 @defect("waits-for-a-newer-epoch")
 class WaitsForANewerEpoch(Client):
-    """Repeats Metadata until a partition's leader epoch is no older than one it has seen."""
+    """Repeats Metadata until a partition's leader epoch is at least the highest one it has seen."""
 
     epochs: dict[tuple[str, int], int]
 

@@ -93,8 +93,8 @@ class BelievesInItsMechanism(Link):
         return body
 
 
-@defect("hashes-once-if-told-to")
-class HashesOnceIfToldTo(_Scram):
+@defect("accepts-one-iteration")
+class AcceptsOneIteration(_Scram):
     """Accepts any number of SCRAM iterations, however small."""
 
     def on_token(self, token: bytes, sent: bytes) -> bytes | None:
@@ -102,8 +102,8 @@ class HashesOnceIfToldTo(_Scram):
         return re.sub(rb",i=\d{1,3}$", b",i=4097", token)
 
 
-@defect("hashes-for-ever-if-told-to")
-class HashesForEverIfToldTo(Client):
+@defect("accepts-endless-iterations")
+class AcceptsEndlessIterations(Client):
     """Accepts any number of SCRAM iterations, however large, and blocks its caller."""
 
     async def call(self, op: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

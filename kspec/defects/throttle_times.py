@@ -42,8 +42,8 @@ class WaitsOutAnyThrottle(Client):
                 self.timeout = usual
 
 
-@defect("heeds-throttles-of-successes-only")
-class HeedsThrottlesOfSuccessesOnly(Link):
+@defect("applies-throttles-of-successes-only")
+class AppliesThrottlesOfSuccessesOnly(Link):
     """Ignores the throttle time of an answer with an error."""
 
     failed = False

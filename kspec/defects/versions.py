@@ -43,8 +43,8 @@ class StepsToNamedVersionOnly(Link):
         return row.highest if row is not None and row.highest < refused else None
 
 
-@defect("reads-refusal-as-asked")
-class ReadsRefusalAsAsked(Link):
+@defect("reads-refusal-at-requested-version")
+class ReadsRefusalAtRequestedVersion(Link):
     """Decodes error 35 at the version it requested instead of version 0."""
 
     def read_refusal(self, frame: bytes) -> Any:

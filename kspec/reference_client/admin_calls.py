@@ -77,7 +77,7 @@ async def _of_topics(
 ) -> dict[str, Any]:
     """Return an outcome per topic of a request to the controller.
 
-    A topic with NOT_CONTROLLER in the answer is of a broker that is none. Those beyond the quota of
+    A topic has NOT_CONTROLLER if the broker is not the controller. Those beyond the quota of
     changes are sent again after the pause that the answer asks for, and no others (KIP-599).
     """
 

@@ -340,8 +340,8 @@ class Membership:
     def without_moved(
         self, members: Sequence[Subscriber], found: Mapping[str, list[TopicPartition]]
     ) -> dict[str, list[TopicPartition]]:
-        """A partition that another member still owns is nobody's until that has given it up
-        (KIP-429)."""
+        """Leave out partitions that another member still owns; they are assigned after it has given
+        them up (KIP-429)."""
         owner = {tp: each.member_id for each in members for tp in each.owned}
         return {
             member_id: [tp for tp in partitions if owner.get(tp, member_id) == member_id]

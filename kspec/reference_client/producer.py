@@ -166,8 +166,8 @@ class Producer:
             self.sequences[batch.tp] = batch.sequence + len(batch.records)
 
     def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
-        """Number what is outstanding anew, under the next epoch: nobody knows what the broker has
-        of the former."""
+        """Number outstanding batches anew, under the next epoch: it is unknown which of those of
+        the former epoch the broker has."""
         producer_id, epoch = self.identity
         self.identity = (producer_id, epoch + 1)
         self.sequences = {}
@@ -357,9 +357,9 @@ class Producer:
             batch.parts.append(self.batch(batch.tp, records, sequence, batch.identity))
 
     def look_back(self, sent: Sequence[OutgoingBatch]) -> None:
-        """Deal with sequences that did not fit.
+        """Handle batches whose sequences did not fit.
 
-        Behind a batch that failed that is no wonder, and the batch is sent again behind that one.
+        That is expected behind a batch that failed, and they are sent again behind that one.
         The first outstanding one needs a new epoch (KIP-360).
         """
         broken: set[TopicPartition] = set()

@@ -146,7 +146,7 @@ class ClientRules:
         )
 
     def learn_brokers(self, brokers: dict[int, tuple[str, int]], controller_id: int) -> None:
-        """A list without brokers is no news of the cluster."""
+        """Store the brokers and the controller; a list without brokers is ignored."""
         if brokers:
             self.brokers, self.controller_id = brokers, controller_id
 

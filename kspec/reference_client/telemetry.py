@@ -157,7 +157,7 @@ class Telemetry:
         return self.interval * random.uniform(0.5, 1.5)
 
     def delay(self, code: int) -> float:
-        """An error is no reason to push earlier."""
+        """Return the seconds until the next push, which an error does not shorten."""
         return self.interval
 
     def subscribes_anew(self) -> bool:

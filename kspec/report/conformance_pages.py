@@ -210,7 +210,7 @@ def read_results(text: bytes) -> Run:
         raise ValueError(f"its format is {run.format}, expected {FORMAT}")
     failed = [f"{each.client}, {each.case}" for each in run.results if each.verdict == "error"]
     if failed:
-        raise ValueError(f"the adapter failed, which is no verdict: {'; '.join(failed)}")
+        raise ValueError(f"the adapter failed, which is not a verdict: {'; '.join(failed)}")
     return run
 
 

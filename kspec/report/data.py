@@ -151,7 +151,7 @@ def _finding(each: Finding) -> dict[str, Any]:
 def as_junit(report: Report) -> str:
     """Return JUnit XML with a suite per client and a test per case.
 
-    A failure in the baseline is a skipped test, so that it fails nobody's build.
+    A failure in the baseline is a skipped test, so that it fails no build.
     """
     suites = [_suite(client, report) for client in report.clients]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kspec">\n'

@@ -42,8 +42,7 @@ _ATTEMPTS_AT_A_PORT: Final = 60
 _PORT_SECONDS: Final = 0.1
 _MOST_QUEUED: Final = 16
 _CONFIGS_OF: Final = {"topic": (2, 1), "broker": (4, 2)}
-"""Types of resources, and the sources of the values that were set on them, as DescribeConfigs has
-them."""
+"""Types of resources and sources of values that were set on them, by DescribeConfigs' codes."""
 _AUTHORIZER: Final = Authorizer(allow_everyone_if_no_acl_found=True)
 _ANY_RULE: Final = AclFilter()
 _SUBSCRIPTION: Final = "kspec"
@@ -248,7 +247,7 @@ class Stage:
         raise KspecError(f"broker {broker}: the system does not limit its queue of connections")
 
     async def make_silent(self, broker: int) -> None:
-        """Stop a broker so that its port accepts connections, and nobody reads what they send."""
+        """Stop a broker so that its port accepts connections, whose bytes are not read."""
         self.shows_attempts = False
         await self.step(f"stop-broker {broker}")
         self._kept[str(broker)].listen()

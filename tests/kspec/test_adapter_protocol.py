@@ -122,9 +122,9 @@ def test_the_shapes_are_those_of_released_clients(client):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"\n", "no JSON"),
-        (b'{"ok": tr\n', "no JSON"),
-        (b'{"ok": true} {"ok": true}\n', "no JSON"),
+        (b"\n", "not JSON"),
+        (b'{"ok": tr\n', "not JSON"),
+        (b'{"ok": true} {"ok": true}\n', "not JSON"),
         (b'{"ok": true, "result": NaN}\n', "has NaN"),
         (b'{"ok": true, "result": -Infinity}\n', "has -Infinity"),
         (b'{"ok": true, "result": 1e999}\n', "a number is too large"),
@@ -136,7 +136,7 @@ def test_the_shapes_are_those_of_released_clients(client):
         (b'{"\\udfff": 1}\n', "half of a surrogate pair"),
         (b'{"a":' * 65 + b"1" + b"}" * 65 + b"\n", "nested too deeply"),
         (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "nested too deeply"),
-        (b"[]\n", "it is no object"),
+        (b"[]\n", "it is not an object"),
         ('{"ok": true}\n'.encode("utf-16"), "no UTF-8"),
     ],
 )

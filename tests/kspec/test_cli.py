@@ -98,7 +98,7 @@ def test_an_adapter_that_fails_is_an_error_of_the_run(tmp_path):
     out = tmp_path / "out"
     done = invoke("run", *FAST, "--adapter", f"{sys.executable} {source}", "--out", str(out))
     assert done.exit_code == 3, done.output
-    assert "which is no verdict on the client" in done.output
+    assert "which is not a verdict on the client" in done.output
     assert not re.search(r"^fail ", done.output, re.M)
     (result, *_) = json.loads((out / "results.json").read_text())["results"]
     assert (result["verdict"], result["why"]) == ("error", "the adapter failed: mine")
@@ -236,7 +236,7 @@ wrong: {by: claims-success}
         (b'{"ok": true, "result": ["foo"]}\n{"ok": true, "result": null}\n', "answers no call"),
         (b'{"ok": true, "result": 5}\n', "Expected array, got int"),
         (b'{"ok": true, "resu', "the output ends in the middle of the answer to list_topics"),
-        (b'{"ok": true, "raw": "\xff\x1b[31m"}\n', "no UTF-8"),
+        (b'{"ok": true, "raw": "\xff\x1b[31m"}\n', "not UTF-8"),
         (b'{"ok": true, "result": ' + b"[" * 9000 + b"]" * 9000 + b"}\n", "nested too deeply"),
         (b"x" * (17 << 20) + b"\n", "a line of more than 16777216 bytes"),
         (b"\n", "no JSON"),

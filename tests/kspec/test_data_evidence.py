@@ -187,7 +187,7 @@ async def test_a_producer_and_a_consumer_are_played() -> None:
     ("old", "new", "told"),
     [
         ("{foo-0: [a, b]}, bytes", "{foo-0: [a, a]}, bytes", "must be there, and differ"),
-        ("{foo-0: [a, b]}, bytes", "{foo: [a]}, bytes", "'foo' is no partition"),
+        ("{foo-0: [a, b]}, bytes", "{foo: [a]}, bytes", "'foo' is not a partition"),
         ("partition: foo-0, row: {fetchOffset: 0}", "row: {fetchOffset: 0}", "needs the partition"),
         ("row: {records: [{values: [a, b], baseSequence: 0}]}}\n    same", "x: y}\n    same", "x"),
         ("acks: all", "acks: 2", "Invalid enum value 2"),

@@ -161,7 +161,7 @@ def test_an_error_of_an_adapter_is_not_published(results, tmp_path):
     path.write_text(json.dumps(run))
     done = CliRunner().invoke(commands, ["publish", str(path), "--out", str(tmp_path)])
     assert isinstance(done.exception, KspecError)
-    assert "the adapter failed, which is no verdict: reference, " in str(done.exception)
+    assert "the adapter failed, which is not a verdict: reference, " in str(done.exception)
 
 
 def test_the_matrix_has_a_row_a_case_and_a_column_a_client(results, tmp_path):

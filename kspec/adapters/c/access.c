@@ -41,7 +41,7 @@ static const char *unless_any(const char *text) {
 static rd_kafka_AclBinding_t *parsed(const char *text, bool is_filter, cJSON **answer) {
     char permission[32], principal[256], operation[32], resource[256], reason[512];
     if (sscanf(text, "%31s %255s %31s %255s", permission, principal, operation, resource) != 4) {
-        *answer = adapter_error("%s is no access rule", text);
+        *answer = adapter_error("%s is not an access rule", text);
         return NULL;
     }
     char *name = strchr(resource, ':');
@@ -51,7 +51,7 @@ static rd_kafka_AclBinding_t *parsed(const char *text, bool is_filter, cJSON **a
     int what = number_of(operation, operation_name, RD_KAFKA_ACL_OPERATION__CNT);
     int kind = number_of(resource, kind_name, RD_KAFKA_RESOURCE__CNT);
     if (allows < 0 || what < 0 || kind < 0) {
-        *answer = adapter_error("%s is no access rule", text);
+        *answer = adapter_error("%s is not an access rule", text);
         return NULL;
     }
     rd_kafka_AclBinding_t *made =
@@ -156,8 +156,8 @@ static cJSON *change_rules(struct adapter *adapter, const cJSON *call, bool dele
     struct admin_call made;
     size_t count;
     if (!json_is_list_of(texts, cJSON_IsString))
-        return adapter_error(deletes ? "filters is no list of filters"
-                                     : "acls is no list of access rules");
+        return adapter_error(deletes ? "filters is not a list of filters"
+                                     : "acls is not a list of access rules");
     if (!admin_begin(&made, adapter,
                      deletes ? RD_KAFKA_ADMIN_OP_DELETEACLS : RD_KAFKA_ADMIN_OP_CREATEACLS))
         return admin_refused(&made);
@@ -202,7 +202,7 @@ static cJSON *describe_acls(struct adapter *adapter, const cJSON *call) {
     const char *text = json_get_text(call, "filter");
     struct admin_call made;
     if (text == NULL)
-        return adapter_error("filter is no filter of access rules");
+        return adapter_error("filter is not a filter of access rules");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DESCRIBEACLS))
         return admin_refused(&made);
     rd_kafka_AclBindingFilter_t *wanted = parsed(text, true, &made.answer);

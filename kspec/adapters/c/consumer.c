@@ -118,7 +118,7 @@ static cJSON *offsets_read(struct adapter *adapter, const cJSON *call, offsets_r
     cJSON *answer = NULL;
     rd_kafka_topic_partition_list_t *partitions = partitions_named(json_member(call, "partitions"));
     if (partitions == NULL)
-        return adapter_error("partitions is no list of partitions");
+        return adapter_error("partitions is not a list of partitions");
     rd_kafka_t *consumer = settings_consumer(adapter, &answer);
     if (consumer != NULL) {
         rd_kafka_resp_err_t code = read(consumer, partitions, adapter->timeout_ms);

@@ -80,7 +80,7 @@ static cJSON *list_groups(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     if ((states != NULL && !json_is_list_of(states, cJSON_IsString)) ||
         (types != NULL && !json_is_list_of(types, cJSON_IsString)))
-        return adapter_error("states or types is no list of names");
+        return adapter_error("states or types is not a list of names");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS) ||
         !match_states(&made, states) || !match_types(&made, types))
         return admin_refused(&made);
@@ -118,7 +118,7 @@ static cJSON *describe_groups(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     size_t count;
     if (!json_is_list_of(groups, cJSON_IsString))
-        return adapter_error("groups is no list of groups");
+        return adapter_error("groups is not a list of groups");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS))
         return admin_refused(&made);
     const char **ids = json_texts(groups, &count);
@@ -143,7 +143,7 @@ static cJSON *delete_groups(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     size_t count = 0;
     if (!json_is_list_of(groups, cJSON_IsString))
-        return adapter_error("groups is no list of groups");
+        return adapter_error("groups is not a list of groups");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DELETEGROUPS))
         return admin_refused(&made);
     rd_kafka_DeleteGroup_t **wanted =

@@ -41,7 +41,7 @@ static bool is_utf8(const unsigned char *data, size_t size) {
     return true;
 }
 
-/* Return a copy in which each byte that is no UTF-8 is replaced. */
+/* Return a copy in which each byte that is not UTF-8 is replaced. */
 static char *cleaned(const char *text) {
     const unsigned char *data = (const unsigned char *)text;
     size_t size = strlen(text), written = 0;

@@ -11,7 +11,7 @@
 /* A text. Bytes that are no UTF-8 are replaced; NULL is null. */
 cJSON *json_text(const char *text);
 
-/* A key or a value of a record: text, or {"hex": ...} if it is no UTF-8; NULL is null. */
+/* A key or a value of a record: text, or {"hex": ...} if it is not UTF-8; NULL is null. */
 cJSON *json_bytes(const void *data, size_t size);
 
 /* A number of 64 bits, which cJSON's own numbers, doubles, would round. */

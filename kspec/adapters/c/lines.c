@@ -91,7 +91,7 @@ static void *make_call(void *argument) {
 
 static cJSON *together(const struct server *server, const cJSON *calls) {
     if (!json_is_list_of(calls, cJSON_IsObject))
-        return adapter_error("calls is no list of calls");
+        return adapter_error("calls is not a list of calls");
     size_t count = (size_t)cJSON_GetArraySize(calls), started = 0;
     struct one_call *all = calloc(count + 1, sizeof(*all));
     const cJSON *call;
@@ -147,7 +147,7 @@ void serve(const struct server *server) {
     while (getline(&line, &room, stdin) != -1) {
         cJSON *call = cJSON_Parse(line);
         if (call == NULL)
-            write_line(adapter_error("the line is no JSON"));
+            write_line(adapter_error("the line is not JSON"));
         else if (strstr(line, "\\u0000") != NULL) /* cJSON's texts end there */
             write_line(adapter_error("a text has a NUL"));
         else

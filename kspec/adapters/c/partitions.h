@@ -8,7 +8,8 @@
 /* Return a new list of ["foo-0", ...], or NULL if it is none. */
 rd_kafka_topic_partition_list_t *partitions_named(const cJSON *names);
 
-/* Return a new list of {"foo-0": 5, ...}, or NULL if it is none. null is no offset. */
+/* Return a new list of {"foo-0": 5, ...}, or NULL if it is not such a list. null stands for no
+ * offset. */
 rd_kafka_topic_partition_list_t *partitions_with_offsets(const cJSON *offsets);
 
 /* Add an item under the partition's text. */

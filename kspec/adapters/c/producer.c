@@ -128,7 +128,7 @@ static cJSON *produce(struct adapter *adapter, const cJSON *call) {
     cJSON *answer = NULL;
     const cJSON *records = json_member(call, "records"), *record;
     if (!json_is_list_of(records, is_record))
-        return adapter_error("records is no list of records");
+        return adapter_error("records is not a list of records");
     rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;
@@ -152,7 +152,7 @@ static cJSON *send_records(struct adapter *adapter, const cJSON *call) {
     cJSON *answer = NULL;
     const cJSON *records = json_member(call, "records"), *record;
     if (!json_is_list_of(records, is_record))
-        return adapter_error("records is no list of records");
+        return adapter_error("records is not a list of records");
     rd_kafka_t *producer = settings_producer(adapter, on_delivery, &answer);
     if (producer == NULL)
         return answer;

@@ -142,7 +142,7 @@ static cJSON *describe_topics(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     size_t count;
     if (!json_is_list_of(topics, cJSON_IsString))
-        return adapter_error("topics is no list of names");
+        return adapter_error("topics is not a list of names");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS))
         return admin_refused(&made);
     const char **names = json_texts(topics, &count);
@@ -252,7 +252,7 @@ static cJSON *delete_topics(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     size_t count = 0;
     if (!json_is_list_of(topics, cJSON_IsString))
-        return adapter_error("topics is no list of names");
+        return adapter_error("topics is not a list of names");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DELETETOPICS))
         return admin_refused(&made);
     rd_kafka_DeleteTopic_t **wanted =
@@ -361,7 +361,7 @@ static cJSON *elect_leaders(struct adapter *adapter, const cJSON *call) {
     rd_kafka_topic_partition_list_t *partitions = NULL; /* elects everywhere */
     struct admin_call made;
     if (names != NULL && !cJSON_IsNull(names) && (partitions = partitions_named(names)) == NULL)
-        return adapter_error("partitions is no list of partitions");
+        return adapter_error("partitions is not a list of partitions");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_ELECTLEADERS)) {
         if (partitions != NULL)
             rd_kafka_topic_partition_list_destroy(partitions);
@@ -438,14 +438,14 @@ static cJSON *describe_configs(struct adapter *adapter, const cJSON *call) {
     struct admin_call made;
     size_t count = 0;
     if (!json_is_list_of(resources, cJSON_IsString))
-        return adapter_error("resources is no list of resources");
+        return adapter_error("resources is not a list of resources");
     if (!admin_begin(&made, adapter, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS))
         return admin_refused(&made);
     rd_kafka_ConfigResource_t **wanted =
         malloc((size_t)cJSON_GetArraySize(resources) * sizeof(*wanted) + 1);
     cJSON_ArrayForEach (each, resources) {
         if ((wanted[count] = resource(each->valuestring)) == NULL) {
-            made.answer = adapter_error("%s is no resource", each->valuestring);
+            made.answer = adapter_error("%s is not a resource", each->valuestring);
             break;
         }
         count++;
@@ -494,7 +494,7 @@ static cJSON *alter_configs(struct adapter *adapter, const cJSON *call) {
         malloc((size_t)cJSON_GetArraySize(configs) * sizeof(*wanted) + 1);
     cJSON_ArrayForEach (each, configs) {
         if ((wanted[count] = resource(each->string)) == NULL) {
-            made.answer = adapter_error("%s is no resource", each->string);
+            made.answer = adapter_error("%s is not a resource", each->string);
             break;
         }
         count++;

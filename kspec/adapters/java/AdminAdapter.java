@@ -288,7 +288,7 @@ public final class AdminAdapter {
     static JsonNode array(JsonNode call, String name) {
         JsonNode value = call.get(name);
         if (value == null || !value.isArray()) {
-            throw new IllegalArgumentException(name + " is no list: " + value);
+            throw new IllegalArgumentException(name + " is not a list: " + value);
         }
         return value;
     }
@@ -297,7 +297,7 @@ public final class AdminAdapter {
         if (call.get(name) instanceof ObjectNode value) {
             return value;
         }
-        throw new IllegalArgumentException(name + " is no object: " + call.get(name));
+        throw new IllegalArgumentException(name + " is not an object: " + call.get(name));
     }
 
     private static ObjectNode partitions(TopicDescription topic) {

@@ -131,7 +131,7 @@ export function byTopic(keys) {
     const at = key.lastIndexOf('-')
     const topic = key.slice(0, at)
     const index = key.slice(at + 1)
-    if (at < 0 || !/^\d+$/.test(index)) throw new Error(`'${key}' is no partition`)
+    if (at < 0 || !/^\d+$/.test(index)) throw new Error(`'${key}' is not a partition`)
     if (!found.has(topic)) found.set(topic, [])
     found.get(topic).push(Number(index))
   }
@@ -158,7 +158,7 @@ export function checkOptions(given, names) {
   if (missing.length) throw new Unsupported(`the client has no option for ${missing.join(', ')}`)
 }
 
-/** A key or a value as text, or its bytes in hex if it is no UTF-8. */
+/** A key or a value as text, or its bytes in hex if it is not UTF-8. */
 export function textOf(data) {
   if (data === null || data === undefined) return null
   if (!Buffer.isBuffer(data)) return String(data)

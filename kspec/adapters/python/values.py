@@ -145,7 +145,7 @@ def polled(count: int, milliseconds: float, poll: Callable[[float], Any]) -> Ret
 
 
 def text_of(data: Any) -> Any:
-    """Return a key or a value as text, or as ``{"hex": ...}`` if it is no UTF-8."""
+    """Return a key or a value as text, or as ``{"hex": ...}`` if it is not UTF-8."""
     if not isinstance(data, bytes | bytearray):
         return data
     try:

@@ -46,7 +46,7 @@ func builder(rule lines.ACL, isFilter bool) (*kadm.ACLBuilder, error) {
 	case "any":
 		b.AnyResource(names...)
 	default:
-		return nil, fmt.Errorf("%q is no kind of resource", rule.Kind)
+		return nil, fmt.Errorf("%q is not a kind of resource", rule.Kind)
 	}
 	return b, nil
 }

@@ -512,7 +512,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 				group = each.Err
 				continue
 			}
-			// The end of the time to poll is no error of the client's.
+			// The end of the time to poll is not an error of the client's.
 			if !errors.Is(each.Err, context.DeadlineExceeded) || ctx.Err() == nil {
 				return lines.Returned{}, lines.Raised{Err: each.Err, Records: found}
 			}

@@ -42,7 +42,7 @@ type ACL struct{ Permission, Principal, Operation, Kind, Name string }
 func (a *ACL) UnmarshalText(text []byte) error {
 	words := strings.Fields(string(text))
 	if len(words) != 4 {
-		return fmt.Errorf("%q is no access rule", text)
+		return fmt.Errorf("%q is not an access rule", text)
 	}
 	kind, name, _ := strings.Cut(words[3], ":")
 	*a = ACL{words[0], words[1], words[2], kind, name}

@@ -176,7 +176,7 @@ func Bytes(text *string) []byte {
 	return []byte(*text)
 }
 
-// Text returns a key or a value as text, or its bytes in hex if it is no UTF-8.
+// Text returns a key or a value as text, or its bytes in hex if it is not UTF-8.
 func Text(data []byte) any {
 	if data == nil {
 		return nil
@@ -195,7 +195,7 @@ func (o ProducerOptions) AcksNumber() (int, error) {
 	case float64:
 		return int(acks), nil
 	default:
-		return 0, fmt.Errorf("%v is no number of acks", acks)
+		return 0, fmt.Errorf("%v is not a number of acks", acks)
 	}
 }
 

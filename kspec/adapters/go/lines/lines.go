@@ -141,7 +141,7 @@ type Partition struct {
 func (p *Partition) UnmarshalText(text []byte) error {
 	at := strings.LastIndexByte(string(text), '-')
 	if at < 0 {
-		return fmt.Errorf("%q is no partition", text)
+		return fmt.Errorf("%q is not a partition", text)
 	}
 	index, err := strconv.ParseInt(string(text[at+1:]), 10, 32)
 	p.Topic, p.Index = string(text[:at]), int32(index)

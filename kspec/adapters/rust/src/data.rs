@@ -42,11 +42,11 @@ pub struct Data {
 fn place_of(text: &str) -> Result<Place, Failed> {
     text.rsplit_once('-')
         .and_then(|(topic, index)| Some((topic.to_owned(), index.parse().ok()?)))
-        .ok_or_else(|| Failed::Adapter(format!("{text} is no partition")))
+        .ok_or_else(|| Failed::Adapter(format!("{text} is not a partition")))
 }
 
 fn object<'a>(call: &'a Value, name: &str) -> Result<&'a Map<String, Value>, Failed> {
-    call[name].as_object().ok_or_else(|| Failed::Adapter(format!("{name} is no object")))
+    call[name].as_object().ok_or_else(|| Failed::Adapter(format!("{name} is not an object")))
 }
 
 /// The options of `connect` that the case chose.
@@ -74,7 +74,7 @@ fn codec(settings: &Value) -> Result<Compression, Failed> {
                     Some("lz4") => Compression::Lz4,
                     Some("snappy") => Compression::Snappy,
                     Some("zstd") => Compression::Zstd,
-                    _ => return Err(Failed::Adapter(format!("{wanted} is no codec"))),
+                    _ => return Err(Failed::Adapter(format!("{wanted} is not a codec"))),
                 }
             }
             _ => return unsupported(format!("the client has no option for {name}: {value}")),
@@ -92,7 +92,7 @@ fn bytes(text: &Value) -> Option<Vec<u8>> {
     text.as_str().map(|text| text.as_bytes().to_vec())
 }
 
-/// A text, or its bytes in hex if it is no UTF-8.
+/// A text, or its bytes in hex if it is not UTF-8.
 fn text(data: Option<&Vec<u8>>) -> Value {
     match data.map(|data| (data, std::str::from_utf8(data))) {
         None => Value::Null,
@@ -278,7 +278,7 @@ impl Data {
                 (None, Some(time)) => {
                     OffsetAt::Timestamp(DateTime::from_timestamp_millis(time).unwrap_or_default())
                 }
-                _ => return Err(Failed::Adapter(format!("{time} is no time"))),
+                _ => return Err(Failed::Adapter(format!("{time} is not a time"))),
             };
             let place = place_of(key)?;
             let done = match self.partition(client, &place).await {
