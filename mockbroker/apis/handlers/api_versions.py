@@ -26,6 +26,7 @@ __all__ = ["API_VERSIONS", "api_versions", "identify"]
 
 API_VERSIONS: Final = 18
 
+_ANY_NODE: Final = -1
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511: client software names and versions must match all of this."""
 
@@ -45,6 +46,8 @@ def identify(session: Session, version: int, body: ApiVersionsRequest) -> bool:
 def api_versions(call: Call) -> ApiVersionsResponse:
     if not identify(call.session, call.version, call.body):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if call.version >= 5 and _names_half(call.body):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if call.version >= 5 and _misrouted(call):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse(
@@ -56,6 +59,11 @@ def api_versions(call: Call) -> ApiVersionsResponse:
     if call.version >= 3:
         _add_features(response, call)
     return response
+
+
+def _names_half(request: ApiVersionsRequest) -> bool:
+    """Whether the client names only one of the cluster and the node that it wants to reach."""
+    return (request.cluster_id is None) != (request.node_id == _ANY_NODE)
 
 
 def _misrouted(call: Call) -> bool:

@@ -44,7 +44,10 @@ def create_acls(call: Call) -> CreateAclsResponse:
     return CreateAclsResponse(
         results=[
             # Empty, not null, on success.
-            AclCreationResult(error_code=each.error_code, error_message=each.error_message or "")
+            AclCreationResult(
+                error_code=each.error_code,
+                error_message=each.error_message if each.error_code else "",
+            )
             for each in results
         ]
     )

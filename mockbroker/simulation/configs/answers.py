@@ -27,7 +27,7 @@ _UNKNOWN_PATH: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not
 
 
 class ConfigAnswers(msgspec.Struct, frozen=True):
-    """How a controller answers IncrementalAlterConfigs for topics, and for brokers in ``static``.
+    """How a controller answers IncrementalAlterConfigs for topics, and brokers in ``names``.
 
     ``names_checked``: an invalid topic name has an error of its own; otherwise the topic does not
     exist. ``values_first``: values are checked before the topic has to exist. ``lists`` says
@@ -36,7 +36,7 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     its default.
 
     Texts are formatted with ``bad_value``: {topic} and {problem}; ``not_a_list``: {operation} or
-    {OPERATION}, and {name}; ``unknown_topic``: {name}; ``repeated`` and ``static``: {names}.
+    {OPERATION}, and {name}; ``unknown_topic``: {name}; ``repeated`` and ``names``: {names}.
     ``wrong`` is the error code of ``bad_value`` and ``not_a_list``.
     """
 
@@ -44,7 +44,7 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     values_first: bool
     bad_value: str
     not_a_list: str
-    static: str
+    names: str
     wrong: ErrorCode = ErrorCode.INVALID_CONFIG
     unknown_topic: tuple[ErrorCode, str] = _UNKNOWN_TOPIC
     repeated: str = "Error due to duplicate config keys"
@@ -54,16 +54,16 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
 
 def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
     """How the controllers of a release answer."""
-    static = release.value_of(facts.STATIC_CONFIGS_TEXT)
+    names = release.value_of(facts.SET_OF_CONFIGS)
     if kraft:
         return ConfigAnswers(
             names_checked=True,
             values_first=True,
             bad_value="{problem}",
             not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
-            static=static,
+            names=names,
         )
-    names = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
+    repeated = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
     edits_sets = release.has(facts.LIST_CONFIGS_ARE_SETS)
     return ConfigAnswers(
         names_checked=False,
@@ -71,12 +71,12 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
         "{problem}",
         not_a_list="Config value {operation} is not allowed for config key: {name}",
-        static=static,
+        names=names,
         wrong=release.value_of(facts.BAD_CONFIG_ERROR),
         unknown_topic=_UNKNOWN_TOPIC
         if release.has(facts.CONFIGS_OF_UNKNOWN_TOPICS_CHECKED)
         else _UNKNOWN_PATH,
-        repeated=f"Error due to duplicate config keys{names}",
+        repeated=f"Error due to duplicate config keys{repeated}",
         lists="sets" if edits_sets else "texts",
         null_lists=not release.has(facts.LIST_CONFIGS_START_FROM_DEFAULT),
     )

@@ -13,6 +13,12 @@ from typing import Final, TypeAlias
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.answers import ConfigAnswers
+from mockbroker.simulation.configs.broker_limits import (
+    ON_BROKER_DEFAULTS,
+    ON_BROKER_NAMES,
+    ON_BROKER_VALUES,
+    BrokerConfigCheck,
+)
 from mockbroker.simulation.configs.client_metrics import CONFIG_ROWS, SubscriptionCheck
 from mockbroker.simulation.configs.definitions import ConfigDefinition
 from mockbroker.simulation.configs.effective import EffectiveConfigs, integer
@@ -22,6 +28,7 @@ from mockbroker.simulation.configs.group_limits import (
     GroupConfigCheck,
 )
 from mockbroker.simulation.configs.values import check_value
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ConfigChanged
@@ -46,6 +53,13 @@ _NULL_POINTER: Final = (
 )
 """The text of Java 15 and later; earlier NullPointerExceptions have none."""
 
+_TIERED: Final = "remote.storage.enable"
+_TIERED_BROKERS: Final = "remote.log.storage.system.enable"
+_TIERED_TEXT: Final = (
+    "Tiered Storage functionality is disabled in the broker. "
+    "Topic cannot be configured with remote log storage."
+)
+
 ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
 ConfigOperations: TypeAlias = Sequence[ConfigOperation]
@@ -66,6 +80,10 @@ class ConfigChanges:
         self._configs = configs
         self._answers = answers
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
+        self._names_unknown = release.has(facts.UNKNOWN_CONFIGS_NAMED)
+        self._broker_name_rows = rows_of_release(ON_BROKER_NAMES, release)
+        self._broker_default_rows = rows_of_release(ON_BROKER_DEFAULTS, release)
+        self._broker_value_rows = rows_of_release(ON_BROKER_VALUES, release)
         self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
         self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
 
@@ -183,18 +201,28 @@ class ConfigChanges:
     def _altered_broker(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Brokers check broker configs themselves, so the controller does not matter here."""
         after = self._edited(BROKER, name, operations, _NOT_A_LIST)
-        static = [
-            config for config, _, _ in operations
-            if not self._configs.broker_definition(config).dynamic
-        ]  # fmt: skip
-        if static:
-            names = ", ".join(sorted(static))
-            raise _invalid(self._answers.static.format(names=names))
+        changed = _touched(after, operations)
+        definitions = {config: self._configs.broker_definition(config) for config in changed}
+        broker_id = int(name) if name else self._controller.state.controller_id
+
+        def in_use(config: str) -> str | None:
+            return self._configs.broker(broker_id, config).value
+
+        check = BrokerConfigCheck(
+            changed,
+            not name,
+            [config for config, definition in definitions.items() if not definition.dynamic],
+            in_use,
+            self._answers.names,
+        )
+        _check_broker_rows(self._broker_name_rows, check)
         try:
-            self._check_values(BROKER, _touched(after, operations))
+            self._check_values(BROKER, changed)
         except _BadValue as bad:
             # Kafka keeps this error code for compatibility (KAFKA-13609).
-            raise Refusal(ErrorCode.INVALID_REQUEST, bad.message) from None
+            raise _invalid(str(bad.message)) from None
+        _check_broker_rows(self._broker_default_rows, check)
+        _check_broker_rows(self._broker_value_rows, check)
         return after
 
     def _altered_group(self, name: str, operations: ConfigOperations) -> dict[str, str]:
@@ -272,6 +300,11 @@ class ConfigChanges:
                 after[config] = value or ""
             elif how in _OPERATION_NAMES:
                 definition = self._definition(resource_type, config)
+                if resource_type == BROKER and config not in self._configs.definitions.broker:
+                    if self._names_unknown:
+                        text = f"Unknown config name: {config}"
+                        raise Refusal(ErrorCode.INVALID_CONFIG, text)
+                    raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
                 if definition.type != "LIST":
                     verb = _OPERATION_NAMES[how]
                     text = not_a_list.format(operation=verb, OPERATION=verb.upper(), name=config)
@@ -282,6 +315,8 @@ class ConfigChanges:
                 present = definition.default or "" if present is None else present
                 edited = _edited_text if answers.lists == "texts" else _edited_set
                 after[config] = edited(present, how, value or "")
+            elif resource_type == BROKER:
+                raise _invalid(f"Unknown operations type {how}")
             else:
                 # Kafka fails with a NullPointerException.
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -297,6 +332,12 @@ class ConfigChanges:
                 check_value(self._definition(resource_type, name), value)
             except Refusal as refusal:
                 raise _BadValue(refusal.code, refusal.message) from None
+        if (
+            resource_type == TOPIC
+            and values.get(_TIERED, "").strip().lower() == "true"
+            and self._configs.controller_value(_TIERED_BROKERS) != "true"
+        ):
+            raise _BadValue(ErrorCode.INVALID_CONFIG, _TIERED_TEXT)
 
     def _definition(self, resource_type: int, name: str) -> ConfigDefinition:
         if resource_type == CLIENT_METRICS:
@@ -322,6 +363,14 @@ class ConfigChanges:
             if before.get(name) != after.get(name):
                 change = ConfigChanged(*key, name, before.get(name), after.get(name))
                 self._controller.record(cause, change)
+
+
+def _check_broker_rows(
+    rows: Sequence[Row[BrokerConfigCheck, BrokerConfigCheck]], check: BrokerConfigCheck
+) -> None:
+    """Raise Refusal for the first row that applies."""
+    if apply_first(rows, check, check):
+        raise _invalid(check.text)
 
 
 class _BadValue(Refusal):

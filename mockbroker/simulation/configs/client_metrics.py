@@ -143,6 +143,11 @@ class SubscriptionCheck(msgspec.Struct):
                 yield name, items
 
 
+def _refuse_unexpectedly(check: SubscriptionCheck) -> None:
+    """The controller fails, and says nothing."""
+    check.code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 _LISTS_CHECKED_SINCE: Final = (4, 2)
 
 CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
@@ -185,11 +190,7 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
     Row(
         "TELEM-04",
         lambda check: check.interval_problem is not None or not _INTEGER.fullmatch(check.interval),
-        (
-            refuse_with_text(
-                'For input string: "{subject.interval}"', ErrorCode.UNKNOWN_SERVER_ERROR
-            ),
-        ),
+        (_refuse_unexpectedly,),
         until=(4, 0),
     ),
     Row(

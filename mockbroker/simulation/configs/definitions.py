@@ -42,8 +42,9 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     ``only_set``: DescribeConfigs omits it unless it is set. ``internal``: Kafka documents it
     nowhere, and omits it unless it is set; clients may set it all the same.
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
-    ``of_replicas``: the value lists replicas, or is an asterisk. ``is_read`` is False if no rule of
-    this mock looks at it.
+    ``of_replicas``: the value lists replicas, or is an asterisk. ``of_offsets``: it says where a
+    share group begins to read. ``of_formats``: it names a version of the message format.
+    ``is_read`` is False if no rule of this mock looks at it.
     """
 
     name: str
@@ -58,6 +59,8 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     internal: bool = False
     called_read_only: bool = False
     of_replicas: bool = False
+    of_offsets: bool = False
+    of_formats: bool = False
     is_read: bool = True
     since: ReleaseNumber = EVER
     until: ReleaseNumber = _STILL
@@ -112,10 +115,11 @@ def _static(
 
 def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) -> ConfigDefinition:
     """Return the message format of these releases; since 3.0 it is fixed."""
-    return _topic(
+    row = _topic(
         "message.format.version", "STRING", default, "log.message.format.version",
         since=since, until=until,
     )  # fmt: skip
+    return replace(row, of_formats=True)
 
 
 _SEGMENT: Final = (4, 1)
@@ -271,7 +275,7 @@ _GROUP = (
     _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
     _assignment_interval("share"),
     _internal("share.assignor.offload.enable", "BOOLEAN", "true"),
-    _group("share.auto.offset.reset", "latest", type_="STRING"),
+    replace(_group("share.auto.offset.reset", "latest", type_="STRING"), of_offsets=True),
     _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
            since=_INTERVAL_SINCE),
     _group("share.heartbeat.interval.ms", "5000", "group.share.heartbeat.interval.ms"),
@@ -394,6 +398,7 @@ _BROKER = (
     _static("leader.imbalance.per.broker.percentage", "INT", "10", until=(3, 9)),
     _static("listeners", "LIST", None),
     ConfigDefinition("log.cleaner.backoff.ms", "LONG", "15000", 0),
+    ConfigDefinition("log.cleaner.dedupe.buffer.size", "LONG", "134217728", is_read=False),
     ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
     _static("log.dirs", "LIST", "/var/lib/kafka/data"),
     ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),
@@ -405,6 +410,12 @@ _BROKER = (
     ConfigDefinition("num.io.threads", "INT", "8", 1),
     ConfigDefinition("num.network.threads", "INT", "3", 1),
     _static("num.partitions", "INT", "1"),
+    ConfigDefinition(
+        "num.recovery.threads.per.data.dir", "INT", "1", 1, is_read=False, until=(3, 9)
+    ),
+    ConfigDefinition(
+        "num.recovery.threads.per.data.dir", "INT", "2", 1, is_read=False, since=(4, 0)
+    ),
     ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
     _static("offset.metadata.max.bytes", "INT", "4096"),
     _static("offsets.commit.timeout.ms", "INT", "5000"),
@@ -418,6 +429,15 @@ _BROKER = (
     *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
     _static("replica.lag.time.max.ms", "LONG", "30000"),
     ConfigDefinition("replica.selector.class", "STRING", None, dynamic=False, since=(2, 4)),
+    _static("remote.log.storage.system.enable", "BOOLEAN", "false", since=(3, 6)),
+    *(
+        ConfigDefinition(name, "INT", "10", 1, is_read=False, since=(4, 0))
+        for name in (
+            "remote.log.manager.copier.thread.pool.size",
+            "remote.log.manager.expiration.thread.pool.size",
+            "remote.log.reader.threads",
+        )
+    ),
     _static("request.timeout.ms", "INT", "30000"),
     *(
         ConfigDefinition(name, "INT", default, 1, dynamic=False, since=(4, 0))
@@ -499,8 +519,13 @@ def _behind(config: ConfigDefinition) -> ConfigDefinition:
         config,
         name=config.synonym,
         default=None if config.synonym in _NULL_BY_DEFAULT else config.default,
+        minimum=None if config.synonym == _UNLIMITED else config.minimum,
         synonym=None,
     )
+
+
+_UNLIMITED: Final = "log.retention.ms"
+"""A broker reads every negative number as no limit, a topic only -1."""
 
 
 @cache

@@ -17,7 +17,24 @@ _TYPE_NUMBERS: dict[ConfigType, int] = {
 
 _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
+_OFFSET_RESET = re.compile(r"earliest|latest|by_duration:(?P<duration>.*)", re.DOTALL)
+_DURATION = re.compile(
+    r"([+-]?)P(?=.)(?:([+-]?[0-9]+)D)?(?:T(?=.)(?:([+-]?[0-9]+)H)?(?:([+-]?[0-9]+)M)?"
+    r"(?:([+-]?[0-9]+(?:[.,][0-9]{0,9})?)S)?)?",
+    re.IGNORECASE,
+)
+"""As ``java.time.Duration`` reads it."""
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
+
+
+_FORMATS = {
+    "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1,
+    "0.11.0": 3, "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2, "2.4": 2, "2.5": 1,
+    "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
+    "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
+}  # fmt: skip
+"""How many steps of the inter-broker protocol, such as 2.1-IV0, each line of releases has."""
 
 
 def config_type_number(config_type: ConfigType) -> int:
@@ -31,15 +48,19 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
         if value.strip().lower() not in ("true", "false"):
             raise _bad(definition, value, "Expected value to be either true or false")
     elif definition.type in ("SHORT", "INT", "LONG", "DOUBLE"):
-        _check_range(definition, _number(definition, value.strip()))
+        _check_range(definition, _number(definition, value))
     elif definition.type == "LIST":
         items = [part.strip() for part in value.split(",") if part.strip()]
         for item in items:
             _check_choice(definition, item)
         if definition.of_replicas:
             _check_replicas(definition, items)
-    else:
-        _check_choice(definition, value)
+    elif definition.type == "STRING":
+        _check_choice(definition, value.strip())
+        if definition.of_formats and not _is_format(value.strip()):
+            raise _bad(definition, value.strip(), f"Version {value.strip()} is not a valid version")
+        if definition.of_offsets:
+            _check_offset_reset(definition, value.strip())
 
 
 def shown_value(definition: ConfigDefinition, value: str) -> str:
@@ -50,21 +71,21 @@ def shown_value(definition: ConfigDefinition, value: str) -> str:
 
 
 def _number(definition: ConfigDefinition, value: str) -> float:
-    if definition.type == "DOUBLE":
-        try:
-            return float(value)
-        except ValueError:
-            raise _bad(definition, value, "Not a number of type DOUBLE") from None
-    half = 1 << (_INTEGER_BITS[definition.type] - 1)
-    if not _INTEGER.fullmatch(value) or not -half <= int(value) < half:
-        raise _bad(definition, value, f"Not a number of type {definition.type}")
-    return int(value)
+    """Read a number. The text of a refusal has the value with the white space around it."""
+    text = value.strip()
+    if definition.type == "DOUBLE" and _DOUBLE.fullmatch(text):
+        return float(text.rstrip("dDfF"))
+    if definition.type != "DOUBLE" and _INTEGER.fullmatch(text):
+        half = 1 << (_INTEGER_BITS[definition.type] - 1)
+        if -half <= int(text) < half:
+            return int(text)
+    raise _bad(definition, value, f"Not a number of type {definition.type}")
 
 
 def _check_range(definition: ConfigDefinition, number: float) -> None:
-    if definition.minimum is not None and not number >= definition.minimum:
+    if definition.minimum is not None and number < definition.minimum:
         raise _bad(definition, str(number), f"Value must be at least {_plain(definition.minimum)}")
-    if definition.maximum is not None and not number <= definition.maximum:
+    if definition.maximum is not None and number > definition.maximum:
         raise _bad(
             definition, str(number), f"Value must be no more than {_plain(definition.maximum)}"
         )
@@ -83,6 +104,37 @@ def _check_replicas(definition: ConfigDefinition, items: list[str]) -> None:
         f"[{', '.join(items)}]",
         f"{definition.name} must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+    )
+
+
+def _is_format(text: str) -> bool:
+    """Whether it names a version of the message format. Kafka looks at its first numbers only."""
+    numbers = text.split(".")[: 3 if text.startswith("0.") else 2]
+    line, _, step = ".".join(numbers).partition("-IV")
+    return line in _FORMATS and (not step or (step.isdigit() and int(step) < _FORMATS[line]))
+
+
+def _is_duration(text: str) -> bool:
+    """Whether it is a duration that is not negative."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return False
+    sign, *parts = match.groups()
+    days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in parts)
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return (-total if sign == "-" else total) >= 0
+
+
+def _check_offset_reset(definition: ConfigDefinition, value: str) -> None:
+    found = _OFFSET_RESET.fullmatch(value)
+    duration = None if found is None else found["duration"]
+    if found is not None and (duration is None or _is_duration(duration)):
+        return
+    raise _bad(
+        definition,
+        value,
+        f"Invalid value `{value}` for configuration {definition.name}. The value must be either "
+        "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
     )
 
 

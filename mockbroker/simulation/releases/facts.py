@@ -21,12 +21,12 @@ __all__ = [
     "LIST_CONFIGS_START_FROM_DEFAULT", "LOG_DIRS_CORDONED", "MEMBER_EPOCHS_STORED",
     "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
     "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER", "NEEDLESS_ELECTION",
-    "NULL_TEXT_OF_CONFIGS", "OFFSET_COMMIT_VERSION", "REPEATED_CONFIGS_NAMED", "SHARE_COORDINATORS",
-    "SHARE_TARGET_TIMES_STORED", "STATIC_CONFIGS_TEXT", "STREAMS_TARGET_TIMES_STORED",
+    "NULL_TEXT_OF_CONFIGS", "OFFSET_COMMIT_VERSION", "REPEATED_CONFIGS_NAMED", "SET_OF_CONFIGS",
+    "SHARE_COORDINATORS", "SHARE_TARGET_TIMES_STORED", "STREAMS_TARGET_TIMES_STORED",
     "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_OFFSETS_NEED_GROUP", "TRANSACTION_START_KEPT",
-    "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_CONFIG_TYPE_NAMED", "UNREQUESTED_OPERATIONS_ZERO",
-    "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED", "WATERMARK_NEEDS_MIN_ISR",
-    "ZOOKEEPER_CONTROLLER",
+    "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_CONFIGS_NAMED", "UNKNOWN_CONFIG_TYPE_NAMED",
+    "UNREQUESTED_OPERATIONS_ZERO", "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED",
+    "WATERMARK_NEEDS_MIN_ISR", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -161,15 +161,8 @@ DELETION_MARK_NAMED: Final = Fact("REL-13", since=(3, 1))
 """In ZooKeeper mode CreateTopics says of a topic that it is marked for deletion, instead of that it
 exists."""
 
-STATIC_CONFIGS_TEXT: Final = Varying(
-    "REL-14",
-    (
-        ((0, 0), "Cannot update these configs dynamically: Set({names})"),
-        ((4, 3), "Cannot update these configs dynamically: [{names}]"),
-    ),
-)
-"""The refusal of broker configs that a running broker cannot change; up to 4.2 the names are a set
-of Scala's."""
+SET_OF_CONFIGS: Final = Varying("REL-14", (((0, 0), "Set({names})"), ((4, 3), "[{names}]")))
+"""How refusals list the names of broker configs, up to 4.2 as a set of Scala's."""
 
 BAD_CONFIG_ERROR: Final = Varying(
     "REL-16", (((0, 0), ErrorCode.INVALID_REQUEST), ((3, 3), ErrorCode.INVALID_CONFIG))
@@ -190,6 +183,10 @@ REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
 CONFIGS_OF_UNKNOWN_TOPICS_CHECKED: Final = Fact("REL-19", since=(2, 7))
 """ZooKeeper mode: IncrementalAlterConfigs of an unknown topic fails with
 UNKNOWN_TOPIC_OR_PARTITION; before, with UNKNOWN_SERVER_ERROR."""
+
+UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
+"""APPEND and SUBTRACT on a broker config that does not exist name it; before, they fail with
+UNKNOWN_SERVER_ERROR. Absent in 4.1.2, present in 4.3.1."""
 
 NEEDLESS_ELECTION: Final[Varying[tuple[ErrorCode, str | None]]] = Varying(
     "A-29",

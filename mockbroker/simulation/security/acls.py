@@ -62,7 +62,9 @@ class Acls(Collection[AclBinding]):
     @step()
     def create(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
         """Add rules; return one result per rule, in order. A rule that already exists is
-        not an error."""
+        not an error. A rule that can only be a filter fails all of them."""
+        if any(map(_is_filter, bindings)):
+            return tuple(CreateAclResult(ErrorCode.UNKNOWN_SERVER_ERROR) for _ in bindings)
         return tuple(self._create_one(binding) for binding in bindings)
 
     def _create_one(self, binding: AclBinding) -> CreateAclResult:
@@ -75,11 +77,7 @@ class Acls(Collection[AclBinding]):
         return CreateAclResult()
 
     def describe(self, acl_filter: AclFilter) -> DescribeAclsResult:
-        """Return the rules that the filter matches, sorted."""
-        try:
-            _check_filter(acl_filter)
-        except Refusal as refusal:
-            return DescribeAclsResult(refusal.code, refusal.message)
+        """Return the rules that the filter matches, sorted. Unknown numbers match none."""
         return DescribeAclsResult(
             bindings=tuple(sorted(binding for binding in self if _matches(acl_filter, binding)))
         )
@@ -88,21 +86,37 @@ class Acls(Collection[AclBinding]):
     def delete(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
         """Remove rules; return one result per filter. All filters match the rules before the
         call."""
-        found = [self.describe(acl_filter) for acl_filter in filters]
+        found = [self._matching(acl_filter) for acl_filter in filters]
         for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
             self._controller.record("delete_acls", AclRemoved(binding))
         return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
 
+    def _matching(self, acl_filter: AclFilter) -> DescribeAclsResult:
+        try:
+            _check_filter(acl_filter)
+        except Refusal as refusal:
+            return DescribeAclsResult(refusal.code, refusal.message)
+        return self.describe(acl_filter)
+
+
+def _is_filter(binding: AclBinding) -> bool:
+    """Whether an element is ANY or MATCH. Kafka fails as it reads such a rule."""
+    return binding.pattern_type in (ANY, MATCH) or ANY in (
+        binding.resource_type,
+        binding.operation,
+        binding.permission_type,
+    )
+
 
 def _check(binding: AclBinding) -> None:
-    _check_known("resourceType", _RESOURCE_TYPES, binding.resource_type, first_allowed=2)
-    _check_known("patternType", _PATTERN_TYPES, binding.pattern_type, first_allowed=LITERAL)
-    _check_known("operation", _OPERATIONS, binding.operation, first_allowed=2)
-    _check_known("permissionType", _PERMISSION_TYPES, binding.permission_type, first_allowed=2)
-    if not binding.resource_name:
-        raise _invalid("Resource name should not be empty")
     if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
         raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not binding.resource_name:
+        raise _invalid("Invalid empty resource name")
+    _check_known("resourceType", _RESOURCE_TYPES, binding.resource_type)
+    _check_known("patternType", _PATTERN_TYPES, binding.pattern_type)
+    _check_known("operation", _OPERATIONS, binding.operation)
+    _check_known("permissionType", _PERMISSION_TYPES, binding.permission_type)
     if ":" not in binding.principal:
         raise _invalid(
             f"Could not parse principal from `{binding.principal}` (no colon is present "
@@ -112,10 +126,9 @@ def _check(binding: AclBinding) -> None:
         raise _invalid("Host pattern cannot be null or empty")
 
 
-def _check_known(what: str, names: Sequence[str], value: int, *, first_allowed: int) -> None:
-    if not first_allowed <= value < len(names):
-        name = names[value] if 0 <= value < len(names) else "UNKNOWN"
-        raise _invalid(f"Invalid {what} {name}")
+def _check_known(what: str, names: Sequence[str], value: int) -> None:
+    if not _is_known(names, value):
+        raise _invalid(f"Invalid {what} UNKNOWN")
 
 
 def _check_filter(acl_filter: AclFilter) -> None:

@@ -15,7 +15,11 @@ from typing import Final, NamedTuple
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
-from mockbroker.simulation.security.scram_rules import SCRAM_ROWS, ScramChange
+from mockbroker.simulation.security.scram_rules import (
+    SCRAM_ROWS,
+    STORING_ROWS,
+    ScramChange,
+)
 from mockbroker.simulation.state.actions import ScramCredentialChanged
 from mockbroker.simulation.state.cluster_parts import ScramCredential
 from mockbroker.simulation.state.controller import Controller
@@ -70,6 +74,7 @@ class ScramCredentials:
         self._controller = controller
         self.turns = controller.turns
         self._rows = rows_of_release(SCRAM_ROWS, release)
+        self._storing_rows = rows_of_release(STORING_ROWS, release)
 
     def keys(self, mechanism: str, user: str) -> ScramKeys | None:
         """Return what SASL needs to authenticate a user; None without such a credential."""
@@ -92,7 +97,7 @@ class ScramCredentials:
     ) -> list[CredentialResult]:
         """Check all changes, then carry out those that are valid: one result for each user."""
         refused: dict[str, CredentialResult] = {}
-        valid: dict[str, CredentialChange] = {}
+        valid: dict[str, tuple[CredentialChange, ScramChange]] = {}
         for change in (*deletions, *upsertions):
             user = change.user
             if user in refused:
@@ -104,16 +109,19 @@ class ScramCredentials:
                 repeated=user in valid,
                 stored=(user, MECHANISM_NUMBERS.get(change.mechanism, ""))
                 in self._controller.state.scram,
+                has_password=bool(change.salted_password),
             )
             apply_first(self._rows, checked, checked)
             if checked.code:
                 valid.pop(user, None)
                 refused[user] = CredentialResult(user, checked.code, checked.text)
             else:
-                valid[user] = change
-        for change in valid.values():
-            self._carry_out(change)
-        return [CredentialResult(user) for user in valid] + list(refused.values())
+                valid[user] = (change, checked)
+        for change, checked in valid.values():
+            if not apply_first(self._storing_rows, checked, checked):
+                self._carry_out(change)
+        carried_out = [CredentialResult(user, each.code) for user, (_, each) in valid.items()]
+        return carried_out + list(refused.values())
 
     def _carry_out(self, change: CredentialChange) -> None:
         mechanism = MECHANISM_NUMBERS[change.mechanism]

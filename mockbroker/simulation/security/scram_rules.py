@@ -10,7 +10,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.releases.rows import Row, refuse_with_text
 
-__all__ = ["FEWEST_ITERATIONS", "MOST_ITERATIONS", "SCRAM_ROWS", "ScramChange"]
+__all__ = ["FEWEST_ITERATIONS", "MOST_ITERATIONS", "SCRAM_ROWS", "STORING_ROWS", "ScramChange"]
 
 FEWEST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16384
@@ -19,15 +19,21 @@ MOST_ITERATIONS: Final = 16384
 class ScramChange(msgspec.Struct):
     """A requested change of one credential. ``iterations`` is None for a deletion, ``mechanism``
     for an unknown one. ``repeated``: the request names the user before. ``stored``: the credential
-    exists."""
+    exists. ``has_password``: the salted password has bytes."""
 
     user: str
     mechanism: str | None
     iterations: int | None
     repeated: bool
     stored: bool
+    has_password: bool = True
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
+
+
+def _refuse_unexpectedly(change: ScramChange) -> None:
+    """Java has no keys without bytes, so Kafka fails."""
+    change.code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 _UNACCEPTABLE: Final = ErrorCode.UNACCEPTABLE_CREDENTIAL
@@ -74,3 +80,12 @@ SCRAM_ROWS: Final[Sequence[Row[ScramChange, ScramChange]]] = (
         (refuse_with_text("Too many iterations", _UNACCEPTABLE),),
     ),
 )
+
+STORING_ROWS: Final[Sequence[Row[ScramChange, ScramChange]]] = (
+    Row(
+        "SCRAM-09",
+        lambda change: change.iterations is not None and not change.has_password,
+        (_refuse_unexpectedly,),
+    ),
+)
+"""What fails as the changes are carried out, none of which ``SCRAM_ROWS`` refuse."""

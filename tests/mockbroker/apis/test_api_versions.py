@@ -50,7 +50,10 @@ def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
     ("cluster_id", "node_id", "expected"),
     [
         (None, -1, 0),
-        (None, 9, 0),
+        (None, 9, 42),
+        (None, -2, 42),
+        ("mine", -1, 42),
+        ("other", -1, 42),
         ("mine", 1, 0),
         ("mine", 2, 129),
         ("other", 1, 129),

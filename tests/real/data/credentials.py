@@ -216,6 +216,10 @@ async def alter_wrong_credentials(k: Side) -> None:
         await k.ask(_change((), (change,)), broker=1)
     for deletion in (("", 1), (user, 1), (user, 0), (user, -1)):
         await k.ask(_change((deletion,)), broker=1)
+    bare = _change((), ((user, 1, 4096),))
+    bare.upsertions[0].salted_password = b""
+    await k.ask(bare, broker=1)
+    await _show(k, user)
     await k.ask(_change(((user, 1),), ((user, 1, 4096),)), broker=1)
     await k.ask(_change((), ((user, 1, 4096), (user, 2, 4096))), broker=1)
     await k.ask(_change((), ((user, 1, 4096), (user, 2, 4096), (user, 1, 4096))), broker=1)

@@ -32,6 +32,14 @@ def api_versions_early(t: str) -> Rounds:
     return Rounds([Ask(ApiVersionsRequest())])
 
 
+@session(18, since=5)
+def versions_for_half_an_address(t: str) -> Rounds:
+    """The cluster without the node, or the node without the cluster."""
+    software = {"client_software_name": "x", "client_software_version": "1"}
+    pairs = ((None, 1), (None, 99), (None, -2), ("other", -1), ("", -1), ("other", 1))
+    return Rounds([Ask(ApiVersionsRequest(**software, cluster_id=c, node_id=n)) for c, n in pairs])
+
+
 @session(18, since=3)
 def api_versions(t: str) -> Rounds:
     software = {"client_software_name": "kproto", "client_software_version": "1.0"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mockbroker.simulation.state.cluster_state import GROUP
 from tests.real.sessions.registry import session
 from tests.real.steps import (
     APPEND,
@@ -161,6 +162,54 @@ def config_more_refusals(t: str) -> Rounds:
             change((BROKER, "1", [("num.io.threads", SET, "many")])),
             change((BROKER, "1", [("num.io.threads", APPEND, "1")])),
             change((BROKER, "1", [("log.dirs", SET, "/x"), ("broker.rack", SET, "r")])),
+        ]
+    )
+
+
+@session(44)
+def config_values(t: str) -> Rounds:
+    """White space, durations, formats, and what needs tiered storage."""
+    start = "share.auto.offset.reset"
+    return Rounds(
+        [
+            create(t, [1]),
+            change((TOPIC, t, [("retention.ms", SET, " x ")])),
+            change((TOPIC, t, [("compression.type", SET, " x ")])),
+            change((TOPIC, t, [("compression.type", SET, " gzip ")])),
+            change((TOPIC, t, [("min.cleanable.dirty.ratio", SET, "NaN")])),
+            change((TOPIC, t, [("message.format.version", SET, "2.1-IV9")])),
+            change((TOPIC, t, [("remote.storage.enable", SET, "true")])),
+            *(
+                change((GROUP, t, [(start, SET, value)]))
+                for value in ("a:b", "", "by_duration:PT1H-90M", "by_duration:pt1h")
+            ),
+            describe((TOPIC, t), names=["compression.type"]),
+        ]
+    )
+
+
+@session(44)
+def config_refusals_of_brokers(t: str) -> Rounds:
+    """Threads change to half or to double of what they are; some configs are of one broker, some of
+    one listener."""
+    changes = (
+        ("num.io.threads", SET, "5"),
+        ("max.connections", SET, "0"),
+        ("log.retention.ms", SET, "0"),
+        ("max.connections.per.ip.overrides", SET, "a:1,bb"),
+        ("log.cleaner.threads", SET, "0"),
+        ("ssl.keystore.type", SET, "x"),
+        ("sasl.enabled.mechanisms", SET, "PLAIN"),
+        ("cordoned.log.dirs", SET, "/x"),
+        ("broker.rack", DELETE, ""),
+        ("no.such.config", APPEND, "x"),
+        ("num.io.threads", 4, "5"),
+    )
+    return Rounds(
+        [
+            change((BROKER, name, [each]), validate_only=True)
+            for each in changes
+            for name in ("", "1")
         ]
     )
 

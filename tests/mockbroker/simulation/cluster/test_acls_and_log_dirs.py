@@ -69,12 +69,16 @@ def test_a_rule_twice_is_one(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"resource_type": 1}, "Invalid resourceType ANY"),
         ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
-        ({"pattern_type": 2}, "Invalid patternType MATCH"),
-        ({"operation": 1}, "Invalid operation ANY"),
+        ({"resource_type": -1}, "Invalid resourceType UNKNOWN"),
+        ({"pattern_type": 9}, "Invalid patternType UNKNOWN"),
+        ({"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN"),
         ({"permission_type": 0}, "Invalid permissionType UNKNOWN"),
-        ({"resource_name": ""}, "Resource name should not be empty"),
+        ({"resource_name": "", "operation": 99}, "Invalid empty resource name"),
+        (
+            {"resource_type": 4, "operation": 99},
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
         (
             {"principal": "a"},
             "Could not parse principal from `a` (no colon is present separating the principal "
@@ -89,13 +93,27 @@ def test_rules_refused(cluster: Cluster, change: dict[str, int | str], text: str
     assert cluster.acls.create([bad, good]) == (CreateAclResult(42, text), CreateAclResult())
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"resource_type": 1}, {"pattern_type": 1}, {"pattern_type": 2}, {"operation": 1},
+     {"permission_type": 1}],
+)  # fmt: skip
+def test_a_filter_among_rules_fails_all(cluster: Cluster, change: dict[str, int]) -> None:
+    bad = replace(EXACT, resource_name="", **change)  # type: ignore[arg-type]
+    good = replace(EXACT, principal="User:c")
+    assert cluster.acls.create([good, bad]) == (CreateAclResult(-1), CreateAclResult(-1))
+    assert good not in cluster.acls
+
+
 def test_filters_refused(cluster: Cluster) -> None:
     results = cluster.acls.delete([AclFilter(pattern_type=9), AclFilter(operation=0)])
     assert [(r.error_code, r.error_message) for r in results] == [
         (42, "Unknown patternFilter."),
         (42, "Unknown entryFilter."),
     ]
-    assert cluster.acls.describe(AclFilter(resource_type=0)).error_code == 42
+    for unknown in ("resource_type", "pattern_type", "operation", "permission_type"):
+        found = cluster.acls.describe(AclFilter(**{unknown: 99}))
+        assert (found.error_code, found.bindings) == (0, ())
     assert len(cluster.acls.describe(AclFilter()).bindings) == 4
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.cluster_parts import Broker
-from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym
+from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym, NewTopic
 from tests.mockbroker.simulated import simulated_cluster
 
 TOPIC, BROKER = 2, 4
@@ -203,3 +203,162 @@ def test_broker_0_sees_a_groups_configs_by_its_own() -> None:
         for receiver in (0, 1)
     ]
     assert values == ["7", "1000"]
+
+
+THREADS = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {problem} for configuration "
+    "Invalid dynamic configuration"
+)
+COUNT = "Dynamic thread count update validation failed for {name}={wanted}, value should"
+
+
+def marked(requirement: str, *values: object) -> object:
+    return pytest.param(*values, marks=[pytest.mark.requirement(requirement)])
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "text"),
+    [
+        marked("CONFIG-01", "1", ("broker.id", SET, "1"),
+               "Cannot update these configs dynamically: [broker.id]"),
+        marked("CONFIG-01", "1", ("broker.id", DELETE, None), None),
+        marked("CONFIG-02", "1", ("ssl.keystore.type", SET, "x"),
+               "These security configs can be dynamically updated only per-listener using the "
+               "listener prefix: [ssl.keystore.type]"),
+        marked("CONFIG-02", "1", ("listener.name.a.ssl.keystore.type", SET, "x"), None),
+        marked("CONFIG-03", "", ("sasl.enabled.mechanisms", SET, "PLAIN"),
+               "Cannot update these configs at default cluster level, broker id must be specified: "
+               "[sasl.enabled.mechanisms]"),
+        marked("CONFIG-03", "1", ("sasl.enabled.mechanisms", SET, "PLAIN"), None),
+        marked("CONFIG-04", "", ("max.connections.per.ip.overrides", SET, "a:1,bb"),
+               "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, "
+               "end -1, length 2"),
+        marked("CONFIG-04", "", ("max.connections.per.ip.overrides", SET, "a:x"),
+               'For input string: "x"'),
+        marked("CONFIG-04", "1", ("listener.security.protocol.map", SET, "A:PLAINTEXT,b"),
+               "Error parsing configuration property 'listener.security.protocol.map': begin 0, "
+               "end -1, length 1"),
+        marked("CONFIG-05", "1", ("cordoned.log.dirs", SET, "/x, /y"),
+               "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs "
+               "or log.dir. Missing entries : /x, /y"),
+        marked("CONFIG-05", "1", ("cordoned.log.dirs", SET, "*"), None),
+        marked("CONFIG-05", "1", ("cordoned.log.dirs", SET, "/var/lib/kafka/data"), None),
+        marked("CONFIG-06", "", ("log.cleaner.threads", SET, "0"), "/ by zero"),
+        marked("CONFIG-06", "", ("log.cleaner.dedupe.buffer.size", SET, "1048576"),
+               "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per "
+               "cleaner thread."),
+        marked("CONFIG-07", "", ("log.cleaner.threads", SET, "3"), THREADS.format(
+               problem="Log cleaner threads cannot be increased to more than double the current "
+               "value 1")),
+        marked("CONFIG-07", "1", ("num.io.threads", SET, "17"), THREADS.format(
+               problem=COUNT.format(name="num.io.threads", wanted=17)
+               + " not be greater than double the current value 8")),
+        marked("CONFIG-07", "1", ("num.io.threads", SET, "3"), THREADS.format(
+               problem=COUNT.format(name="num.io.threads", wanted=3)
+               + " be at least half the current value 8")),
+        marked("CONFIG-07", "1", ("num.io.threads", SET, "4"), None),
+        marked("CONFIG-08", "", ("max.connections", SET, "0"),
+               THREADS.format(problem="Invalid max.connections 0")),
+        marked("CONFIG-09", "", ("log.retention.ms", SET, "0"),
+               "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
+               "equal to 1"),
+        marked("CONFIG-09", "", ("log.retention.ms", SET, "-7"), None),
+        marked("CONFIG-12", "", ("nope", 4, ""), "Unknown operations type 4"),
+    ],
+)  # fmt: skip
+def test_what_a_broker_refuses(
+    cluster: Cluster, name: str, operation: tuple[str, int, str | None], text: str | None
+) -> None:
+    assert alter(cluster, (BROKER, name), operation) == (42 if text else 0, text)
+
+
+@pytest.mark.requirement("CONFIG-07")
+def test_cleaner_threads_are_halved_at_most(cluster: Cluster) -> None:
+    for threads in ("2", "4", "8"):
+        assert alter(cluster, (BROKER, ""), ("log.cleaner.threads", SET, threads)) == (0, None)
+    code, text = alter(cluster, (BROKER, ""), ("log.cleaner.threads", SET, "3"))
+    assert (code, "reduced to less than half the current value 8" in (text or "")) == (42, True)
+
+
+@pytest.mark.requirement("CONFIG-12")
+def test_a_broker_appends_to_no_config_that_it_does_not_know(cluster: Cluster) -> None:
+    assert alter(cluster, (BROKER, "1"), ("nope", APPEND, "x")) == (
+        40,
+        "Unknown config name: nope",
+    )
+
+
+@pytest.mark.requirement("CONFIG-02")
+@pytest.mark.requirement("CONFIG-03")
+@pytest.mark.requirement("CONFIG-05")
+@pytest.mark.requirement("CONFIG-12")
+def test_what_brokers_of_4_2_refuse_otherwise() -> None:
+    cluster = simulated_cluster(1, release=(4, 2))
+    code, text = alter(cluster, (BROKER, "1"), ("ssl.keystore.type", SET, "x"))
+    assert (code, (text or "").partition(": ")[2]) == (42, "HashSet(ssl.keystore.type)")
+    for name in ("1", ""):
+        assert alter(cluster, (BROKER, name), ("cordoned.log.dirs", SET, "/x")) == (0, None)
+    assert alter(cluster, (BROKER, ""), ("nope", APPEND, "x")) == (-1, None)
+
+
+@pytest.mark.requirement("CONFIG-14")
+def test_versions_of_the_message_format() -> None:
+    cluster = simulated_cluster(1, topics=["foo:1:1"], release=(3, 9))
+    good = ("0.8.0", "0.10.2-IV0", "0.11.0.1", "2.1", "2.1-IV1", "2.1.7-IV3", " 3.9 ")
+    bad = ("x", "", "0.8", "0.10", "0.10.3", "1.2", "2.1-IV9", "2.1-IVx", "5.0", "unstable")
+    name = "message.format.version"
+    for value in good:
+        assert alter(cluster, (TOPIC, "foo"), (name, SET, value)) == (0, None)
+    for value in bad:
+        assert alter(cluster, (TOPIC, "foo"), (name, SET, value)) == (
+            40,
+            f"Invalid value {value} for configuration {name}: Version {value} is not a valid "
+            "version",
+        )
+
+
+@pytest.mark.requirement("CONFIG-10")
+def test_where_a_share_group_begins_to_read(cluster: Cluster) -> None:
+    good = ("earliest", " latest ", "by_duration:PT1H", "by_duration:pt0s", "by_duration:P-1DT25H")
+    bad = ("EARLIEST", "", "none", "a:b", "by_duration:", "by_duration:PT", "by_duration:-PT1H",
+           "by_duration:PT1H-90M")  # fmt: skip
+    name = "share.auto.offset.reset"
+    for value in good:
+        assert alter(cluster, (32, "g"), (name, SET, value)) == (0, None)
+    for value in bad:
+        assert alter(cluster, (32, "g"), (name, SET, value)) == (
+            40,
+            f"Invalid value {value} for configuration {name}: Invalid value `{value}` for "
+            f"configuration {name}. The value must be either 'earliest', 'latest' or of the format "
+            "'by_duration:<PnDTnHnMn.nS>'.",
+        )
+    assert cluster.configs.group("g", name, 1).value == "by_duration:P-1DT25H"
+
+
+@pytest.mark.requirement("CONFIG-11")
+def test_white_space_around_values(cluster: Cluster) -> None:
+    foo = (TOPIC, "foo")
+    assert alter(cluster, foo, ("compression.type", SET, " gzip ")) == (0, None)
+    assert alter(cluster, foo, ("min.cleanable.dirty.ratio", SET, " NaN ")) == (0, None)
+    assert [
+        (alter(cluster, foo, (name, SET, " x "))[1] or "").partition(" for ")[0]
+        for name in ("retention.ms", "compression.type")
+    ] == ["Invalid value  x ", "Invalid value x"]
+
+
+@pytest.mark.requirement("CONFIG-13")
+@pytest.mark.parametrize("tiered", [False, True])
+def test_remote_storage_of_topics_needs_that_of_brokers(tiered: bool) -> None:
+    given = {"remote.log.storage.system.enable": "true"} if tiered else {}
+    cluster = simulated_cluster(1, topics=["foo:1:1"], broker_configs=given)
+    expected = (0, None) if tiered else (
+        40,
+        "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with "
+        "remote log storage.",
+    )  # fmt: skip
+    name = "remote.storage.enable"
+    assert alter(cluster, (TOPIC, "foo"), (name, SET, "true")) == expected
+    (created,) = cluster.topics.create([NewTopic("bar", 99, 99, configs=((name, "true"),))])
+    assert (created.error_code, created.error_message) == (
+        (38, created.error_message) if tiered else expected
+    )

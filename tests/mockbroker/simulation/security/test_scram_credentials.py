@@ -122,6 +122,19 @@ def test_iterations() -> None:
     assert alter(at, upsertion("a", SHA_512, 16384)) == [("a", 0, None)]
 
 
+@pytest.mark.requirement("SCRAM-09")
+def test_a_salted_password_has_bytes() -> None:
+    at = broker()
+    empty, other = upsertion("a"), upsertion("b")
+    empty.salted_password = b""
+    failed = ("a", ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert alter(at, empty, other) == [failed, ("b", 0, None)]
+    assert alter(at, empty, upsertion("a")) == [("a", *TWICE)]
+    assert [user for user, _ in at.cluster.state.scram] == ["b"]
+    empty.iterations = 1
+    assert alter(at, empty)[0][2] == "Too few iterations"
+
+
 @pytest.mark.requirement("SCRAM-06")
 def test_describing_users() -> None:
     at = broker()

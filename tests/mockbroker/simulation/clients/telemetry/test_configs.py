@@ -83,12 +83,12 @@ def test_items_of_lists(name: str, value: str, other: str) -> None:
 def test_the_interval_is_a_number(value: str) -> None:
     text = f"Invalid value {value} for configuration interval.ms: Not a number of type INT"
     assert refusal({"interval.ms": value}, (4, 0)) == (BAD, text)
-    assert refusal({"interval.ms": value}, (3, 9)) == (FAILED, f'For input string: "{value}"')
+    assert refusal({"interval.ms": value}, (3, 9)) == (FAILED, None)
 
 
 @pytest.mark.requirement("TELEM-04")
 def test_spaces_around_the_interval() -> None:
-    assert refusal({"interval.ms": " 100 "}, (3, 9)) == (FAILED, 'For input string: " 100 "')
+    assert refusal({"interval.ms": " 100 "}, (3, 9)) == (FAILED, None)
     assert refusal({"interval.ms": " 100 "}, (4, 0))[0] == 0
 
 
