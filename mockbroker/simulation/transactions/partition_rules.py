@@ -132,21 +132,13 @@ _UNREACHABLE: Final[Collection[ErrorCode]] = (
 )
 
 
-def _is_unreachable(reply: Reply) -> bool:
-    return reply.code in _UNREACHABLE
-
-
 def _is_concurrent_for_old(reply: Reply) -> bool:
     return reply.code == ErrorCode.CONCURRENT_TRANSACTIONS and not reply.adds
 
 
-def _is_not_added(reply: Reply) -> bool:
-    return reply.code == ErrorCode.INVALID_TXN_STATE
-
-
 ON_PRODUCE_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
-    Row("DP-TXN-43", _is_not_added, (_refuse_not_added,)),
-    Row("DP-TXN-44", _is_unreachable, (_refuse_as_underlying_error,)),
+    Row("DP-TXN-43", lambda reply: reply.code == ErrorCode.INVALID_TXN_STATE, (_refuse_not_added,)),
+    Row("DP-TXN-44", lambda reply: reply.code in _UNREACHABLE, (_refuse_as_underlying_error,)),
     Row("DP-TXN-44 DP-TXN-45", _is_concurrent_for_old, (_refuse_as_underlying_error,)),
 )
 """What Produce makes of it."""

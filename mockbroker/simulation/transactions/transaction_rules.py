@@ -133,10 +133,6 @@ def _rotates(event: InitEvent) -> bool:
     return event.metadata.is_exhausted and _names_current(event)
 
 
-def _is_anonymous(event: InitEvent) -> bool:
-    return not event.request.names_producer
-
-
 def _continues(event: InitEvent) -> bool:
     return event.metadata.epoch in (NO_EPOCH, event.request.epoch)
 
@@ -192,7 +188,7 @@ ON_INIT: Final[tuple[Row[InitEvent, InitEvent], ...]] = (
     Row("DP-TXN-05", is_ongoing, (_fence_and_refuse,)),
     Row("DP-TXN-04", _rotates, (_rotate,)),
     Row("DP-TXN-04", _is_exhausted, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
-    Row("DP-TXN-01 DP-TXN-02", _is_anonymous, (_raise_epoch(),)),
+    Row("DP-TXN-01 DP-TXN-02", lambda event: not event.request.names_producer, (_raise_epoch(),)),
     Row("DP-TXN-03", _continues, (_raise_epoch(keeps_last=True),)),
     Row("DP-TXN-03", _repeats, (_raise_epoch(by=0),)),
     Row("DP-TXN-03", always, (_FENCED,)),
@@ -267,16 +263,12 @@ def _prepare(event: EndEvent) -> None:
     )
 
 
-def _has_ended_so(event: EndEvent) -> bool:
-    return event.completed_as_wanted
-
-
 ON_END: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-END-01", other_producer, (_OTHER_PRODUCER,)),
     Row("DP-END-01", other_epoch, (_FENCED,)),
     Row("DP-TXN-13 DP-TXN-20", is_pending, (_CONCURRENT,)),
     Row("DP-TXN-10", is_ongoing, (_prepare,)),
-    Row("DP-TXN-11 DP-TXN-12", _has_ended_so, (refuse(ErrorCode.NONE),)),
+    Row("DP-TXN-11 DP-TXN-12", lambda event: event.completed_as_wanted, (refuse(ErrorCode.NONE),)),
     Row("DP-TXN-11 DP-TXN-12 DP-TXN-14", always, (_INVALID_STATE,)),
 )
 """EndTxn of clients without transaction version 2."""
@@ -296,14 +288,6 @@ def _repeats_end(event: EndEvent) -> bool:
     return event.is_retry and event.completed_as_wanted
 
 
-def _is_retry(event: EndEvent) -> bool:
-    return event.is_retry
-
-
-def _aborts(event: EndEvent) -> bool:
-    return not event.committed
-
-
 def _answer_present(event: EndEvent) -> None:
     metadata = event.metadata
     event.answer(ProducerResult(ErrorCode.NONE, metadata.producer_id, metadata.epoch))
@@ -315,8 +299,8 @@ ON_END_VERSION_2: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-END-01", _has_wrong_epoch, (_FENCED,)),
     Row("DP-TXN-15", is_ongoing, (_prepare,)),
     Row("DP-TXN-16", _repeats_end, (_answer_present,)),
-    Row("DP-TXN-16", _is_retry, (_INVALID_STATE,)),
-    Row("DP-TXN-17", _aborts, (_prepare,)),
+    Row("DP-TXN-16", lambda event: event.is_retry, (_INVALID_STATE,)),
+    Row("DP-TXN-17", lambda event: not event.committed, (_prepare,)),
     Row("DP-TXN-17", always, (_INVALID_STATE,)),
 )
 """EndTxn of clients with transaction version 2."""
@@ -326,14 +310,10 @@ ON_END_VERSION_2: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
 AgeRow: TypeAlias = Row[AgeEvent, AgeEvent]
 
 
-def _ends_raise_epochs(event: FenceEvent) -> bool:
-    return event.machine.feature_level >= VERSION_2
-
-
 FENCING: Final[tuple[Row[FenceEvent, FenceEvent], ...]] = (
     Row(
         "DP-TXN-05 DP-TXN-18",
-        _ends_raise_epochs,
+        lambda event: event.machine.feature_level >= VERSION_2,
         (lambda event: event.machine.fence_version_2(event.transaction, event.answer),),
         since=_TRANSACTION_VERSIONS,
     ),

@@ -51,21 +51,13 @@ def _make_group(event: MissingGroup) -> None:
     event.make()
 
 
-def _new_version(event: MissingGroup) -> bool:
-    return _generation_named(event) and event.version >= 9
-
-
-def _transactional_and_missing(event: MissingGroup) -> bool:
-    return event.transactional
-
-
 def _transactional_and_new_version(event: MissingGroup) -> bool:
     return event.transactional and _generation_named(event) and event.version >= 6
 
 
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     # The group is made in any case, and has no such member.
-    Row("DP-TXNOFF-01", _transactional_and_missing, (_make_group,), until=NEW_COORDINATOR),
+    Row("DP-TXNOFF-01", lambda event: event.transactional, (_make_group,), until=NEW_COORDINATOR),
     Row(
         "DP-TXNOFF-01",
         _transactional_and_new_version,
@@ -74,7 +66,7 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     ),
     Row(
         "DP-OFFSET-03",
-        _new_version,
+        lambda event: _generation_named(event) and event.version >= 9,
         (refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
         since=NEW_COORDINATOR,
     ),
@@ -82,10 +74,6 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     Row("DP-OFFSET-02", always, (_make_group,)),
 )
 """Offsets are committed for a group that does not exist."""
-
-
-def _simple_and_empty(event: CommitEvent) -> bool:
-    return event.generation < 0 and is_empty(event)
 
 
 def _simple_and_transactional(event: CommitEvent) -> bool:
@@ -106,7 +94,7 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-OFFSET-04", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),)),
     # Transactions name no member before KIP-447.
     Row("DP-OFFSET-06", _transactional, (), until=(2, 5)),
-    Row("DP-OFFSET-04", _simple_and_empty, ()),
+    Row("DP-OFFSET-04", lambda event: event.generation < 0 and is_empty(event), ()),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
     Row("DP-OFFSET-06", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),

@@ -104,10 +104,6 @@ def _replaces(event: JoinEvent) -> bool:
     return _is_new(event) and event.instance_id in event.group.instances
 
 
-def _is_new_instance(event: JoinEvent) -> bool:
-    return _is_new(event) and event.instance_id is not None
-
-
 def _needs_member_id(event: JoinEvent) -> bool:
     return _is_new(event) and event.request.needs_member_id
 
@@ -258,7 +254,7 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
     Row("DP-JOIN-07", _inconsistent, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
     Row("DP-JOIN-11", _replaces, _REPLACE),
-    Row("DP-JOIN-10", _is_new_instance, _ADD),
+    Row("DP-JOIN-10", lambda event: _is_new(event) and event.instance_id is not None, _ADD),
     Row("DP-JOIN-08", _needs_member_id, (_require_id,)),
     Row("DP-JOIN-09", _is_new, _ADD),
     # Kafka's coordinator takes this for a bug of its own and fails.

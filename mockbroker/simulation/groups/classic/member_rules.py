@@ -101,10 +101,6 @@ def _other_protocol(event: SyncEvent) -> bool:
     )  # fmt: skip
 
 
-def _completing_and_leads(event: SyncEvent) -> bool:
-    return is_completing(event) and leads(event)
-
-
 def _wait_for_leader(event: SyncEvent) -> None:
     event.machine.wait_for_sync(event.group, event.member_id, event.answer)
 
@@ -135,7 +131,7 @@ ON_SYNC: Final[tuple[SyncRow, ...]] = (
     Row("DP-SYNC-06", is_preparing, (refuse(ErrorCode.REBALANCE_IN_PROGRESS),)),
     Row(
         "DP-SYNC-07 DP-GROUP-11",
-        _completing_and_leads,
+        lambda event: is_completing(event) and leads(event),
         (_wait_for_leader, _note_sync, _assign),
     ),
     Row("DP-SYNC-07", is_completing, (_wait_for_leader, _note_sync)),

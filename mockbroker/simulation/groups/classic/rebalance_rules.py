@@ -139,10 +139,6 @@ def _none_joined(event: GroupEvent) -> bool:
     return bool(event.group.members) and not event.group.joins
 
 
-def _no_members(event: GroupEvent) -> bool:
-    return not event.group.members
-
-
 def _begin_generation(event: GroupEvent) -> None:
     event.machine.next_generation(event.group)
 
@@ -157,7 +153,7 @@ def _follow_generation(event: GroupEvent) -> None:
 
 ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
     Row("DP-GROUP-07", _none_joined, (_wait_for_members,)),
-    Row("DP-GROUP-08", _no_members, (_begin_generation,)),
+    Row("DP-GROUP-08", lambda event: not event.group.members, (_begin_generation,)),
     Row("DP-GROUP-09", always, (_begin_generation, _follow_generation, _answer_joins)),
 )
 """The members that did not join are dealt with: does a generation begin?"""

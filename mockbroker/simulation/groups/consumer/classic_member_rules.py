@@ -125,14 +125,6 @@ def _unreadable(event: ClassicJoin) -> bool:
     return event.subscription is None
 
 
-def _known_instance_unknown(event: ClassicJoin) -> bool:
-    return not event.is_new and _unknown_instance(event)
-
-
-def _known_instance_fenced(event: ClassicJoin) -> bool:
-    return not event.is_new and _fenced(event)
-
-
 def _replaces(event: ClassicJoin) -> bool:
     return event.is_new and event.holder is not None
 
@@ -157,18 +149,14 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
         _needs_member_id,
         (_make_id, refuse(ErrorCode.MEMBER_ID_REQUIRED)),
     ),
-    Row("DP-MIGRATE-03", _known_instance_unknown, (_UNKNOWN,)),
-    Row("DP-MIGRATE-03", _known_instance_fenced, (_FENCED,)),
+    Row("DP-MIGRATE-03", lambda event: not event.is_new and _unknown_instance(event), (_UNKNOWN,)),
+    Row("DP-MIGRATE-03", lambda event: not event.is_new and _fenced(event), (_FENCED,)),
     Row("DP-MIGRATE-03", _unreadable, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-MIGRATE-03", _replaces, (_make_id, _take_place)),
     Row("DP-MIGRATE-03", lambda event: event.is_new, (_make_id,)),
 )
 
 # ---- SyncGroup and Heartbeat ---------------------------------------------------------------------
-
-
-def _speaks_consumer(event: ClassicEvent) -> bool:
-    return event.member.classic is None
 
 
 def _other_generation(event: ClassicEvent) -> bool:
@@ -211,7 +199,7 @@ ON_MEMBER: Final[tuple[ClassicRow, ...]] = (
     Row("DP-MIGRATE-03", _unknown_instance, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _fenced, (_FENCED,)),
     Row("DP-MIGRATE-03", _unknown_member, (_UNKNOWN,)),
-    Row("DP-MIGRATE-03", _speaks_consumer, (_UNKNOWN,)),
+    Row("DP-MIGRATE-03", lambda event: event.member.classic is None, (_UNKNOWN,)),
     Row("DP-MIGRATE-03", _other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
 )
 """The members whose SyncGroup and Heartbeat are accepted."""

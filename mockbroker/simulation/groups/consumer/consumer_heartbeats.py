@@ -141,10 +141,6 @@ def _joins_empty_classic(event: ConsumerHeartbeat) -> bool:
     return event.classic is not None and event.request.joins and not event.classic.members
 
 
-def _upgrades_forbidden(event: ConsumerHeartbeat) -> bool:
-    return _joins_classic(event) and not event.settings.upgrades
-
-
 def _not_of_consumers(event: ConsumerHeartbeat) -> bool:
     classic = event.classic
     return event.request.joins and classic is not None and not classic.is_consumer_group
@@ -177,7 +173,7 @@ ON_CONSUMER_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     *making_rows("DP-MIGRATE-05", _joins_empty_classic),
     Row(
         "DP-MIGRATE-01 DP-MIGRATE-02",
-        _upgrades_forbidden,
+        lambda event: _joins_classic(event) and not event.settings.upgrades,
         (_cannot("online upgrade is disabled."),),
     ),
     Row(

@@ -76,25 +76,13 @@ def _is_settled(event: Reconciliation) -> bool:
     return event.member.is_reconciled_to(event.target_epoch)
 
 
-def _is_settled_and_changed(event: Reconciliation) -> bool:
-    return _is_settled(event) and event.changed
-
-
 def _still_revokes(event: Reconciliation) -> bool:
     member = event.member
     return member.state is MemberState.UNREVOKED and event.owns(dict(member.revoking))
 
 
-def _still_revokes_and_changed(event: Reconciliation) -> bool:
-    return _still_revokes(event) and event.changed
-
-
 def _has_to_revoke(event: Reconciliation) -> bool:
     return bool(event.revoke) and event.owns(event.revoke)
-
-
-def _nothing_is_missing(event: Reconciliation) -> bool:
-    return not event.waits
 
 
 def _begin_revocation(event: Reconciliation) -> None:
@@ -161,20 +149,20 @@ ON_TARGET_READ: Final[tuple[ReconciliationRow, ...]] = (
 ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
     Row(
         "DP-RECON-08",
-        _is_settled_and_changed,
+        lambda event: _is_settled(event) and event.changed,
         (_drop_unsubscribed_topics,),
         since=_SUBSCRIPTIONS_COUNT,
     ),
     Row("DP-RECON-01", _is_settled, ()),
     Row(
         "DP-RECON-08",
-        _still_revokes_and_changed,
+        lambda event: _still_revokes(event) and event.changed,
         (_drop_unsubscribed_topics,),
         since=_SUBSCRIPTIONS_COUNT,
     ),
     Row("DP-RECON-06", _still_revokes, ()),
     Row("DP-RECON-02", _has_to_revoke, (_begin_revocation,)),
-    Row("DP-RECON-03 DP-RECON-05", _nothing_is_missing, (_take_all,)),
+    Row("DP-RECON-03 DP-RECON-05", lambda event: not event.waits, (_take_all,)),
     Row("DP-RECON-04 DP-RECON-05", always, (_take_what_is_free,)),
 )
 """A member sends a heartbeat."""

@@ -42,10 +42,6 @@ class CommitEvent(Refusable, msgspec.Struct, eq=False):
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
 
 
-def _empty_and_unnamed(event: CommitEvent) -> bool:
-    return event.epoch < 0 and not event.group.members
-
-
 def _transaction_without_member(event: CommitEvent) -> bool:
     unnamed = event.member_id == "" and event.instance_id is None
     return event.transactional and event.epoch == NO_EPOCH and unnamed
@@ -79,7 +75,7 @@ def commit_rows(
     """OffsetCommit and TxnOffsetCommit. ``stale`` are rows of one kind for members whose epoch is
     another."""
     return (
-        Row(requirement, _empty_and_unnamed, ()),
+        Row(requirement, lambda event: event.epoch < 0 and not event.group.members, ()),
         Row(requirement, _transaction_without_member, ()),
         Row(requirement, _unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
         Row(requirement, _old_version, (refuse(ErrorCode.UNSUPPORTED_VERSION),)),

@@ -113,10 +113,6 @@ def _of_another(event: Acknowledgement) -> bool:
     return event.delivery.member_id != event.member_id
 
 
-def _forbidden_renewal(event: Acknowledgement) -> bool:
-    return event.ack_type == AckType.RENEW and not event.renews
-
-
 def _delivered_too_often(event: Acknowledgement) -> bool:
     return event.delivery.count >= event.limit
 
@@ -140,7 +136,7 @@ ON_ACKNOWLEDGE: Final[tuple[AckRow, ...]] = (
     Row("DP-SHARE-30", _of_another, (_invalid("Member is not the owner of offset"),)),
     Row(
         "DP-SHARE-31",
-        _forbidden_renewal,
+        lambda event: event.ack_type == AckType.RENEW and not event.renews,
         (_invalid("Renewing acquisition locks is not enabled for the group."),),
         since=(4, 3),
     ),

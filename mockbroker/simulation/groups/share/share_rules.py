@@ -45,17 +45,13 @@ class ShareHeartbeatEvent(HeartbeatEvent[ShareHeartbeat, ShareGroup], eq=False, 
     new_member = ShareMember
 
 
-def _joins_without_topics(event: ShareHeartbeatEvent) -> bool:
-    return event.request.joins and not event.request.topic_names
-
-
 ON_SHARE_READ: Final[tuple[HeartbeatRow, ...]] = (
     invalid("DP-SHARE-20", blank("member_id"), "MemberId can't be empty."),
     invalid("DP-SHARE-20", blank("group_id"), "GroupId can't be empty."),
     invalid("DP-SHARE-20", blank("rack_id"), "RackId can't be empty."),
     invalid(
         "DP-SHARE-01",
-        _joins_without_topics,
+        lambda event: event.request.joins and not event.request.topic_names,
         "SubscribedTopicNames must be set in first request.",
     ),
     invalid(

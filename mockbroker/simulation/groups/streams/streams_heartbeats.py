@@ -126,10 +126,6 @@ def _sends_some_tasks(event: StreamsHeartbeat) -> bool:
     return None in kinds and any(each is not None for each in kinds)
 
 
-def _sizes_changelog(event: StreamsHeartbeat) -> bool:
-    return event.request.joins and event.sized_changelog is not None
-
-
 ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
     *(
         invalid("DP-STREAMS-08", when, f"{subject} not {yet}.", until=STATIC_SINCE)
@@ -166,7 +162,7 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
     ),
     Row(
         "DP-STREAMS-01",
-        _sizes_changelog,
+        lambda event: event.request.joins and event.sized_changelog is not None,
         (
             reject(
                 ErrorCode.STREAMS_INVALID_TOPOLOGY,
@@ -194,14 +190,10 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
 # ---- the group -----------------------------------------------------------------------------------
 
 
-def _takes_the_id(event: StreamsHeartbeat) -> bool:
-    return event.request.joins and event.is_replaceable
-
-
 ON_STREAMS_GROUP: Final[tuple[HeartbeatRow, ...]] = (
     *group_rows("DP-STREAMS-09", "DP-STREAMS-09"),
     *making_rows("DP-STREAMS-09", is_missing),
-    *making_rows("DP-STREAMS-09", _takes_the_id),
+    *making_rows("DP-STREAMS-09", lambda event: event.request.joins and event.is_replaceable),
     taken_row("DP-STREAMS-09"),
 )
 """The group of the heartbeat. A group that exists already needs no row."""
@@ -246,10 +238,6 @@ ON_STREAMS_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows("DP-STREAMS-10", 
 # ---- the topology --------------------------------------------------------------------------------
 
 
-def _is_first(event: StreamsHeartbeat) -> bool:
-    return event.known.topology is None
-
-
 def _sends_another(event: StreamsHeartbeat) -> bool:
     sent, known = event.request.topology, event.known.topology
     return sent is not None and known is not None and sent.epoch >= known.epoch and sent != known
@@ -275,19 +263,11 @@ def _configure(event: StreamsHeartbeat) -> None:
 
 
 ON_TOPOLOGY: Final[tuple[HeartbeatRow, ...]] = (
-    Row("DP-STREAMS-11", _is_first, (_take_over, _configure)),
+    Row("DP-STREAMS-11", lambda event: event.known.topology is None, (_take_over, _configure)),
     invalid("DP-STREAMS-11", _sends_another, "Topology updates are not supported yet."),
     Row("DP-STREAMS-11", always, (_keep, _configure)),
 )
 """The topology of the group: that of the member that came first."""
-
-
-def _unknown_subtopology(event: StreamsHeartbeat) -> bool:
-    return _bad_task(event, known=False)
-
-
-def _unknown_task(event: StreamsHeartbeat) -> bool:
-    return _bad_task(event, known=True)
 
 
 def _bad_task(event: StreamsHeartbeat, *, known: bool) -> bool:
@@ -324,10 +304,10 @@ def _repeats_an_offset(event: StreamsHeartbeat) -> bool:
 ON_TASKS: Final[tuple[HeartbeatRow, ...]] = (
     invalid(
         "DP-STREAMS-11",
-        _unknown_subtopology,
+        lambda event: _bad_task(event, known=False),
         "Subtopology {task} does not exist in the topology.",
     ),
-    invalid("DP-STREAMS-11", _unknown_task, "Task {task}"),
+    invalid("DP-STREAMS-11", lambda event: _bad_task(event, known=True), "Task {task}"),
     invalid(
         "DP-STREAMS-08",
         _repeats_an_offset,

@@ -122,19 +122,11 @@ ON_DIFFERENCE: Final[tuple[ReconciliationRow, ...]] = (
 """The tasks that the member has to give up, and those that it may get."""
 
 
-def _is_there(event: Reconciliation) -> bool:
-    return event.member.is_reconciled_to(event.target_epoch)
-
-
 def _still_owns(event: Reconciliation) -> bool:
     member = event.member
     return member.state is MemberState.UNREVOKED and (
         event.owned is None or event.owned.overlaps(member.revoking)
     )
-
-
-def _has_to_revoke(event: Reconciliation) -> bool:
-    return event.has_not_released(event.revoked)
 
 
 def _stay(event: Reconciliation) -> None:
@@ -167,13 +159,13 @@ def _advance(event: Reconciliation, state: MemberState) -> None:
 
 
 ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
-    Row("DP-STREAMS-13", _is_there, (_stay,)),
+    Row("DP-STREAMS-13", lambda event: event.member.is_reconciled_to(event.target_epoch), (_stay,)),
     Row("DP-STREAMS-13", _still_owns, (_stay,)),
 )
 """Cases in which the member stays as it is."""
 
 ON_STEP: Final[tuple[ReconciliationRow, ...]] = (
-    Row("DP-STREAMS-13", _has_to_revoke, (_revoke,)),
+    Row("DP-STREAMS-13", lambda event: event.has_not_released(event.revoked), (_revoke,)),
     Row(
         "DP-STREAMS-13",
         lambda event: event.waits,

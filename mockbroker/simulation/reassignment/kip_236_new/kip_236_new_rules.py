@@ -87,10 +87,6 @@ def _not_begun(context: RuleContext) -> bool:
     return not set(context.target) <= set(context.start.replicas)
 
 
-def _original_unknown(context: RuleContext) -> bool:
-    return original_of(context.start) is None
-
-
 def _would_go_offline(context: RuleContext) -> bool:
     """No replica of OAR could lead, while one of RAR is live. If all of RAR is down the partition
     is offline anyway, and is rolled back."""
@@ -167,7 +163,7 @@ ON_MISSING: Final[Table] = (
 ON_CANCEL: Final[Table] = (
     Row(
         "K236-34 A-18",
-        _original_unknown,
+        lambda context: original_of(context.start) is None,
         (warn("{tp}: not rolled back, as its original_replicas are missing"),),
     ),
     Row(

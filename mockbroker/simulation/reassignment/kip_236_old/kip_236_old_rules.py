@@ -85,10 +85,6 @@ def _caught_up(context: RuleContext) -> bool:
     return in_sync and _can_lead(context, target)
 
 
-def _original_unknown(context: RuleContext) -> bool:
-    return not context.requested_replicas
-
-
 def _original_cannot_lead(context: RuleContext) -> bool:
     return not _can_lead(context, context.requested_replicas)
 
@@ -210,7 +206,7 @@ replicas are RAR. Nothing is dropped unless the last controller died before it c
 ON_CANCEL: Final[Table] = (
     Row(
         "K236-55",
-        _original_unknown,
+        lambda context: not context.requested_replicas,
         (
             refuse_request(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

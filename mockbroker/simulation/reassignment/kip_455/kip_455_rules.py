@@ -61,10 +61,6 @@ class Draft(msgspec.Struct, frozen=True):
 # ---- conditions and choices ----------------------------------------------------------------------
 
 
-def _reassigning(context: RuleContext) -> bool:
-    return context.start.reassigning
-
-
 def _leader_missed_the_end(context: RuleContext) -> bool:
     """A controller died after it recorded the end of a reassignment and before it sent the leader
     the new state."""
@@ -146,10 +142,6 @@ def _hosts(context: RuleContext) -> Brokers:
     return context.now.hosts
 
 
-def _leader(context: RuleContext) -> Brokers:
-    return (context.now.leader,)
-
-
 def _followers(context: RuleContext) -> Brokers:
     return tuple(each for each in context.now.replicas if each != context.now.leader)
 
@@ -169,7 +161,7 @@ _CONFIRM: Final[Effects] = (
     raise_leader_epoch,
     write_state_znode,
     commit,
-    send_leader_and_isr(_leader),
+    send_leader_and_isr(lambda context: (context.now.leader,)),
     send_leader_and_isr(_followers),
 )
 
@@ -237,7 +229,7 @@ _ON_CANCEL: Final[Table] = (
 _ON_TAKE_OVER: Final[Table] = (
     Row(
         "K455-38",
-        _reassigning,
+        lambda context: context.start.reassigning,
         (raise_leader_epoch, write_state_znode, commit, send_leader_and_isr(_hosts)),
     ),
     Row(

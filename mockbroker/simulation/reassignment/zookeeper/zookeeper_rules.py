@@ -135,10 +135,6 @@ def _leader_is_gone(context: RuleContext) -> bool:
     return candidates and not context.is_online(context.start.leader)
 
 
-def _replicas_unchanged(context: RuleContext) -> bool:
-    return context.start.replicas == context.target
-
-
 def _done(context: RuleContext) -> bool:
     """The target is in sync, but none of it can lead any more."""
     return _complete(context) and not _leader_to_be_had(context)
@@ -155,10 +151,6 @@ def _dead_in_isr(context: RuleContext) -> bool:
 def _isr_beyond_replicas(context: RuleContext) -> bool:
     isr, replicas = set(context.start.isr), set(context.start.replicas)
     return context.is_online(context.start.leader) and not isr <= replicas
-
-
-def _leader_changes(context: RuleContext) -> bool:
-    return context.now.leader != context.start.leader
 
 
 def _dead_follower_leaves(context: RuleContext) -> bool:
@@ -208,10 +200,6 @@ def _kept(context: RuleContext) -> Brokers:
 
 def _origin(context: RuleContext) -> Brokers:
     return tuple(each for each in context.now.replicas if each not in context.now.adding)
-
-
-def _adding(context: RuleContext) -> Brokers:
-    return context.now.adding
 
 
 def _recipients_of_the_end(context: RuleContext) -> Brokers:
@@ -488,7 +476,7 @@ nothing, and only removed replicas cause requests. Before 2.4 only memory change
 ON_PLAN: Final[Table] = (
     Row(
         "K455-60",
-        _replicas_unchanged,
+        lambda context: context.start.replicas == context.target,
         (adopt_target, commit, write_remembered_plan),
         until=_KIP_455,
     ),
@@ -505,7 +493,7 @@ ON_PHASE: Final[Table] = (
             write_state_znode,
             commit,
             send_leader_and_isr(_origin),
-            send_leader_and_isr(_adding, is_new=True),
+            send_leader_and_isr(lambda context: context.now.adding, is_new=True),
             send_update_metadata(),
             send_leader_and_isr(_not_started, is_new=True),
         ),
@@ -582,7 +570,7 @@ two writes of U. Leaders of 2.4 to 2.8 keep them: their attempts to remove them 
 ON_CHANGE: Final[Table] = (
     Row(
         "K455-42",
-        _leader_changes,
+        lambda context: context.now.leader != context.start.leader,
         (write_state_znode, commit, send_leader_and_isr(replicas), send_update_metadata()),
     ),
     Row("K455-42", _dead_follower_leaves, _ANNOUNCE),
