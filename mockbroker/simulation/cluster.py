@@ -226,6 +226,8 @@ class Cluster:
             TransactionLog(controller, coordinators, self.appender, transaction_level),
             self.producer_ids,
             transaction_level,
+            send_markers=lambda transaction: markers.send(transaction),
+            coordinator_of=lambda transactional_id: self.transactions.leader_of(transactional_id),
             keeps_start=release.has(facts.TRANSACTION_START_KEPT),
         )
         self.marker_writer = MarkerWriter(controller, logs, self.appender, coordinators, offsets)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Answer, Call
+from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
+from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
 __all__ = [
     "GroupAnswer",
     "client_host",
     "coordinator_error",
+    "heartbeat_response",
     "when_answered",
 ]
 
@@ -56,6 +59,30 @@ def when_answered(answer: GroupAnswer[ResultT], respond: Callable[[ResultT], Mes
 def coordinator_error(call: Call, group_id: str) -> ErrorCode:
     """Return 0 if the broker that received the request coordinates the group."""
     return call.cluster.coordinators.group_error(group_id, call.broker_id)
+
+
+def heartbeat_response(
+    response: Callable[..., ResultT],
+    assignment: Callable[..., Any],
+    topic: Callable[..., Any],
+    result: HeartbeatResult,
+) -> ResultT:
+    """Return the response to a heartbeat of a consumer or share group. ``assignment`` and ``topic``
+    are the classes of its assignment, and of a topic with its partitions in it."""
+    assigned = None
+    if result.assignment is not None:
+        topics = by_topic(result.assignment)
+        assigned = assignment(
+            topic_partitions=[topic(topic_id=each, partitions=indexes) for each, indexes in topics]
+        )
+    return response(
+        error_code=result.error_code,
+        error_message=result.error_message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.interval_ms,
+        assignment=assigned,
+    )
 
 
 def client_host(call: Call) -> str:

@@ -11,6 +11,8 @@ from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error
+from mockbroker.simulation.groups.modern.modern_group import GroupT
+from mockbroker.simulation.groups.modern.modern_groups import ModernGroups
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_groups"]
@@ -24,8 +26,8 @@ _HIDDEN = "The group has described topic(s) that the client is not authorized to
 def describe_groups(
     call: Call,
     row: Callable[..., DescribedT],
-    kind: str,
-    describe: Callable[[str], DescribedT | None],
+    groups: ModernGroups[GroupT, Any],
+    describe: Callable[[GroupT], DescribedT],
     topics: Callable[[DescribedT], Iterable[str]],
     *,
     hidden: str = _HIDDEN,
@@ -33,10 +35,9 @@ def describe_groups(
 ) -> list[DescribedT]:
     """Return a row for each group of the request, refused groups first.
 
-    ``row`` is the class of the response's rows. ``describe`` returns the row of a group of this
-    ``kind`` (``consumer``), or None if there is none with that id. ``topics`` returns the topics in
-    a row; ``hidden`` is the text if the caller may not describe one. ``explains``: errors of the
-    coordinator have a text.
+    ``row`` is the class of the response's rows. ``describe`` returns the row of one of the
+    ``groups``. ``topics`` returns the topics in a row; ``hidden`` is the text if the caller may not
+    describe one. ``explains``: errors of the coordinator have a text.
     """
 
     def refused(group_id: str, code: ErrorCode, text: str | None = None) -> DescribedT:
@@ -48,11 +49,12 @@ def describe_groups(
         error = coordinator_error(call, group_id)
         if error:
             return refused(group_id, error, message(error) if explains else None)
-        found = describe(group_id)
-        if found is None:
+        group = groups.group(group_id)
+        if group is None:
             known = call.cluster.groups.group(group_id) is not None
-            problem = f"is not a {kind} group" if known else "not found"
+            problem = f"is not a {groups.kind} group" if known else "not found"
             return refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
+        found = describe(group)
         names = frozenset(topics(found))
         if authorized_names(call, names, AclOperation.DESCRIBE) != names:
             return refused(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)

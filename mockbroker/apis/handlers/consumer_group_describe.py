@@ -34,16 +34,11 @@ def consumer_group_describe(call: Call) -> ConsumerGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
-        "consumer",
-        lambda group_id: _described(call, group_id),
+        call.cluster.groups.consumer,
+        lambda group: _group(call, group),
         _topics_of,
     )
     return ConsumerGroupDescribeResponse(groups=groups)
-
-
-def _described(call: Call, group_id: str) -> DescribedGroup | None:
-    found = call.cluster.groups.consumer.group(group_id)
-    return None if found is None else _group(call, found)
 
 
 def _group(call: Call, group: ConsumerGroup) -> DescribedGroup:

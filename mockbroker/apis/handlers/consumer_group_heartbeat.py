@@ -19,7 +19,7 @@ from kproto.messages.consumer_group_heartbeat_response import (
     TopicPartitions,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.group_answers import client_host, coordinator_error
+from mockbroker.apis.common.group_answers import client_host, coordinator_error, heartbeat_response
 from mockbroker.apis.common.requirements import (
     consumer_groups,
     group_access,
@@ -28,7 +28,6 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
-from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 
@@ -53,7 +52,7 @@ def consumer_group_heartbeat(call: Call) -> ConsumerGroupHeartbeatResponse:
     result = call.cluster.groups.consumer.heartbeat(
         _request(call, body), coordinator_error(call, body.group_id)
     )
-    return _response(result)
+    return heartbeat_response(ConsumerGroupHeartbeatResponse, Assignment, TopicPartitions, result)
 
 
 def _request(call: Call, body: ConsumerGroupHeartbeatRequest) -> HeartbeatRequest:
@@ -80,22 +79,4 @@ def _request(call: Call, body: ConsumerGroupHeartbeatRequest) -> HeartbeatReques
         client_host=client_host(call),
         needs_member_id=call.version >= 1,
         visible=visible,
-    )
-
-
-def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
-    assignment = None
-    if result.assignment is not None:
-        topics: dict[object, TopicPartitions] = {}
-        for topic_id, index in sorted(result.assignment):
-            topics.setdefault(topic_id, TopicPartitions(topic_id=topic_id, partitions=[]))
-            topics[topic_id].partitions.append(index)
-        assignment = Assignment(topic_partitions=list(topics.values()))
-    return ConsumerGroupHeartbeatResponse(
-        error_code=result.error_code,
-        error_message=result.error_message,
-        member_id=result.member_id,
-        member_epoch=result.member_epoch,
-        heartbeat_interval_ms=result.interval_ms,
-        assignment=assignment,
     )

@@ -28,17 +28,12 @@ def share_group_describe(call: Call) -> ShareGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
-        "share",
-        lambda group_id: _described(call, group_id),
+        call.cluster.groups.share,
+        lambda group: _group(call, group),
         _topics_of,
         explains=True,
     )
     return ShareGroupDescribeResponse(groups=groups)
-
-
-def _described(call: Call, group_id: str) -> DescribedGroup | None:
-    found = call.cluster.groups.share.group(group_id)
-    return None if found is None else _group(call, found)
 
 
 def _group(call: Call, group: ShareGroup) -> DescribedGroup:

@@ -13,7 +13,7 @@ from kproto.messages.share_group_heartbeat_response import (
     ShareGroupHeartbeatResponse,
     TopicPartitions,
 )
-from mockbroker.apis.common.group_answers import client_host, coordinator_error
+from mockbroker.apis.common.group_answers import client_host, coordinator_error, heartbeat_response
 from mockbroker.apis.common.requirements import (
     group_access,
     share_groups,
@@ -22,8 +22,6 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.common.share_answers import member_id
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
-from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.share.share_group import ShareHeartbeat
 from mockbroker.simulation.security.authorizer import AclOperation
 
@@ -49,25 +47,5 @@ def share_group_heartbeat(call: Call) -> ShareGroupHeartbeatResponse:
         client_id=call.client_id or "",
         client_host=client_host(call),
     )
-    return _response(
-        call.cluster.groups.share.heartbeat(request, coordinator_error(call, body.group_id))
-    )
-
-
-def _response(result: HeartbeatResult) -> ShareGroupHeartbeatResponse:
-    assignment = None
-    if result.assignment is not None:
-        assignment = Assignment(
-            topic_partitions=[
-                TopicPartitions(topic_id=topic_id, partitions=indexes)
-                for topic_id, indexes in by_topic(result.assignment)
-            ]
-        )
-    return ShareGroupHeartbeatResponse(
-        error_code=result.error_code,
-        error_message=result.error_message,
-        member_id=result.member_id,
-        member_epoch=result.member_epoch,
-        heartbeat_interval_ms=result.interval_ms,
-        assignment=assignment,
-    )
+    result = call.cluster.groups.share.heartbeat(request, coordinator_error(call, body.group_id))
+    return heartbeat_response(ShareGroupHeartbeatResponse, Assignment, TopicPartitions, result)

@@ -51,19 +51,16 @@ def streams_group_describe(call: Call) -> StreamsGroupDescribeResponse:
     groups = describe_groups(
         call,
         DescribedGroup,
-        "streams",
-        lambda group_id: _described(call, group_id),
+        call.cluster.groups.streams,
+        lambda group: _described(call, group),
         _topics_of,
         hidden=_HIDDEN,
     )
     return StreamsGroupDescribeResponse(groups=groups)
 
 
-def _described(call: Call, group_id: str) -> DescribedGroup | None:
-    found = call.cluster.groups.streams.group(group_id)
-    if found is None:
-        return None
-    described = _group(found)
+def _described(call: Call, group: StreamsGroup) -> DescribedGroup:
+    described = _group(group)
     if call.version >= 1:
         described.assignor_name = ASSIGNOR
         if call.body.include_topology_description:

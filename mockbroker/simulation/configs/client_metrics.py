@@ -150,6 +150,26 @@ def _refuse_unexpectedly(check: SubscriptionCheck) -> None:
 
 _LISTS_CHECKED_SINCE: Final = (4, 2)
 
+
+def _list_rows(name: str) -> tuple[Row[SubscriptionCheck, SubscriptionCheck], ...]:
+    """The items of the list ``name`` are neither repeated nor empty."""
+    text = f"Configuration '{name}' values must not be "
+    return (
+        Row(
+            "TELEM-03",
+            lambda check: check.repeating == name,
+            (refuse_with_text(text + "duplicated.", ErrorCode.INVALID_CONFIG),),
+            since=_LISTS_CHECKED_SINCE,
+        ),
+        Row(
+            "TELEM-03",
+            lambda check: check.gappy == name,
+            (refuse_with_text(text + "empty.", ErrorCode.INVALID_CONFIG),),
+            since=_LISTS_CHECKED_SINCE,
+        ),
+    )
+
+
 CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
     Row(
         "TELEM-01",
@@ -165,28 +185,7 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
             ),
         ),
     ),
-    Row(
-        "TELEM-03",
-        lambda check: check.repeating == METRICS,
-        (
-            refuse_with_text(
-                "Configuration '{subject.repeating}' values must not be duplicated.",
-                ErrorCode.INVALID_CONFIG,
-            ),
-        ),
-        since=_LISTS_CHECKED_SINCE,
-    ),
-    Row(
-        "TELEM-03",
-        lambda check: check.gappy == METRICS,
-        (
-            refuse_with_text(
-                "Configuration '{subject.gappy}' values must not be empty.",
-                ErrorCode.INVALID_CONFIG,
-            ),
-        ),
-        since=_LISTS_CHECKED_SINCE,
-    ),
+    *_list_rows(METRICS),
     Row(
         "TELEM-04",
         lambda check: check.interval_problem is not None or not _INTEGER.fullmatch(check.interval),
@@ -199,28 +198,7 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         (refuse_with_text("{subject.interval_problem}", ErrorCode.INVALID_CONFIG),),
         since=(4, 0),
     ),
-    Row(
-        "TELEM-03",
-        lambda check: check.repeating == MATCH,
-        (
-            refuse_with_text(
-                "Configuration '{subject.repeating}' values must not be duplicated.",
-                ErrorCode.INVALID_CONFIG,
-            ),
-        ),
-        since=_LISTS_CHECKED_SINCE,
-    ),
-    Row(
-        "TELEM-03",
-        lambda check: check.gappy == MATCH,
-        (
-            refuse_with_text(
-                "Configuration '{subject.gappy}' values must not be empty.",
-                ErrorCode.INVALID_CONFIG,
-            ),
-        ),
-        since=_LISTS_CHECKED_SINCE,
-    ),
+    *_list_rows(MATCH),
     Row(
         "TELEM-05",
         lambda check: not _SHORTEST_MS <= check.interval_ms <= _LONGEST_MS,

@@ -8,6 +8,7 @@ says. Time is the cluster's virtual clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.markers import MarkerSender
@@ -33,7 +34,7 @@ from mockbroker.simulation.transactions.transaction_events import (
     LoadEvent,
     VerifyEvent,
 )
-from mockbroker.simulation.transactions.transaction_operations import TesterSteps
+from mockbroker.simulation.transactions.transaction_operations import TransactionOperations
 from mockbroker.simulation.transactions.transaction_rules import (
     FENCING,
     ON_ADD,
@@ -68,7 +69,7 @@ __all__ = ["TransactionCoordinator"]
 _KIND: Final = CoordinatorKind.TRANSACTION
 
 
-class TransactionCoordinator(TesterSteps):
+class TransactionCoordinator(TransactionOperations):
     """The transactions of one cluster, which runs ``release``."""
 
     def __init__(
@@ -94,16 +95,16 @@ class TransactionCoordinator(TesterSteps):
         self._on_end = rows_of_release(ON_END, release)
         self._on_end_version_2 = rows_of_release(ON_END_VERSION_2, release)
         self._fencing = rows_of_release(FENCING, release)
-        self._on_time_out = rows_of_release(ON_TIME_OUT, release)
-        self._on_unused = rows_of_release(ON_UNUSED, release)
         self._on_loaded = rows_of_release(ON_LOADED, release)
         self._started_ms = controller.now_ms
         self._time_outs = controller.timers.timer(
-            self._check_time_outs, "time-outs of transactions"
+            partial(self._check_ages, rows_of_release(ON_TIME_OUT, release)),
+            "time-outs of transactions",
         )
-        self._expiry = controller.timers.timer(self._check_unused, "expiry of transactional ids")
-        machine.send_markers = markers.send
-        machine.coordinator_of = self._leader
+        self._expiry = controller.timers.timer(
+            partial(self._check_ages, rows_of_release(ON_UNUSED, release)),
+            "expiry of transactional ids",
+        )
         machine.on_changed.append(lambda transactional_id: self._set_timers())
         coordinators.attach(
             _KIND, lambda: self._transactions, on_unload=self._unload, on_load=self._load
@@ -126,7 +127,7 @@ class TransactionCoordinator(TesterSteps):
         return [
             each
             for name, each in self._transactions.items()
-            if self._leader(name) == broker_id and self._is_active(name)
+            if self.leader_of(name) == broker_id and self._is_active(name)
         ]
 
     def is_loading(self, broker_id: int) -> bool:
@@ -140,7 +141,8 @@ class TransactionCoordinator(TesterSteps):
     def _topic(self) -> str:
         return self._coordinators.partition_of(_KIND, "")[0]
 
-    def _leader(self, transactional_id: str) -> int:
+    def leader_of(self, transactional_id: str) -> int:
+        """The broker that coordinates a transactional id; the controller while none does."""
         tp = self._coordinators.partition_of(_KIND, transactional_id)
         topic = self._controller.state.topics.get(tp[0])
         partition = None if topic is None else topic.partition(tp[1])
@@ -289,7 +291,7 @@ class TransactionCoordinator(TesterSteps):
         event = FenceEvent(machine=self.machine, transaction=transaction, answer=answer)
         apply_first(self._fencing, event, event)
 
-    def _check_time_outs(self) -> None:
+    def _check_ages(self, rows: tuple[Row[AgeEvent, AgeEvent], ...]) -> None:
         for transaction in tuple(self._transactions.values()):
             if self._is_active(transaction.transactional_id):
                 event = AgeEvent(
@@ -297,20 +299,9 @@ class TransactionCoordinator(TesterSteps):
                     transaction=transaction,
                     settings=self._settings(),
                     fence=lambda each: self._fence(each, lambda result: None),
-                )
-                apply_first(self._on_time_out, event, event)
-        self._set_timers()
-
-    def _check_unused(self) -> None:
-        for transaction in tuple(self._transactions.values()):
-            if self._is_active(transaction.transactional_id):
-                event = AgeEvent(
-                    machine=self.machine,
-                    transaction=transaction,
-                    settings=self._settings(),
                     forget=self._forget,
                 )
-                apply_first(self._on_unused, event, event)
+                apply_first(rows, event, event)
         self._set_timers()
 
     def _forget(self, transaction: Transaction) -> None:

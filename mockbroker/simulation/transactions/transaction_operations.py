@@ -1,6 +1,6 @@
-"""What a tester can do to a transaction, which no client could.
+"""Operations on transactions that no client has.
 
-Every step raises ClusterError for a transactional id that does not exist.
+Every operation raises ClusterError for a transactional id that does not exist.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mockbroker.simulation.transactions.transactional_ids import (
 )
 from mockbroker.simulation.transactions.transitions import Transitions
 
-__all__ = ["TesterSteps"]
+__all__ = ["TransactionOperations"]
 
 _ANSWERED: Final = (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
-class TesterSteps:
-    """The steps that ``TransactionCoordinator`` inherits."""
+class TransactionOperations:
+    """The operations that ``TransactionCoordinator`` inherits."""
 
     def __init__(
         self,
@@ -79,14 +79,6 @@ class TesterSteps:
             raise ClusterError(f"{transactional_id!r} has an open transaction")
         transaction.metadata = replace(transaction.metadata, epoch=epoch, last_epoch=-1)
         self.machine.changed(transaction)
-
-    def hold_markers(self, transactional_id: str | None) -> None:
-        """Hold back the markers of a transaction that ends; None: of every one."""
-        self.markers.hold(transactional_id)
-
-    def release_markers(self, transactional_id: str | None) -> None:
-        """Send the markers that were held. None: all."""
-        self.markers.release(transactional_id)
 
     def _existing(self, transactional_id: str) -> Transaction:
         found = self._transactions.get(transactional_id)

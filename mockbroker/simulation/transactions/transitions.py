@@ -49,6 +49,7 @@ class Transitions:
     ``feature_level`` is that of ``transaction.version``. ``keeps_start``: in memory, a new producer
     keeps when the last transaction of its id began, as until 4.0. ``send_markers`` begins to write
     the markers of a transaction whose end is in the log, and calls ``complete`` after the last.
+    ``coordinator_of`` returns the broker from whose block of producer ids a new one comes.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class Transitions:
         producer_ids: ProducerIds,
         feature_level: Callable[[], int],
         *,
+        send_markers: Callable[[Transaction], None],
+        coordinator_of: Callable[[str], int],
         keeps_start: bool = False,
     ) -> None:
         self._controller = controller
@@ -65,9 +68,8 @@ class Transitions:
         self._producer_ids = producer_ids
         self._feature_level = feature_level
         self._keeps_start = keeps_start
-        self.send_markers: Callable[[Transaction], None] = lambda transaction: None
-        self.coordinator_of: Callable[[str], int] = lambda transactional_id: 0
-        """The broker whose block of producer ids a new one comes from."""
+        self._send_markers = send_markers
+        self._coordinator_of = coordinator_of
         self.on_changed: list[Callable[[str], None]] = []
 
     @property
@@ -81,7 +83,7 @@ class Transitions:
 
     def new_producer_id(self, transactional_id: str) -> int:
         """Return an id that no producer has yet."""
-        return self._producer_ids.next_id(self.coordinator_of(transactional_id))
+        return self._producer_ids.next_id(self._coordinator_of(transactional_id))
 
     def changed(self, transaction: Transaction) -> None:
         """Call those who wait for a change."""
@@ -223,14 +225,14 @@ class Transitions:
             transaction.pending = following
             shown = (following.producer_id, following.epoch) if version >= VERSION_2 else ()
             answer(ProducerResult(code, *shown))
-            self.send_markers(transaction)
+            self._send_markers(transaction)
 
         self.write(transaction, new, done)
 
     def resume(self, transaction: Transaction) -> None:
         """Send the markers of a transaction again whose end is in the log."""
         transaction.pending = self._completed(transaction.metadata)
-        self.send_markers(transaction)
+        self._send_markers(transaction)
 
     def _completed(self, prepared: TransactionMetadata) -> TransactionMetadata:
         is_commit = prepared.state is TransactionState.PREPARE_COMMIT

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.groups.classic.classic_group import Group
 from mockbroker.simulation.groups.classic.classic_requests import (
     Admission,
     Gate,
@@ -13,6 +15,7 @@ from mockbroker.simulation.groups.classic.classic_requests import (
 from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
+    Rebalancing,
 )
 from mockbroker.simulation.releases.rows import Row, refuse, with_arguments
 
@@ -22,12 +25,15 @@ __all__ = [
     "GroupRow",
     "MemberRow",
     "complete_rebalance",
+    "group_step",
+    "member_step",
     "prepare_rebalance",
     "refuse_elsewhere",
     "refuse_without_id",
     "remove_member",
     "renew_session",
     "settle",
+    "settle_without_pending",
 ]
 
 GroupRow: TypeAlias = Row[GroupEvent, GroupEvent]
@@ -44,10 +50,6 @@ def refuse_without_id(event: JoinEvent, code: ErrorCode) -> None:
     event.refuse_without_id(code)
 
 
-def remove_member(event: MemberEvent) -> None:
-    event.machine.remove(event.group, event.member_id)
-
-
 def renew_session(event: MemberEvent) -> None:
     event.machine.renew(event.member)
 
@@ -56,16 +58,21 @@ def refuse_elsewhere(event: Admission | Gate) -> None:
     event.refuse(event.coordinator_error)
 
 
-def complete_rebalance(event: GroupEvent) -> None:
-    event.machine.complete(event.group)
+@with_arguments
+def group_step(event: GroupEvent, step: Callable[[Rebalancing, Group], None]) -> None:
+    """Take a step of the state machine with the event's group."""
+    step(event.machine, event.group)
 
 
-def prepare_rebalance(event: GroupEvent) -> None:
-    event.machine.prepare(event.group)
+@with_arguments
+def member_step(event: MemberEvent, step: Callable[[Rebalancing, Group, str], None]) -> None:
+    """Take a step of the state machine with the event's member."""
+    step(event.machine, event.group, event.member_id)
 
 
-def settle(event: GroupEvent) -> None:
-    event.machine.settle(event.group)
-
-
+complete_rebalance: Final = group_step(Rebalancing.complete)
+prepare_rebalance: Final = group_step(Rebalancing.prepare)
+settle: Final = group_step(Rebalancing.settle)
+settle_without_pending: Final = group_step(Rebalancing.settle_without_pending)
+remove_member: Final = member_step(Rebalancing.remove)
 IN_REBALANCE: Final = refuse(ErrorCode.REBALANCE_IN_PROGRESS)

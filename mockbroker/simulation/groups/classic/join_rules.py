@@ -34,11 +34,14 @@ from mockbroker.simulation.groups.classic.group_conditions import (
 )
 from mockbroker.simulation.groups.classic.group_effects import (
     NEW_COORDINATOR,
+    group_step,
     refuse_elsewhere,
     refuse_without_id,
+    remove_member,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     NEW_MEMBER_TIMEOUT_MS,
+    Rebalancing,
 )
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse
 
@@ -122,10 +125,6 @@ def _stable_and_rejoins(event: JoinEvent) -> bool:
     return is_stable(event) and (leads(event) or changed)
 
 
-def _forget(event: JoinEvent) -> None:
-    event.machine.remove(event.group, event.member_id)
-
-
 def _require_id(event: JoinEvent) -> None:
     member_id = event.new_member_id(event.request)
     event.machine.add_pending(event.group, member_id, event.request.session_timeout_ms)
@@ -154,10 +153,6 @@ def _add(event: JoinEvent) -> None:
 
 def _wait(event: JoinEvent) -> None:
     event.machine.wait_for_join(event.group, event.member_id, event.answer)
-
-
-def _rebalance_or_complete(event: JoinEvent) -> None:
-    event.machine.joined(event.group)
 
 
 def _complete_if_joined(event: JoinEvent) -> None:
@@ -218,7 +213,8 @@ def _answer_naming_former_leader(event: JoinEvent) -> None:
 
 JoinRow: TypeAlias = Row[JoinEvent, JoinEvent]
 
-_ADD: Final = (_add, _wait, _rebalance_or_complete)
+_REBALANCE_OR_COMPLETE: Final = group_step(Rebalancing.joined)
+_ADD: Final = (_add, _wait, _REBALANCE_OR_COMPLETE)
 _TOO_LARGE: Final = refuse_without_id(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
@@ -231,25 +227,25 @@ def _take_changes(event: JoinEvent) -> None:
 
 
 _REPLACE: Final = (_replace, _take_changes, _wait, _answer_replacement)
-_REJOIN: Final = (_take_changes, _wait, _rebalance_or_complete)
+_REJOIN: Final = (_take_changes, _wait, _REBALANCE_OR_COMPLETE)
 
 ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-05", _is_crowded, (_TOO_LARGE,)),
     Row(
         "DP-JOIN-05",
         _has_to_shed,
-        (_forget, _TOO_LARGE, _complete_if_joined),
+        (remove_member, _TOO_LARGE, _complete_if_joined),
         since=(2, 2),
         until=(2, 6),
     ),
     Row(
         "DP-JOIN-05",
         _is_full,
-        (_forget, _TOO_LARGE, _complete_if_joined),
+        (remove_member, _TOO_LARGE, _complete_if_joined),
         since=(2, 6),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-JOIN-05", _is_full, (_forget, _TOO_LARGE), since=NEW_COORDINATOR),
+    Row("DP-JOIN-05", _is_full, (remove_member, _TOO_LARGE), since=NEW_COORDINATOR),
     Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
     Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
     Row("DP-JOIN-07", _inconsistent, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
@@ -285,7 +281,7 @@ ON_REPLACED: Final[tuple[JoinRow, ...]] = (
     Row("DP-JOIN-18", has_generation, (_answer_naming_former_leader,), until=(2, 6)),
     Row("DP-JOIN-18", _can_skip, (_store, _answer_skipping), since=(2, 6)),
     Row("DP-JOIN-19", _protocol_stays, (_store, _answer_naming_former_leader), since=(2, 6)),
-    Row("DP-JOIN-18", always, (_rebalance_or_complete,)),
+    Row("DP-JOIN-18", always, (_REBALANCE_OR_COMPLETE,)),
 )
 """A static member has another id."""
 

@@ -34,13 +34,16 @@ from mockbroker.simulation.groups.classic.group_effects import (
     IN_REBALANCE,
     NEW_COORDINATOR,
     GroupRow,
+    member_step,
     refuse_elsewhere,
     remove_member,
     renew_session,
     settle,
+    settle_without_pending,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     MemberEvent,
+    Rebalancing,
 )
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
@@ -105,10 +108,6 @@ def _wait_for_leader(event: SyncEvent) -> None:
     event.machine.wait_for_sync(event.group, event.member_id, event.answer)
 
 
-def _note_sync(event: SyncEvent) -> None:
-    event.machine.has_synced(event.group, event.member_id)
-
-
 def _assign(event: SyncEvent) -> None:
     event.machine.assign(event.group, dict(event.request.assignments))
 
@@ -118,6 +117,8 @@ def _answer_assignment(event: SyncEvent) -> None:
     names = group.protocol_type, group.protocol_name
     event.answer(SyncResult(ErrorCode.NONE, *names, event.member.assignment))
 
+
+_NOTE_SYNC: Final = member_step(Rebalancing.has_synced)
 
 ON_SYNC: Final[tuple[SyncRow, ...]] = (
     Row("DP-SYNC-01", is_dead, (_NO_MEMBER,), until=(2, 3)),
@@ -132,16 +133,16 @@ ON_SYNC: Final[tuple[SyncRow, ...]] = (
     Row(
         "DP-SYNC-07 DP-GROUP-11",
         lambda event: is_completing(event) and leads(event),
-        (_wait_for_leader, _note_sync, _assign),
+        (_wait_for_leader, _NOTE_SYNC, _assign),
     ),
-    Row("DP-SYNC-07", is_completing, (_wait_for_leader, _note_sync)),
+    Row("DP-SYNC-07", is_completing, (_wait_for_leader, _NOTE_SYNC)),
     Row(
         "DP-SYNC-08",
         always,
-        (_note_sync, _answer_assignment, renew_session),
+        (_NOTE_SYNC, _answer_assignment, renew_session),
         until=NEW_COORDINATOR,
     ),
-    Row("DP-SYNC-08", always, (_note_sync, _answer_assignment), since=NEW_COORDINATOR),
+    Row("DP-SYNC-08", always, (_NOTE_SYNC, _answer_assignment), since=NEW_COORDINATOR),
 )
 
 # ---- Heartbeat -----------------------------------------------------------------------------------
@@ -176,10 +177,6 @@ def _remove_instance(event: LeaveEvent) -> None:
     event.machine.remove(event.group, event.group.instances[event.instance_id])
 
 
-def _settle_without_pending(event: LeaveEvent) -> None:
-    event.machine.settle_without_pending(event.group)
-
-
 LeaveRow: TypeAlias = Row[LeaveEvent, LeaveEvent]
 
 ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
@@ -188,7 +185,7 @@ ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
     Row(
         "DP-LEAVE-04",
         pending,
-        (remove_member, _settle_without_pending),
+        (remove_member, settle_without_pending),
         until=NEW_COORDINATOR,
     ),
     Row("DP-LEAVE-04", pending, (remove_member,), since=NEW_COORDINATOR),

@@ -22,13 +22,16 @@ from mockbroker.simulation.groups.classic.group_effects import (
     GroupRow,
     MemberRow,
     complete_rebalance,
+    group_step,
     prepare_rebalance,
     remove_member,
     settle,
+    settle_without_pending,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
     GroupEvent,
     MemberEvent,
+    Rebalancing,
     Rules,
 )
 from mockbroker.simulation.releases.release import Release
@@ -46,9 +49,7 @@ def _refuse_syncs(event: GroupEvent) -> None:
     event.machine.answer_syncs(event.group, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def _wait_for_members(event: GroupEvent) -> None:
-    event.machine.wait_for_members(event.group)
-
+_WAIT_FOR_MEMBERS: Final = group_step(Rebalancing.wait_for_members)
 
 ON_PREPARE: Final[tuple[GroupRow, ...]] = (
     Row("DP-GROUP-01", is_completing, (_reset_assignments, _refuse_syncs)),
@@ -59,11 +60,11 @@ ON_PREPARED: Final[tuple[GroupRow, ...]] = (
     Row(
         "DP-GROUP-02",
         first_rebalance_is_delayed,
-        (lambda event: event.machine.delay(event.group),),
+        (group_step(Rebalancing.delay),),
     ),
     Row("DP-COORD-11", first_rebalance, (complete_rebalance,)),
     Row("DP-GROUP-03", all_joined, (complete_rebalance,)),
-    Row("DP-GROUP-04", always, (_wait_for_members,)),
+    Row("DP-GROUP-04", always, (_WAIT_FOR_MEMBERS,)),
 )
 """The group is in PreparingRebalance: when does that end?"""
 
@@ -139,32 +140,25 @@ def _none_joined(event: GroupEvent) -> bool:
     return bool(event.group.members) and not event.group.joins
 
 
-def _begin_generation(event: GroupEvent) -> None:
-    event.machine.next_generation(event.group)
-
-
-def _answer_joins(event: GroupEvent) -> None:
-    event.machine.answer_joins(event.group)
-
-
-def _follow_generation(event: GroupEvent) -> None:
-    event.machine.begin_syncing(event.group)
-
+_BEGIN_GENERATION: Final = group_step(Rebalancing.next_generation)
 
 ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-07", _none_joined, (_wait_for_members,)),
-    Row("DP-GROUP-08", lambda event: not event.group.members, (_begin_generation,)),
-    Row("DP-GROUP-09", always, (_begin_generation, _follow_generation, _answer_joins)),
+    Row("DP-GROUP-07", _none_joined, (_WAIT_FOR_MEMBERS,)),
+    Row("DP-GROUP-08", lambda event: not event.group.members, (_BEGIN_GENERATION,)),
+    Row(
+        "DP-GROUP-09",
+        always,
+        (
+            _BEGIN_GENERATION,
+            group_step(Rebalancing.begin_syncing),
+            group_step(Rebalancing.answer_joins),
+        ),
+    ),
 )
 """The members that did not join are dealt with: does a generation begin?"""
 
 ON_GENERATION: Final[tuple[GroupRow, ...]] = (
-    Row(
-        "DP-GROUP-10",
-        always,
-        (lambda event: event.machine.wait_for_syncs(event.group),),
-        since=(2, 8),
-    ),
+    Row("DP-GROUP-10", always, (group_step(Rebalancing.wait_for_syncs),), since=(2, 8)),
 )
 
 
@@ -193,14 +187,6 @@ def _waits_and_is_known(event: MemberEvent) -> bool:
     return _waits(event) and not event.member.is_new
 
 
-def _settle_after_session(event: MemberEvent) -> None:
-    event.machine.settle_after_session(event.group)
-
-
-def _settle_without_pending(event: MemberEvent) -> None:
-    event.machine.settle_without_pending(event.group)
-
-
 ON_PENDING_GONE: Final[tuple[GroupRow, ...]] = (
     Row("DP-GROUP-13", preparing_and_all_joined, (complete_rebalance,), since=NEW_COORDINATOR),
     Row("DP-GROUP-02", first_rebalance, ()),
@@ -208,10 +194,10 @@ ON_PENDING_GONE: Final[tuple[GroupRow, ...]] = (
 )
 
 ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
-    Row("DP-GROUP-13", pending, (remove_member, _settle_without_pending)),
+    Row("DP-GROUP-13", pending, (remove_member, settle_without_pending)),
     Row("DP-GROUP-16", _waits, (), until=(2, 1)),
     Row("DP-GROUP-16", _waits_and_is_known, (), since=(2, 1)),
-    Row("DP-GROUP-12", always, (remove_member, _settle_after_session)),
+    Row("DP-GROUP-12", always, (remove_member, group_step(Rebalancing.settle_after_session))),
 )
 
 

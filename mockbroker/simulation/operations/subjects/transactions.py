@@ -68,7 +68,7 @@ def hold_markers(cluster: Cluster, transactional_id: AnyTransactionArgument = No
     They stay in PrepareCommit or PrepareAbort until `release-markers`: requests get error 51, and
     the last stable offset does not advance. Without TRANSACTIONAL-ID, all.
     """
-    cluster.transactions.hold_markers(transactional_id)
+    cluster.transactions.markers.hold(transactional_id)
 
 
 @operation
@@ -77,7 +77,7 @@ def release_markers(cluster: Cluster, transactional_id: AnyTransactionArgument =
 
     Without TRANSACTIONAL-ID, those of all transactions.
     """
-    cluster.transactions.release_markers(transactional_id)
+    cluster.transactions.markers.release(transactional_id)
 
 
 @operation

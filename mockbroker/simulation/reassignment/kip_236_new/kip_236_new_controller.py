@@ -16,13 +16,13 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS,
     REASSIGN_PARTITIONS_QUEUE,
     PlannedReplicas,
+    decode_reassign_partitions,
 )
 from mockbroker.errors import Refusal
 from mockbroker.simulation.reassignment.kip_236_new import kip_236_new_rules as rules
 from mockbroker.simulation.reassignment.kip_236_new.plans import (
     Plan,
     pending,
-    read_plan,
     remove_from_queue,
     repeated,
     write_plan,
@@ -145,7 +145,7 @@ class Kip236NewController(ZooKeeperController):
     def _read(self, path: str, text: str) -> Plan:
         """The entries of a plan that can be carried out; the others are left out with a warning."""
         try:
-            plan = read_plan(path, text)
+            plan = decode_reassign_partitions(path, text)
         except MalformedZnodeError as error:
             warn(self.controller, _SEEN, f"{error}; removed")
             return {}
@@ -180,7 +180,7 @@ class Kip236NewController(ZooKeeperController):
         """Adopt what the znode says is pending; an unreadable text changes nothing."""
         text = self.controller.znodes.read(REASSIGN_PARTITIONS)
         try:
-            found = {} if text is None else read_plan(REASSIGN_PARTITIONS, text)
+            found = {} if text is None else decode_reassign_partitions(REASSIGN_PARTITIONS, text)
         except MalformedZnodeError as error:
             warn(self.controller, _SEEN, f"{error}; nothing is rolled back")
             return {}

@@ -33,7 +33,6 @@ __all__ = [
     "drop_from_plan",
     "drop_from_queue",
     "pending",
-    "read_plan",
     "remove_from_queue",
     "repeated",
     "set_pending",
@@ -64,11 +63,6 @@ class PendingPartition(Partition, frozen=True, gc=False):
 
 
 # ---- reading -------------------------------------------------------------------------------------
-
-
-def read_plan(path: str, text: str) -> Plan:
-    """Read a plan, in the order of the text. Raises MalformedZnodeError."""
-    return decode_reassign_partitions(path, text)
 
 
 def repeated(text: str) -> list[TopicPartition]:
@@ -102,7 +96,7 @@ def write_plan(controller: Controller, cause: str, plan: Plan | None = None) -> 
 def remove_from_queue(controller: Controller, cause: str, tp: TopicPartition) -> None:
     """Remove a partition from the queue; an empty queue deletes the znode."""
     path = REASSIGN_PARTITIONS_QUEUE
-    queued = read_plan(path, controller.state.znodes[path])
+    queued = decode_reassign_partitions(path, controller.state.znodes[path])
     _put(controller, cause, path, {each: queued[each] for each in queued if each != tp})
 
 
@@ -118,7 +112,7 @@ def _in_known_order(text: str | None, plan: Mapping[TopicPartition, PlannedRepli
     """The entries in the order of the text on record, so that its author recognises it, then the
     others."""
     try:
-        known = {} if text is None else read_plan("", text)
+        known = {} if text is None else decode_reassign_partitions("", text)
     except MalformedZnodeError:
         known = {}
     return {tp: plan[tp] for tp in (*known, *plan) if tp in plan}
