@@ -5,15 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from kspec.defects import heartbeat_defects
 from kspec.defects.declaration import defect
-from kspec.defects.heartbeat_defects import (
-    EndsIfUnknown,
-    EndsWithAnyError,
-    KeepsItsCoordinator,
-    KeepsRevokedPartitions,
-    RepeatsAFencedHeartbeat,
-    StaysSilentAtClose,
-)
 from kspec.reference_client.consumer_group_member import ConsumerGroupMember
 from kspec.reference_client.link import BrokerError, Link
 from kspec.reference_client.topics import Offsets, TopicPartition
@@ -95,12 +88,12 @@ class NeverOwnsUp(ConsumerGroupMember):
 
 
 @defect("keeps-what-is-taken-away")
-class KeepsWhatIsTakenAway(KeepsRevokedPartitions, ConsumerGroupMember):
+class KeepsWhatIsTakenAway(heartbeat_defects.KeepsRevokedPartitions, ConsumerGroupMember):
     """Goes on with partitions that it has to give up."""
 
 
 @defect("leaves-without-a-word")
-class LeavesWithoutAWord(StaysSilentAtClose, ConsumerGroupMember):
+class LeavesWithoutAWord(heartbeat_defects.StaysSilentAtClose, ConsumerGroupMember):
     """Does not tell the coordinator that it leaves."""
 
 
@@ -113,15 +106,8 @@ class LeavesForGood(ConsumerGroupMember):
 
 
 @defect("hides-what-ends-it")
-class HidesWhatEndsIt(ConsumerGroupMember):
+class HidesWhatEndsIt(heartbeat_defects.HidesFatalErrors, ConsumerGroupMember):
     """Stops after an error that only the application can mend, and does not report it."""
-
-    def end(self, error: Exception) -> None:
-        self.owned = frozenset()
-        self.interval = _NEVER
-
-    def pass_or_end(self, error: BrokerError) -> float:
-        return super().pass_or_end(error) or _NEVER
 
     async def beat_once(self) -> float:
         seconds = await super().beat_once()
@@ -132,12 +118,12 @@ class HidesWhatEndsIt(ConsumerGroupMember):
 
 
 @defect("stays-fenced")
-class StaysFenced(RepeatsAFencedHeartbeat, ConsumerGroupMember):
+class StaysFenced(heartbeat_defects.RepeatsAFencedHeartbeat, ConsumerGroupMember):
     """Repeats its heartbeat when its epoch is refused."""
 
 
 @defect("ends-when-it-is-unknown")
-class EndsWhenItIsUnknown(EndsIfUnknown, ConsumerGroupMember):
+class EndsWhenItIsUnknown(heartbeat_defects.EndsIfUnknown, ConsumerGroupMember):
     """Is of no more use when the coordinator does not know it."""
 
 
@@ -152,12 +138,12 @@ class BringsItsPartitionsAlong(ConsumerGroupMember):
 
 
 @defect("keeps-the-coordinator-of-the-group")
-class KeepsTheCoordinatorOfTheGroup(KeepsItsCoordinator, ConsumerGroupMember):
+class KeepsTheCoordinatorOfTheGroup(heartbeat_defects.KeepsItsCoordinator, ConsumerGroupMember):
     """Never looks for another coordinator of its group."""
 
 
 @defect("gives-up-on-the-group")
-class GivesUpOnTheGroup(EndsWithAnyError, ConsumerGroupMember):
+class GivesUpOnTheGroup(heartbeat_defects.EndsWithAnyError, ConsumerGroupMember):
     """Ends with the first error of a coordinator, whatever it is."""
 
 

@@ -15,6 +15,7 @@ from kspec.reference_client.topics import TopicPartition
 __all__ = [
     "EndsIfUnknown",
     "EndsWithAnyError",
+    "HidesFatalErrors",
     "KeepsItsCoordinator",
     "KeepsRevokedPartitions",
     "RepeatsAFencedHeartbeat",
@@ -23,6 +24,8 @@ __all__ = [
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 _UNKNOWN_MEMBER_ID: Final = 25
+_NEVER: Final = 3600.0
+"""Seconds: longer than any case."""
 
 
 class RepeatsAFencedHeartbeat(HeartbeatingMember):
@@ -43,6 +46,14 @@ class EndsWithAnyError(HeartbeatingMember):
             return super().pass_or_end(error)
         self.end(error)
         return 0
+
+
+class HidesFatalErrors(HeartbeatingMember):
+    def end(self, error: Exception) -> None:
+        self.owned = frozenset()
+
+    def pass_or_end(self, error: BrokerError) -> float:
+        return super().pass_or_end(error) or _NEVER
 
 
 class KeepsRevokedPartitions(HeartbeatingMember):

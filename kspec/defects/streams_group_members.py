@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
+from kspec.defects import heartbeat_defects
 from kspec.defects.declaration import defect
-from kspec.defects.heartbeat_defects import (
-    EndsIfUnknown,
-    EndsWithAnyError,
-    KeepsItsCoordinator,
-    KeepsRevokedPartitions,
-    RepeatsAFencedHeartbeat,
-    StaysSilentAtClose,
-)
-from kspec.reference_client.link import BrokerError, Link
+from kspec.reference_client.link import Link
 from kspec.reference_client.streams_group_member import StreamsGroupMember
 from kspec.reference_client.topics import TopicPartition
 
 __all__: list[str] = []
-
-_NEVER: Final = 3600.0
-_COORDINATOR_NOT_AVAILABLE: Final = 15
 
 
 @defect("hides-its-process")
@@ -33,12 +23,12 @@ class HidesItsProcess(StreamsGroupMember):
 
 
 @defect("stays-fenced-with-its-tasks")
-class StaysFencedWithItsTasks(RepeatsAFencedHeartbeat, StreamsGroupMember):
+class StaysFencedWithItsTasks(heartbeat_defects.RepeatsAFencedHeartbeat, StreamsGroupMember):
     """Repeats its heartbeat, and keeps its tasks, when a streams group refuses its epoch."""
 
 
 @defect("ends-when-its-tasks-are-gone")
-class EndsWhenItsTasksAreGone(EndsIfUnknown, StreamsGroupMember):
+class EndsWhenItsTasksAreGone(heartbeat_defects.EndsIfUnknown, StreamsGroupMember):
     """Processes no more when the coordinator of its streams group does not know it."""
 
 
@@ -79,12 +69,12 @@ class HidesItsTasks(StreamsGroupMember):
 
 
 @defect("keeps-tasks-that-are-taken-away")
-class KeepsTasksThatAreTakenAway(KeepsRevokedPartitions, StreamsGroupMember):
+class KeepsTasksThatAreTakenAway(heartbeat_defects.KeepsRevokedPartitions, StreamsGroupMember):
     """Goes on with tasks that it has to give up."""
 
 
 @defect("leaves-its-tasks-behind")
-class LeavesItsTasksBehind(StaysSilentAtClose, StreamsGroupMember):
+class LeavesItsTasksBehind(heartbeat_defects.StaysSilentAtClose, StreamsGroupMember):
     """Does not tell the coordinator that it leaves its streams group."""
 
 
@@ -101,21 +91,15 @@ class WaitsForStreamsGroups(StreamsGroupMember):
 
 
 @defect("hides-that-it-was-refused")
-class HidesThatItWasRefused(StreamsGroupMember):
+class HidesThatItWasRefused(heartbeat_defects.HidesFatalErrors, StreamsGroupMember):
     """Stops when a streams group refuses it for good, and does not report it."""
-
-    def end(self, error: Exception) -> None:
-        self.owned = frozenset()
-
-    def pass_or_end(self, error: BrokerError) -> float:
-        return super().pass_or_end(error) or _NEVER
 
 
 @defect("keeps-the-coordinator-of-its-tasks")
-class KeepsTheCoordinatorOfItsTasks(KeepsItsCoordinator, StreamsGroupMember):
+class KeepsTheCoordinatorOfItsTasks(heartbeat_defects.KeepsItsCoordinator, StreamsGroupMember):
     """Never looks for another coordinator of its streams group."""
 
 
 @defect("gives-up-on-its-tasks")
-class GivesUpOnItsTasks(EndsWithAnyError, StreamsGroupMember):
+class GivesUpOnItsTasks(heartbeat_defects.EndsWithAnyError, StreamsGroupMember):
     """Ends with the first error of a streams group's coordinator, whatever it is."""

@@ -16,19 +16,14 @@ from __future__ import annotations
 from kproto.codec.message import Message
 from kproto.messages import consumer_group_current_member_assignment_value as current
 from kproto.messages import consumer_group_target_assignment_member_value as stored_target
-from kproto.messages.consumer_group_current_member_assignment_key import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
 from kproto.messages.consumer_group_current_member_assignment_value import (
     TopicPartitions as CurrentPartitions,
 )
-from kproto.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from kproto.messages.consumer_group_member_metadata_value import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMemberMetadataValue,
 )
-from kproto.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kproto.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kproto.messages.consumer_group_partition_metadata_key import (
     ConsumerGroupPartitionMetadataKey,
@@ -42,15 +37,6 @@ from kproto.messages.consumer_group_regular_expression_key import (
 )
 from kproto.messages.consumer_group_regular_expression_value import (
     ConsumerGroupRegularExpressionValue,
-)
-from kproto.messages.consumer_group_target_assignment_member_key import (
-    ConsumerGroupTargetAssignmentMemberKey,
-)
-from kproto.messages.consumer_group_target_assignment_metadata_key import (
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-from kproto.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from mockbroker.simulation.groups.consumer.consumer_group import (
     Assigned,
@@ -70,16 +56,10 @@ from mockbroker.simulation.releases.release import Release
 __all__ = ["ConsumerRecords"]
 
 
-class ConsumerRecords(GroupRecords[ConsumerGroup]):
+class ConsumerRecords(GroupRecords[ConsumerGroup], kind="ConsumerGroup"):
     """The records of one release."""
 
     target_times = facts.MEMBER_EPOCHS_STORED
-    epoch_key = ConsumerGroupMetadataKey
-    target_epoch_key = ConsumerGroupTargetAssignmentMetadataKey
-    target_epoch_value = ConsumerGroupTargetAssignmentMetadataValue
-    member_key = ConsumerGroupMemberMetadataKey
-    target_key = ConsumerGroupTargetAssignmentMemberKey
-    current_key = ConsumerGroupCurrentMemberAssignmentKey
 
     def __init__(self, release: Release) -> None:
         super().__init__(release)
@@ -132,7 +112,7 @@ class ConsumerRecords(GroupRecords[ConsumerGroup]):
         return [
             *(self.regex(group_id, regex, None)[0] for regex in group.resolved),
             ConsumerGroupPartitionMetadataKey(group_id=group_id),
-            ConsumerGroupMetadataKey(group_id=group_id),
+            self.epoch_key(group_id=group_id),
         ]
 
     # ---- members -----------------------------------------------------------------------------

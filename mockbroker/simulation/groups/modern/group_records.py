@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeAlias
 
+from kproto import messages
 from kproto.codec.message import Message
 from kproto.messages.group_metadata_key import GroupMetadataKey
 from mockbroker.simulation.groups.modern.group_topics import TopicFacts
@@ -41,8 +42,10 @@ class RecordWriter:
 
 
 class GroupRecords(Generic[GroupT]):
-    """The records of one kind of groups, as one release writes them: a subclass names their
-    messages and fills in the values."""
+    """The records of one kind of groups in the form of one release; subclasses fill in the values.
+
+    ``kind`` begins the names of their messages: ``ShareGroup`` for ShareGroupMetadataKey.
+    """
 
     target_times: ClassVar[Fact]
     """Whether the record of a target has the time at which it was made."""
@@ -52,6 +55,15 @@ class GroupRecords(Generic[GroupT]):
     member_key: ClassVar[Callable[..., Message]]
     target_key: ClassVar[Callable[..., Message]]
     current_key: ClassVar[Callable[..., Message]]
+
+    def __init_subclass__(cls, kind: str) -> None:
+        super().__init_subclass__()
+        cls.epoch_key = getattr(messages, f"{kind}MetadataKey")
+        cls.target_epoch_key = getattr(messages, f"{kind}TargetAssignmentMetadataKey")
+        cls.target_epoch_value = getattr(messages, f"{kind}TargetAssignmentMetadataValue")
+        cls.member_key = getattr(messages, f"{kind}MemberMetadataKey")
+        cls.target_key = getattr(messages, f"{kind}TargetAssignmentMemberKey")
+        cls.current_key = getattr(messages, f"{kind}CurrentMemberAssignmentKey")
 
     def __init__(self, release: Release) -> None:
         self._has_target_time = release.has(self.target_times)

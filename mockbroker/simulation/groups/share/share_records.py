@@ -19,24 +19,10 @@ from kproto.codec.message import Message
 from kproto.messages import share_group_current_member_assignment_value as current
 from kproto.messages import share_group_state_partition_metadata_value as states
 from kproto.messages import share_group_target_assignment_member_value as stored_target
-from kproto.messages.share_group_current_member_assignment_key import (
-    ShareGroupCurrentMemberAssignmentKey,
-)
-from kproto.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
 from kproto.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
-from kproto.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kproto.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kproto.messages.share_group_state_partition_metadata_key import (
     ShareGroupStatePartitionMetadataKey,
-)
-from kproto.messages.share_group_target_assignment_member_key import (
-    ShareGroupTargetAssignmentMemberKey,
-)
-from kproto.messages.share_group_target_assignment_metadata_key import (
-    ShareGroupTargetAssignmentMetadataKey,
-)
-from kproto.messages.share_group_target_assignment_metadata_value import (
-    ShareGroupTargetAssignmentMetadataValue,
 )
 from mockbroker.simulation.groups.modern.group_records import (
     GroupRecords,
@@ -51,16 +37,10 @@ from mockbroker.simulation.releases.release import Release
 __all__ = ["ShareRecords"]
 
 
-class ShareRecords(GroupRecords[ShareGroup]):
+class ShareRecords(GroupRecords[ShareGroup], kind="ShareGroup"):
     """The records of one release. ``name_of`` returns the name of a topic id."""
 
     target_times = facts.SHARE_TARGET_TIMES_STORED
-    epoch_key = ShareGroupMetadataKey
-    target_epoch_key = ShareGroupTargetAssignmentMetadataKey
-    target_epoch_value = ShareGroupTargetAssignmentMetadataValue
-    member_key = ShareGroupMemberMetadataKey
-    target_key = ShareGroupTargetAssignmentMemberKey
-    current_key = ShareGroupCurrentMemberAssignmentKey
 
     def __init__(self, release: Release, name_of: Callable[[uuid.UUID], str | None]) -> None:
         super().__init__(release)
@@ -90,7 +70,7 @@ class ShareRecords(GroupRecords[ShareGroup]):
     def _group_keys(self, group: ShareGroup) -> list[Message]:
         return [
             ShareGroupStatePartitionMetadataKey(group_id=group.group_id),
-            ShareGroupMetadataKey(group_id=group.group_id),
+            self.epoch_key(group_id=group.group_id),
         ]
 
     def _member_value(self, member: ShareMember) -> Message:

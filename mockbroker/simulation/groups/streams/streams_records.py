@@ -18,28 +18,14 @@ from kproto.codec.message import Message
 from kproto.messages import streams_group_current_member_assignment_value as current
 from kproto.messages import streams_group_target_assignment_member_value as stored_target
 from kproto.messages import streams_group_topology_value as stored
-from kproto.messages.streams_group_current_member_assignment_key import (
-    StreamsGroupCurrentMemberAssignmentKey,
-)
-from kproto.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
 from kproto.messages.streams_group_member_metadata_value import (
     Endpoint,
     KeyValue,
     StreamsGroupMemberMetadataValue,
 )
-from kproto.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kproto.messages.streams_group_metadata_value import (
     LastAssignmentConfig,
     StreamsGroupMetadataValue,
-)
-from kproto.messages.streams_group_target_assignment_member_key import (
-    StreamsGroupTargetAssignmentMemberKey,
-)
-from kproto.messages.streams_group_target_assignment_metadata_key import (
-    StreamsGroupTargetAssignmentMetadataKey,
-)
-from kproto.messages.streams_group_target_assignment_metadata_value import (
-    StreamsGroupTargetAssignmentMetadataValue,
 )
 from kproto.messages.streams_group_topology_key import StreamsGroupTopologyKey
 from mockbroker.simulation.groups.modern.group_records import (
@@ -62,16 +48,10 @@ def by_subtopology(tasks: Iterable[Task]) -> Iterator[tuple[str, list[int]]]:
     yield from indexes.items()
 
 
-class StreamsRecords(GroupRecords[StreamsGroup]):
+class StreamsRecords(GroupRecords[StreamsGroup], kind="StreamsGroup"):
     """The records of one release."""
 
     target_times = facts.STREAMS_TARGET_TIMES_STORED
-    epoch_key = StreamsGroupMetadataKey
-    target_epoch_key = StreamsGroupTargetAssignmentMetadataKey
-    target_epoch_value = StreamsGroupTargetAssignmentMetadataValue
-    member_key = StreamsGroupMemberMetadataKey
-    target_key = StreamsGroupTargetAssignmentMemberKey
-    current_key = StreamsGroupCurrentMemberAssignmentKey
 
     def _epoch_value(self, group: StreamsGroup) -> Message:
         return StreamsGroupMetadataValue(
@@ -111,7 +91,7 @@ class StreamsRecords(GroupRecords[StreamsGroup]):
 
     def _group_keys(self, group: StreamsGroup) -> list[Message]:
         return [
-            StreamsGroupMetadataKey(group_id=group.group_id),
+            self.epoch_key(group_id=group.group_id),
             StreamsGroupTopologyKey(group_id=group.group_id),
         ]
 
