@@ -65,11 +65,9 @@ async def rollback(story: Story) -> None:
         story.skip_actions(mock)
         story.step("A plan moves foo-0 to 1, 2, 4. Broker 4 has not caught up yet.")
         plan = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[1,2,4]}]}'
-        await story.run(mock, f"write-znode /admin/reassign_partitions {plan}")
-        story.show_actions(mock)
+        await story.show(mock, f"write-znode /admin/reassign_partitions {plan}")
         story.step("A tool creates the cancellation znode.")
-        await story.run(mock, "write-znode /admin/cancel_reassignment_in_progress")
-        story.show_actions(mock)
+        await story.show(mock, "write-znode /admin/cancel_reassignment_in_progress")
         replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 is on 1, 2, 3", replicas == (1, 2, 3))
 
@@ -115,8 +113,7 @@ async def _begin(story: Story, mock: MockCluster, admin: Admin) -> None:
     story.skip_actions(mock)
     story.step("An admin client asks for foo-0 on brokers 4, 5 and 6; broker 4 catches up.")
     await admin.alter_partition_reassignments({FOO: [4, 5, 6]}).all()
-    await story.run(mock, "join-isr foo-0 4")
-    story.show_actions(mock)
+    await story.show(mock, "join-isr foo-0 4")
 
 
 def _cluster(profile: str) -> MockCluster:

@@ -23,8 +23,7 @@ async def newer_draft(story: Story) -> None:
     async with _cluster("kip-455-new") as mock, _admin(mock, "kip-455-new") as admin:
         await _begin(story, mock, admin)
         story.step("Broker 2 takes over. It reads the state znodes and notifies all brokers again.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         await _finish(story, mock)
 
 
@@ -38,12 +37,9 @@ async def older_draft(story: Story) -> None:
     async with _cluster("kip-455-old") as mock, _admin(mock, "kip-455-old") as admin:
         await _begin(story, mock, admin)
         story.step("Broker 2 takes over. Only the rest of the target is on record: 5 and 6.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         story.step("Brokers 5 and 6 catch up. The replicas to remove are on record nowhere.")
-        await story.run(mock, "join-isr foo-0 5")
-        await story.run(mock, "join-isr foo-0 6")
-        story.show_actions(mock)
+        await story.show(mock, "join-isr foo-0 5", "join-isr foo-0 6")
         replicas = mock.cluster.topics.partition(*FOO).replicas
         story.check("foo-0 stays on all six brokers", set(replicas) == {1, 2, 3, 4, 5, 6})
 
@@ -57,8 +53,7 @@ async def shipped_zookeeper(story: Story) -> None:
     async with _cluster("kafka-2.8-zk") as mock, _admin(mock, "kafka") as admin:
         await _begin(story, mock, admin)
         story.step("Broker 2 takes over. It reads the topic znodes and resumes.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         ongoing = await admin.list_partition_reassignments()
         story.check("4, 5, 6 are still being added", ongoing[FOO].adding_replicas == [4, 5, 6])
         await _finish(story, mock)
@@ -73,8 +68,7 @@ async def kraft(story: Story) -> None:
     async with _cluster("kafka-4.1") as mock, _admin(mock, "kafka") as admin:
         await _begin(story, mock, admin)
         story.step("Broker 2 takes over. It has nothing to read and no broker to notify.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         await _finish(story, mock)
 
 
@@ -88,8 +82,7 @@ async def cancelled_without_a_controller(story: Story) -> None:
         story.note("In this draft a tool writes znodes and the controller acts on them.")
         story.skip_actions(mock)
         story.step("A plan moves foo-0 to 4, 5, 6.")
-        await story.run(mock, f"write-znode /admin/reassign_partitions {_plan([4, 5, 6])}")
-        story.show_actions(mock)
+        await story.show(mock, f"write-znode /admin/reassign_partitions {_plan([4, 5, 6])}")
         story.step(
             "A tool cancels, and the controller dies at its third change of the cancellation."
         )
@@ -118,8 +111,7 @@ async def requested_without_a_controller(story: Story) -> None:
     async with _cluster("kip-236-old") as mock:
         story.skip_actions(mock)
         story.step("The controller takes up a request for foo-0 on 1, 2, 4: it has a znode.")
-        await story.run(mock, f"append-znode {REQUESTS}/request_ {_request('1,2,4')}")
-        story.show_actions(mock)
+        await story.show(mock, f"append-znode {REQUESTS}/request_ {_request('1,2,4')}")
         story.step("Another request arrives while the controller is dying.")
         await story.run(mock, "kill-controller-after 1")
         with story.check_refused("the request gets no answer"):
@@ -136,15 +128,12 @@ async def _begin(story: Story, mock: MockCluster, admin: Admin) -> None:
     story.skip_actions(mock)
     story.step("An admin client asks for foo-0 on brokers 4, 5 and 6; broker 4 catches up.")
     await admin.alter_partition_reassignments({FOO: [4, 5, 6]}).all()
-    await story.run(mock, "join-isr foo-0 4")
-    story.show_actions(mock)
+    await story.show(mock, "join-isr foo-0 4")
 
 
 async def _finish(story: Story, mock: MockCluster) -> None:
     story.step("Brokers 5 and 6 catch up.")
-    await story.run(mock, "join-isr foo-0 5")
-    await story.run(mock, "join-isr foo-0 6")
-    story.show_actions(mock)
+    await story.show(mock, "join-isr foo-0 5", "join-isr foo-0 6")
     story.check("foo-0 is on 4, 5, 6", mock.cluster.topics.partition(*FOO).replicas == (4, 5, 6))
 
 

@@ -78,8 +78,7 @@ async def _begin(story: Story, mock: MockCluster, admin: Admin) -> None:
 
 
 async def _finish(story: Story, mock: MockCluster) -> None:
-    await story.run(mock, "join-isr foo-0 4")
-    await story.run(mock, "join-isr foo-0 5")
+    await story.run(mock, "join-isr foo-0 4", "join-isr foo-0 5")
 
 
 async def _described(admin: Admin) -> list[int]:

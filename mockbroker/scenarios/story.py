@@ -73,6 +73,11 @@ class Story:
         for operation in operations:
             await mock.run_command(operation)
 
+    async def show(self, mock: MockCluster, *operations: str) -> None:
+        """Carry out operations, and print the cluster's actions since the last call."""
+        await self.run(mock, *operations)
+        self.show_actions(mock)
+
     def show_actions(self, mock: MockCluster) -> None:
         """Print the cluster's actions since the last call."""
         for action in mock.cluster.log.since(self._next_action):

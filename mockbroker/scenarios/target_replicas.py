@@ -35,8 +35,7 @@ async def stuck_reassignment(story: Story) -> None:
         await admin.alter_partition_reassignments({FOO: [3, 4, 5]}).all()
         story.show_actions(mock)
         story.step("Broker 4 has received the target. It fetches, and joins the ISR.")
-        await story.run(mock, "join-isr foo-0 4")
-        story.show_actions(mock)
+        await story.show(mock, "join-isr foo-0 4")
         story.step("Broker 5 has received a LeaderAndIsr that does not mention it.")
         await mock.settled()
         unknown = FOO not in mock.broker_knows(5).replicas
@@ -44,18 +43,15 @@ async def stuck_reassignment(story: Story) -> None:
         with story.check_refused("it does not fetch"):
             await story.run(mock, "join-isr foo-0 5")
         story.step("Broker 5 is upgraded.")
-        await story.run(mock, f"set-level 5 {NEW_SOFTWARE}")
-        story.show_actions(mock)
+        await story.show(mock, f"set-level 5 {NEW_SOFTWARE}")
         with story.check_refused("the upgrade alone changes nothing"):
             await story.run(mock, "join-isr foo-0 5")
         ongoing = await admin.list_partition_reassignments()
         story.check("the reassignment is still listed: stuck", FOO in ongoing)
         story.step("Broker 2 becomes the controller and sends everything on record again.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         story.step("Now broker 5 fetches too, and the reassignment ends.")
-        await story.run(mock, "join-isr foo-0 5")
-        story.show_actions(mock)
+        await story.show(mock, "join-isr foo-0 5")
         story.check(
             "foo-0 is on 3, 4, 5", mock.cluster.topics.partition(*FOO).replicas == (3, 4, 5)
         )
@@ -79,8 +75,7 @@ async def broker_downgrade(story: Story) -> None:
         with story.check_refused("it stops fetching"):
             await story.run(mock, "join-isr foo-0 5")
         story.step("Broker 4 continues.")
-        await story.run(mock, "join-isr foo-0 4")
-        story.show_actions(mock)
+        await story.show(mock, "join-isr foo-0 4")
         ongoing = await admin.list_partition_reassignments()
         story.check("the reassignment cannot end", ongoing[FOO].target_brokers == [4, 5])
 
@@ -99,16 +94,14 @@ async def controller_downgrade(story: Story) -> None:
         await admin.alter_partition_reassignments({FOO: [4, 5]}).all()
         story.show_actions(mock)
         story.step("Broker 2 becomes the controller. It sends LeaderAndIsr without the field.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         for broker in (4, 5):
             with story.check_refused(f"broker {broker} stops"):
                 await story.run(mock, f"join-isr foo-0 {broker}")
         state = mock.cluster.state.znodes["/brokers/topics/foo/partitions/0/state"]
         story.check("the target is still on record", '"targetReplicas":[4,5]' in state)
         story.step("A controller with the draft takes over, and the reassignment continues.")
-        await story.run(mock, "failover 3")
-        story.show_actions(mock)
+        await story.show(mock, "failover 3")
         for broker in (4, 5):
             await story.run(mock, f"join-isr foo-0 {broker}")
         story.show_actions(mock)

@@ -34,8 +34,7 @@ async def znode_wins(story: Story) -> None:
         plan = mock.cluster.state.znodes[ZNODE]
         story.check("the znode still asks for foo-0 on 4, 5", '"topic":"foo"' in plan)
         story.step("Broker 2 takes over and follows the znode.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         ongoing = await admin.list_partition_reassignments()
         story.check("foo-0 is moving to 4, 5 again", ongoing[FOO].target_brokers == [4, 5])
 
@@ -51,8 +50,7 @@ async def api_wins(story: Story) -> None:
         plan = mock.cluster.state.znodes[ZNODE]
         story.check("the znode asks for bar-0 only", '"topic":"foo"' not in plan)
         story.step("Broker 2 takes over.")
-        await story.run(mock, "failover 2")
-        story.show_actions(mock)
+        await story.show(mock, "failover 2")
         ongoing = await admin.list_partition_reassignments()
         story.check("foo-0 is still moving to 6", ongoing[FOO].adding_replicas == [6])
         story.step("All replicas catch up; the empty znode is deleted.")
@@ -67,8 +65,7 @@ async def _both(story: Story, mock: MockCluster, admin: Admin) -> None:
     story.note("Brokers 1 and 2 hold foo-0, brokers 2 and 3 bar-0.")
     story.skip_actions(mock)
     story.step("A tool submits a plan through ZooKeeper: both partitions on brokers 4 and 5.")
-    await story.run(mock, f"write-znode {ZNODE} {PLAN}")
-    story.show_actions(mock)
+    await story.show(mock, f"write-znode {ZNODE} {PLAN}")
     story.step("An admin client asks for foo-0 on broker 6.")
     await admin.alter_partition_reassignments({FOO: [6]}).all()
     story.show_actions(mock)
