@@ -29,6 +29,7 @@ from mockbroker.apis.common.offset_rows import (
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Commitment
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -56,12 +57,14 @@ def offset_commit(call: Call) -> Answer:
         return _response(request, topics)
     code = call.cluster.coordinators.group_error(request.group_id, call.broker_id)
     code = code or call.cluster.offsets.groups.validate_commit(
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        version=call.version,
-        partitions=[row.tp for row in valid],
+        GroupCommit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            call.version,
+            partitions=[row.tp for row in valid],
+        )
     )
     if code:
         return _finished(request, topics, [code] * len(valid))

@@ -31,6 +31,7 @@ from mockbroker.apis.common.offset_rows import (
 from mockbroker.apis.common.requirements import group_access, transaction_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.releases import facts
@@ -105,13 +106,15 @@ def _commit(
 ) -> None:
     request: TxnOffsetCommitRequest = call.body
     code = call.cluster.offsets.groups.validate_commit(
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        version=call.version,
-        transactional=True,
-        partitions=[row.tp for row in valid],
+        GroupCommit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            call.version,
+            transactional=True,
+            partitions=[row.tp for row in valid],
+        )
     )
     if code:
         answer.give([code] * len(valid))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
-__all__ = ["EMPTY", "SIMPLE", "STABLE", "GroupFacts", "GroupStanding"]
+__all__ = ["EMPTY", "SIMPLE", "STABLE", "GroupCommit", "GroupFacts", "GroupStanding"]
 
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
@@ -35,23 +35,26 @@ class GroupStanding(msgspec.Struct, frozen=True):
 SIMPLE: Final = GroupStanding()
 
 
+class GroupCommit(msgspec.Struct, frozen=True):
+    """A member commits offsets. ``epoch`` is its generation or its epoch, -1 without a member.
+    ``version`` is OffsetCommit's, or TxnOffsetCommit's if ``transactional``; ``partitions`` are
+    those that the commit concerns."""
+
+    group_id: str
+    member_id: str | None = ""
+    instance_id: str | None = None
+    epoch: int = -1
+    version: int = 0
+    transactional: bool = False
+    partitions: Sequence[TopicPartition] = ()
+
+
 class GroupFacts(Protocol):
     """The groups of a cluster, as their committed offsets see them."""
 
-    def validate_commit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        version: int = 0,
-        transactional: bool = False,
-        partitions: Iterable[TopicPartition] = (),
-    ) -> ErrorCode:
-        """Return the error of a commit by this member; without one its session is renewed. A group
-        that does not exist is made, unless a generation is named. ``version`` is OffsetCommit's, or
-        TxnOffsetCommit's if ``transactional``; ``partitions`` are those that it concerns."""
+    def validate_commit(self, commit: GroupCommit) -> ErrorCode:
+        """Return the error of a commit; without one the member's session is renewed. A group that
+        does not exist is made, unless a generation is named."""
         ...
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:

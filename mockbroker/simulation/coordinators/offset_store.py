@@ -16,7 +16,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.coordinators.coordinator_kinds import INTERNAL_TOPIC_OF, CoordinatorKind
-from mockbroker.simulation.coordinators.group_facts import SIMPLE, GroupFacts
+from mockbroker.simulation.coordinators.group_facts import SIMPLE, GroupCommit, GroupFacts
 from mockbroker.simulation.coordinators.offset_rules import (
     APPEND_ERRORS,
     COMMIT_TIMES,
@@ -469,7 +469,7 @@ class OffsetStore:
         if offset < 0:
             raise ClusterError(f"an offset is 0 or more, not {offset}")
         if self.groups.standing(group_id) is None:
-            self.groups.validate_commit(group_id, "", None, UNKNOWN)
+            self.groups.validate_commit(GroupCommit(group_id))
         code = self._update(group_id, {tp: self._stamped(OffsetToCommit(offset), UNKNOWN)})
         if code:
             raise ClusterError(f"{_OFFSETS_TOPIC} cannot be written: error {code.name} ({code})")

@@ -14,7 +14,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.configs.effective import EffectiveConfigs
-from mockbroker.simulation.coordinators.group_facts import STABLE, GroupStanding
+from mockbroker.simulation.coordinators.group_facts import STABLE, GroupCommit, GroupStanding
 from mockbroker.simulation.coordinators.group_log import GroupLog
 from mockbroker.simulation.groups.classic.classic_group import (
     Group,
@@ -49,7 +49,6 @@ from mockbroker.simulation.groups.streams.streams_group import StreamsGroup
 from mockbroker.simulation.groups.streams.streams_groups import StreamsGroups
 from mockbroker.simulation.groups.streams.streams_settings import streams_settings
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["Groups", "ListedGroup"]
@@ -246,30 +245,12 @@ class Groups:
 
     # ---- committed offsets -------------------------------------------------------------------
 
-    def validate_commit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        version: int = 0,
-        transactional: bool = False,
-        partitions: Iterable[TopicPartition] = (),
-    ) -> ErrorCode:
-        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        owner = self.owner(group_id)
+    def validate_commit(self, commit: GroupCommit) -> ErrorCode:
+        """Return whether a member may commit offsets, as 0 or an error code."""
+        owner = self.owner(commit.group_id)
         if isinstance(owner, ShareGroups):
             return ErrorCode.GROUP_ID_NOT_FOUND
-        if isinstance(owner, ClassicGroups):
-            return owner.validate_commit(
-                group_id, member_id, instance_id, generation,
-                version=version, transactional=transactional,
-            )  # fmt: skip
-        return owner.validate_commit(
-            group_id, member_id, instance_id, generation,
-            version=version, transactional=transactional, partitions=partitions,
-        )  # fmt: skip
+        return owner.validate_commit(commit)
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Return the error of a fetch. Classic groups ignore member and epoch, and share groups

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic.classic_group import (
     DescribedGroup,
     DescribedMember,
@@ -193,44 +194,27 @@ class ClassicGroups(ClassicOperations):
             apply_first(self._member_rules.left, whole, whole)
         return ErrorCode.NONE, tuple(codes)
 
-    def validate_commit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        version: int = 0,
-        transactional: bool = False,
-    ) -> ErrorCode:
+    def validate_commit(self, commit: GroupCommit) -> ErrorCode:
         """Return whether offsets may be stored for a group, as 0 or an error code.
 
         Makes a simple group if there is none and no generation is named; renews the member's
-        session. ``version`` is that of OffsetCommit; ``transactional`` is TxnOffsetCommit.
+        session.
         """
-        group = self._groups.get(group_id)
+        group = self._groups.get(commit.group_id)
         if group is None:
-            code = self._validate_for_missing(group_id, generation, version, transactional)
-            group = self._groups.get(group_id)
-            if code or not transactional or group is None:
-                return code
+            if self._full:
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE
+            missing = MissingGroup(commit, lambda: self._make(commit.group_id))
+            apply_first(self._commit_rules.missing, missing, missing)
+            group = self._groups.get(commit.group_id)
+            if missing.code or not commit.transactional or group is None:
+                return missing.code
         event = CommitEvent(
-            self.machine, group, member_id, instance_id,
-            generation=generation, transactional=transactional,
+            self.machine, group, commit.member_id or "", commit.instance_id,
+            generation=commit.epoch, transactional=commit.transactional,
         )  # fmt: skip
         apply_first(self._commit_rules.commit, event, event)
         return event.code
-
-    def _validate_for_missing(
-        self, group_id: str, generation: int, version: int, transactional: bool
-    ) -> ErrorCode:
-        if self._full:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        missing = MissingGroup(
-            group_id, generation, version, lambda: self._make(group_id), transactional
-        )
-        apply_first(self._commit_rules.missing, missing, missing)
-        return missing.code
 
     # ---- administration ----------------------------------------------------------------------
 

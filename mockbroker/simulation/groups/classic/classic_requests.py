@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic.classic_group import (
     NO_GENERATION,
     Group,
@@ -118,14 +119,10 @@ class DeleteEvent(CodeEvent, kw_only=True):
 
 
 class MissingGroup(Refusable, msgspec.Struct):
-    """A request names a group that does not exist. ``make`` makes one. ``generation`` and
-    ``version`` are those of OffsetCommit, or of TxnOffsetCommit if ``transactional``."""
+    """A commit names a group that does not exist. ``make`` makes one."""
 
-    group_id: str
-    generation: int = NO_GENERATION
-    version: int = 0
-    make: Callable[[], object] = lambda: None
-    transactional: bool = False
+    commit: GroupCommit
+    make: Callable[[], object]
     code: ErrorCode = ErrorCode.NONE
 
 

@@ -44,7 +44,7 @@ MissingRow: TypeAlias = Row[MissingGroup, MissingGroup]
 
 
 def _generation_named(event: MissingGroup) -> bool:
-    return event.generation >= 0
+    return event.commit.epoch >= 0
 
 
 def _make_group(event: MissingGroup) -> None:
@@ -52,12 +52,17 @@ def _make_group(event: MissingGroup) -> None:
 
 
 def _transactional_and_new_version(event: MissingGroup) -> bool:
-    return event.transactional and _generation_named(event) and event.version >= 6
+    return event.commit.transactional and _generation_named(event) and event.commit.version >= 6
 
 
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     # The group is made in any case, and has no such member.
-    Row("DP-TXNOFF-01", lambda event: event.transactional, (_make_group,), until=NEW_COORDINATOR),
+    Row(
+        "DP-TXNOFF-01",
+        lambda event: event.commit.transactional,
+        (_make_group,),
+        until=NEW_COORDINATOR,
+    ),
     Row(
         "DP-TXNOFF-01",
         _transactional_and_new_version,
@@ -66,7 +71,7 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
     ),
     Row(
         "DP-OFFSET-03",
-        lambda event: _generation_named(event) and event.version >= 9,
+        lambda event: _generation_named(event) and event.commit.version >= 9,
         (refuse(ErrorCode.GROUP_ID_NOT_FOUND),),
         since=NEW_COORDINATOR,
     ),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.modern.heartbeats import NO_EPOCH
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
@@ -19,53 +20,47 @@ _FIRST_VERSION: Final = 9
 
 
 class CommitEvent(Refusable, msgspec.Struct, eq=False):
-    """Offsets of these partitions are to be stored for a group, or fetched, by this member.
-    ``held_since`` returns the epoch at which a member got a partition; None if it does not have
-    it."""
+    """A member commits offsets, or fetches them. ``held_since`` returns the epoch at which a member
+    got a partition; None if it does not have it."""
 
     group: Any
-    member_id: str | None
-    instance_id: str | None
-    epoch: int
-    version: int
-    transactional: bool
-    partitions: Sequence[Any] = ()
+    commit: GroupCommit
     held_since: Callable[[Any, Any], int | None] = lambda member, partition: None
     code: ErrorCode = ErrorCode.NONE
 
     @property
     def member(self) -> Any:
         """The member. Only for rows below those that refuse unknown ones."""
-        return self.group.members[self.member_id]
+        return self.group.members[self.commit.member_id]
 
 
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
 
 
 def _transaction_without_member(event: CommitEvent) -> bool:
-    unnamed = event.member_id == "" and event.instance_id is None
-    return event.transactional and event.epoch == NO_EPOCH and unnamed
+    unnamed = event.commit.member_id == "" and event.commit.instance_id is None
+    return event.commit.transactional and event.commit.epoch == NO_EPOCH and unnamed
 
 
 def _unknown_member(event: CommitEvent) -> bool:
-    return event.member_id not in event.group.members
+    return event.commit.member_id not in event.group.members
 
 
 def _old_version(event: CommitEvent) -> bool:
-    old = not event.transactional and event.version < _FIRST_VERSION
+    old = not event.commit.transactional and event.commit.version < _FIRST_VERSION
     return old and not event.member.is_classic
 
 
 def _is_current(event: CommitEvent) -> bool:
-    return bool(event.epoch == event.member.epoch)
+    return bool(event.commit.epoch == event.member.epoch)
 
 
 def _held_all_since(event: CommitEvent) -> bool:
     """The member has had each partition since this epoch or longer."""
     member = event.member
-    return event.epoch < member.epoch and all(
-        (since := event.held_since(member, each)) is not None and since <= event.epoch
-        for each in event.partitions
+    return event.commit.epoch < member.epoch and all(
+        (since := event.held_since(member, each)) is not None and since <= event.commit.epoch
+        for each in event.commit.partitions
     )
 
 
@@ -75,7 +70,7 @@ def commit_rows(
     """OffsetCommit and TxnOffsetCommit. ``stale`` are rows of one kind for members whose epoch is
     another."""
     return (
-        Row(requirement, lambda event: event.epoch < 0 and not event.group.members, ()),
+        Row(requirement, lambda event: event.commit.epoch < 0 and not event.group.members, ()),
         Row(requirement, _transaction_without_member, ()),
         Row(requirement, _unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
         Row(requirement, _old_version, (refuse(ErrorCode.UNSUPPORTED_VERSION),)),
@@ -85,7 +80,7 @@ def commit_rows(
         # TxnOffsetCommit has no error for epochs.
         Row(
             requirement,
-            lambda event: event.transactional,
+            lambda event: event.commit.transactional,
             (refuse(ErrorCode.ILLEGAL_GENERATION),),
         ),
         Row(requirement, always, (refuse(ErrorCode.STALE_MEMBER_EPOCH),)),
@@ -95,11 +90,13 @@ def commit_rows(
 def fetch_rows(requirement: str, *stale: CommitRow) -> tuple[CommitRow, ...]:
     """OffsetFetch. A member id that the request leaves out is None."""
     return (
-        Row(requirement, lambda event: event.member_id is None and event.epoch < 0, ()),
+        Row(
+            requirement, lambda event: event.commit.member_id is None and event.commit.epoch < 0, ()
+        ),
         # Kafka looks a member up whose id is null, and fails.
         Row(
             requirement,
-            lambda event: event.member_id is None,
+            lambda event: event.commit.member_id is None,
             (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
         ),
         Row(requirement, _unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.member_commits import CommitEvent
 from mockbroker.simulation.groups.modern.modern_group import GroupT
@@ -251,36 +252,19 @@ class StaticMemberGroups(ModernGroups[StaticGroupT, ResultT]):
 
     # ---- offsets -----------------------------------------------------------------------------
 
-    def validate_commit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        epoch: int,
-        *,
-        version: int,
-        partitions: Iterable[TopicPartition] = (),
-        transactional: bool = False,
-    ) -> ErrorCode:
-        """Return whether a member may commit offsets of these partitions, as 0 or an error code."""
-        group = self._groups[group_id]
+    def validate_commit(self, commit: GroupCommit) -> ErrorCode:
+        """Return whether a member may commit offsets, as 0 or an error code."""
+        group = self._groups[commit.group_id]
         event = CommitEvent(
-            group,
-            member_id,
-            instance_id,
-            epoch,
-            version,
-            transactional,
-            list(partitions),
-            lambda member, partition: self._held_since(group, member, partition),
+            group, commit, lambda member, partition: self._held_since(group, member, partition)
         )
         apply_first(self.membership.rules.commit, event, event)
         return event.code
 
     def validate_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return whether a member may fetch offsets, as 0 or an error code."""
-        group = self._groups[group_id]
-        event = CommitEvent(group, member_id, None, epoch, 0, transactional=False)
+        commit = GroupCommit(group_id, member_id, epoch=epoch)
+        event = CommitEvent(self._groups[group_id], commit)
         apply_first(self.membership.rules.fetch, event, event)
         return event.code
 

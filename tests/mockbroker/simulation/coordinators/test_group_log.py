@@ -12,6 +12,7 @@ from kproto.records import Record, RecordBatches
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.coordinators.group_log import group_record, offset_record
 from mockbroker.simulation.coordinators.offset_rules import CommittedOffset, OffsetToCommit
 from mockbroker.simulation.groups.classic.classic_group import (
@@ -105,7 +106,7 @@ def records_of(cluster: Cluster, group_id: str = "g") -> list[tuple[int, int, bo
 def test_commits_and_deletions_are_in_the_log() -> None:
     cluster = coordinated(now_ms=5)
     offsets = [(FOO_0, OffsetToCommit(1)), (FOO_1, OffsetToCommit(2, metadata="x" * 5000))]
-    cluster.offsets.groups.validate_commit("g", "", None, -1)
+    cluster.offsets.groups.validate_commit(GroupCommit("g"))
     assert cluster.offsets.commit("g", offsets).results == [0, 12]
     assert records_of(cluster) == [(5, 1, False)]
     Operations(cluster).set_offset("g", FOO_1, 7)

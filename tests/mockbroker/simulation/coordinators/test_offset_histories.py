@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Commitment
 from mockbroker.simulation.operations.simulated import Operations
@@ -65,7 +66,7 @@ class Offsets(RuleBasedStateMachine):
     def commit(self, group_id: str, tp: TopicPartition, offset: int) -> None:
         if not self._topic_exists(tp):
             return
-        assert self.store.groups.validate_commit(group_id, "", None, -1) == 0
+        assert self.store.groups.validate_commit(GroupCommit(group_id)) == 0
         commitment = self.store.commit(group_id, [(tp, OffsetToCommit(offset))])
         if group_id in self.held:
             assert commitment.results is None
@@ -100,7 +101,7 @@ class Offsets(RuleBasedStateMachine):
     @rule(producer_id=st.integers(0, 1), group_id=group_ids, tp=partitions, offset=offsets)
     def add_pending(self, producer_id: int, group_id: str, tp: TopicPartition, offset: int) -> None:
         if self._topic_exists(tp) and group_id not in self.held:
-            assert self.store.groups.validate_commit(group_id, "", None, -1) == 0
+            assert self.store.groups.validate_commit(GroupCommit(group_id)) == 0
             pend(self.store, producer_id, group_id, [(tp, OffsetToCommit(offset))])
             mine = self.pending.setdefault(producer_id, {})
             mine.pop((group_id, tp), None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages import (
@@ -29,12 +30,11 @@ from kproto.messages.offset_fetch_request import (
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.coordinators.group_facts import GroupStanding
+from mockbroker.simulation.coordinators.group_facts import GroupCommit, GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.state.cluster_parts import TopicPartition
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.coordinators.offset_requests import (
     coordinated,
@@ -241,18 +241,8 @@ class Groups(AllGroups):
     subscribed: tuple[str, ...] = ()
     asked: tuple[object, ...] = ()
 
-    def validate_commit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        version: int = 0,
-        transactional: bool = False,
-        partitions: Iterable[TopicPartition] = (),
-    ) -> ErrorCode:
-        self.asked = (group_id, member_id, instance_id, generation, version)
+    def validate_commit(self, commit: GroupCommit) -> ErrorCode:
+        self.asked = astuple(commit)[:5]
         return self.commit_error
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:

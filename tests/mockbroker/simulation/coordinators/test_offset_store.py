@@ -11,7 +11,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
-from mockbroker.simulation.coordinators.group_facts import GroupStanding
+from mockbroker.simulation.coordinators.group_facts import GroupCommit, GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
@@ -51,7 +51,7 @@ class Groups(AllGroups):
 def commit(cluster: Cluster, *tps: tuple[str, int], group_id: str = "g", **fields: Any) -> None:
     retention_ms = fields.pop("retention_ms", -1)
     offsets = [(tp, OffsetToCommit(1, **fields)) for tp in tps]
-    assert cluster.offsets.groups.validate_commit(group_id, "", None, -1) == 0
+    assert cluster.offsets.groups.validate_commit(GroupCommit(group_id)) == 0
     commitment = cluster.offsets.commit(group_id, offsets, retention_ms=retention_ms)
     assert commitment.results == [0] * len(tps)
 

@@ -26,6 +26,7 @@ from kproto.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.log.batches.record_documents import LoggedRecord
 from mockbroker.simulation.log.seeding import read_records
 from mockbroker.simulation.operations.simulated import Operations
@@ -41,7 +42,7 @@ def commit(at: Consumers, member: str, epoch: int, **fields: Any) -> int:
     fields.setdefault("version", 9)
     fields.setdefault("partitions", [FOO_0])
     instance = fields.pop("instance", None)
-    return at.cluster.groups.validate_commit("g", member, instance, epoch, **fields)
+    return at.cluster.groups.validate_commit(GroupCommit("g", member, instance, epoch, **fields))
 
 
 # ---- OffsetCommit --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.consumer.consumer_group import Member
 from mockbroker.simulation.groups.consumer.partition_reconciliation import (
     ON_RECONCILE,
@@ -320,6 +321,8 @@ def test_the_epoch_can_be_set() -> None:
     at.groups.set_generation("g", 9)
     assert (at.group.epoch, at.state) == (9, "Stable")
     assert at.beat("a", 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    stale = at.groups.validate_commit("g", "a", None, 2, version=9, partitions=[("foo", 0)])
+    stale = at.groups.validate_commit(
+        GroupCommit("g", "a", None, 2, version=9, partitions=[("foo", 0)])
+    )
     assert stale == ErrorCode.STALE_MEMBER_EPOCH
     assert at.beat("a", 9).error_code == 0

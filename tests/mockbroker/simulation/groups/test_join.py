@@ -7,6 +7,7 @@ import re
 import pytest
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic import classic_settings as settings
 from mockbroker.simulation.groups.classic import join_rules
 from mockbroker.simulation.groups.classic.classic_group import GroupState, Protocols
@@ -133,7 +134,7 @@ def test_this_mock_bounds_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mockbroker.simulation.groups.classic.classic_groups.MOST_GROUPS", 2)
     at = Coordinator()
     assert [at.join(group=each).code for each in "abc"] == [0, 0, 15]
-    assert at.groups.validate_commit("d", "", None, -1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert at.groups.validate_commit(GroupCommit("d")) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert at.join(group="a", name="more").waits
     assert settings.MOST_GROUPS > 2
 

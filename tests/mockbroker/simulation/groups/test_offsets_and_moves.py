@@ -7,6 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from kproto.messages import ConsumerProtocolSubscription
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic.classic_group import Protocols
 from tests.mockbroker.simulation.groups.members import Coordinator
 
@@ -20,7 +21,7 @@ def commit(
     instance: str | None = None,
     **options: object,
 ) -> int:
-    return at.groups.validate_commit("g", member_id, instance, generation, **options)  # type: ignore[arg-type]
+    return at.groups.validate_commit(GroupCommit("g", member_id, instance, generation, **options))  # type: ignore[arg-type]
 
 
 # ---- commits -------------------------------------------------------------------------------------

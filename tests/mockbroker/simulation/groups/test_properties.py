@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic.classic_group import GroupState, LeavingMember, SyncResult
 from tests.mockbroker.simulation.groups.members import Answer, Coordinator
 
@@ -93,7 +94,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def commit(self, data: st.DataObject) -> None:
         member_id = data.draw(st.sampled_from(self.known))
-        self.at.groups.validate_commit("g", member_id, None, self._generation())
+        self.at.groups.validate_commit(GroupCommit("g", member_id, None, self._generation()))
 
     @rule(milliseconds=st.sampled_from([1, 1000, 5000, 10_000, 60_000]))
     def advance(self, milliseconds: int) -> None:

@@ -24,6 +24,7 @@ from kproto.messages.leave_group_request import MemberIdentity
 from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker.profiles import profile
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import (
     AclOperation,
@@ -315,7 +316,7 @@ def listed(at: DirectBroker, version: int = 5, **filters: Sequence[str]) -> list
 def test_groups_are_listed_by_state_and_type() -> None:
     at = broker()
     member_id = stable(at)
-    at.cluster.groups.validate_commit("simple", "", None, -1)
+    at.cluster.groups.validate_commit(GroupCommit("simple"))
     assert listed(at) == listed(at, 0) == ["g", "simple"]
     assert listed(at, states_filter=["sTABLE"]) == ["g"]
     assert listed(at, states_filter=["stable", "empty"]) == ["g", "simple"]
@@ -334,7 +335,7 @@ def test_groups_are_listed_by_state_and_type() -> None:
 def test_a_broker_lists_the_groups_that_it_coordinates() -> None:
     at = broker(brokers=3)
     for index in range(20):
-        at.cluster.groups.validate_commit(f"g{index}", "", None, -1)
+        at.cluster.groups.validate_commit(GroupCommit(f"g{index}"))
     lists = [
         {each.group_id for each in at.ask(ListGroupsRequest(), 5, broker_id=i).groups}
         for i in (1, 2, 3)
@@ -351,7 +352,7 @@ def test_a_broker_lists_the_groups_that_it_coordinates() -> None:
 def test_groups_are_deleted_one_by_one(version: int) -> None:
     at = broker()
     stable(at)
-    at.cluster.groups.validate_commit("simple", "", None, -1)
+    at.cluster.groups.validate_commit(GroupCommit("simple"))
     names = ["simple", "g", "none", "simple"]
     results = at.ask(DeleteGroupsRequest(groups_names=names), version).results
     assert [(each.group_id, each.error_code) for each in results] == [
@@ -368,8 +369,8 @@ def test_groups_are_deleted_one_by_one(version: int) -> None:
 @pytest.mark.requirement("DP-OFFSET-23", "DP-OFFSET-24", "DP-OFFSET-20")
 def test_groups_that_the_caller_may_not_use() -> None:
     at = broker(security=Security(authorizer=Authorizer(frozenset({"User:root"}))))
-    at.cluster.groups.validate_commit("mine", "", None, -1)
-    at.cluster.groups.validate_commit("other", "", None, -1)
+    at.cluster.groups.validate_commit(GroupCommit("mine"))
+    at.cluster.groups.validate_commit(GroupCommit("other"))
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     leave = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

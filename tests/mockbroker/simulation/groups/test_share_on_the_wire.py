@@ -24,6 +24,7 @@ from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatReq
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
@@ -662,7 +663,7 @@ def test_a_share_group_among_others() -> None:
     )  # fmt: skip
     assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     groups = at.cluster.groups
-    assert groups.validate_commit("g", "m", None, 3) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert groups.validate_commit(GroupCommit("g", "m", None, 3)) is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.validate_fetch("g", None, -1) is ErrorCode.NONE, "it has no offsets"
     assert groups.validate_offset_delete("g") is ErrorCode.GROUP_ID_NOT_FOUND
     gone = DeleteGroupsRequest(groups_names=["g"])

@@ -19,6 +19,7 @@ from kproto.messages.streams_group_topology_description_update_request import (
 )
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
+from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.groups.classic.classic_group import (
     LeavingMember,
     SyncRequest,
@@ -332,7 +333,9 @@ def test_commits_of_members() -> None:
 
     def commit(member: str, epoch: int, *partitions: TopicPartition, **fields: Any) -> ErrorCode:
         fields.setdefault("version", 9)
-        return groups.validate_commit("g", member, None, epoch, partitions=partitions, **fields)
+        return groups.validate_commit(
+            GroupCommit("g", member, None, epoch, partitions=partitions, **fields)
+        )
 
     assert at.member_state("a") == (3, "STABLE")
     assert commit("a", 3, FOO_0, ("bar", 0)) == 0
