@@ -57,7 +57,9 @@ async def test_a_failing_step_stops_the_others(
     assert failure.value.code == 3
     output = capsys.readouterr().out
     assert re.search(r"==> broken \(\d+ s\)\nwhy\n", output)
-    assert output.rstrip().endswith("broken: FAILED with exit code 3")
+    assert re.search(r"==> endless \(\d+ s\)\nbegan\n", output), "what a stopped step printed"
+    assert "endless: STOPPED\n" in output
+    assert "broken: FAILED with exit code 3\n" in output
     assert "never" not in output
 
     def nobody_reads() -> bool:
