@@ -10,17 +10,15 @@ from __future__ import annotations
 import gc
 import os
 import random
-import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import hypothesis.core
 import pytest
-from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, settings
 
 import kproto
-from tests.support import full, seeds
+from tests.support import full, rewriting, seeds
 from tests.support.shares import in_shares
 
 pytest_plugins = ["tests.traceability"]
@@ -34,28 +32,7 @@ settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True)
 settings.register_profile("full", _COMMON, max_examples=1000)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "default"))
 
-
-_rewrite = rewrite._rewrite_test
-_rewriting = threading.RLock()
-
-
-def _rewrite_alone(file: Path, config: pytest.Config) -> object:
-    """Rewrite the assertions of one module at a time, without collecting garbage meanwhile.
-
-    CPython 3.11 counts the depth of ``ast.parse`` for all threads together (gh-106905). If a thread
-    imports a module that pytest rewrites meanwhile, SystemError may be raised.
-    """
-    with _rewriting:
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return _rewrite(file, config)
-        finally:
-            if was_enabled:
-                gc.enable()
-
-
-rewrite._rewrite_test = _rewrite_alone  # type: ignore[assignment]
+rewriting.rewrite_once()
 
 
 def pytest_configure(config: pytest.Config) -> None:
