@@ -17,6 +17,7 @@ from mockbroker.apis.common.authorization import text_of
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.topic_names import name_problem
 
 __all__ = ["describe_producers"]
 
@@ -43,6 +44,13 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
     if not call.authorizes(AclOperation.READ, ResourceType.TOPIC, name):
         code, text = text_of(ResourceType.TOPIC)
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
+    problem = name_problem(name)
+    if problem is not None:
+        return PartitionResponse(
+            partition_index=index,
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+            error_message=f"Topic name is invalid: {problem}",
+        )
     error = _error(call, name, index)
     if error:
         is_topic_known = name in call.cluster.controller.metadata_view(call.broker_id).topics

@@ -66,7 +66,7 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     voters = cluster.quorum.voters
     voting = {each.voter_id for each in voters}
     partition = PartitionData(
-        error_message=None,
+        error_message="",  # not null
         leader_id=leader.broker_id,
         leader_epoch=cluster.state.controller_epoch,
         high_watermark=end,
@@ -75,7 +75,7 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     )
     nodes = [_node(leader, each) for each in voters] if call.version >= _DIRECTORIES_SINCE else []
     return DescribeQuorumResponse(
-        error_message=None,
+        error_message="",
         topics=[TopicData(topic_name=_TOPIC, partitions=[partition])],
         nodes=nodes,
     )

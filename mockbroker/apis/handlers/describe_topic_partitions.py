@@ -6,6 +6,7 @@ the end of the previous page. Like Metadata, it shows the receiving broker's vie
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kproto.codec.message import Message
@@ -19,7 +20,6 @@ from kproto.messages.describe_topic_partitions_response import (
 )
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import topic_operations
-from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
@@ -36,10 +36,15 @@ _MAX_PARTITIONS: Final = 2000
 def describe_topic_partitions(call: Call) -> Message:
     request: DescribeTopicPartitionsRequest = call.body
     cursor = request.cursor
-    if cursor is not None and cursor.partition_index < 0:
-        return refusal(call, ErrorCode.INVALID_REQUEST)
+    listed = [topic.name for topic in request.topics]
+    if cursor is None and "" in listed:
+        return _refused(listed, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if cursor is not None and (
+        cursor.partition_index < 0 or (listed and cursor.topic_name not in listed)
+    ):
+        return _refused(listed, ErrorCode.INVALID_REQUEST)
     view = call.cluster.controller.metadata_view(call.broker_id)
-    names = [topic.name for topic in request.topics] or list(view.topics)
+    names = listed or list(view.topics)
     from_name = "" if cursor is None else cursor.topic_name
     response = DescribeTopicPartitionsResponse()
     room = max(1, min(_MAX_PARTITIONS, request.response_partition_limit))
@@ -65,6 +70,12 @@ def describe_topic_partitions(call: Call) -> Message:
         _unauthorized(name) for name in sorted(requested - allowed) if request.topics
     ]
     return response
+
+
+def _refused(names: Iterable[str], code: ErrorCode) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=name) for name in names]
+    )
 
 
 def _unauthorized(name: str) -> DescribeTopicPartitionsResponseTopic:

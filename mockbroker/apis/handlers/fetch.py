@@ -50,9 +50,11 @@ _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOC
 
 @register(1, "0-18")
 def fetch(call: Call) -> Answer:
-    if call.body.isolation_level not in _ISOLATION_LEVELS:
-        return _failure(call)
     started = call.cluster.fetches.start(_query(call))
+    if started.fails or (
+        call.body.isolation_level not in _ISOLATION_LEVELS and started.reads_partitions
+    ):
+        return _failure(call)
     if started.wait is None:
         return _response(call, started)
     return Later(partial(_later, call, started))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.list_offsets_request import (
@@ -37,7 +37,13 @@ from mockbroker.simulation.fetching.list_offsets import (
 )
 from mockbroker.simulation.log.replicas.leadership import access_error
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
+from mockbroker.simulation.releases.rows import (
+    Refusable,
+    Row,
+    apply_first,
+    refuse,
+    rows_of_release,
+)
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
@@ -80,6 +86,7 @@ class _Named:
         self.topics: list[tuple[ListOffsetsTopic, list[ListOffsetsPartition]]] = [
             (topic, topic.partitions) for topic in request.topics
         ]
+        self.isolation_level = request.isolation_level
 
 
 def _answer_once(named: _Named) -> None:
@@ -93,9 +100,46 @@ def _answer_once(named: _Named) -> None:
     )
 
 
+def _has_isolation_level(named: _Named) -> bool:
+    return named.isolation_level in _ISOLATION_LEVELS
+
+
 REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
-    Row("DP-LISTOFF-14", always, (_answer_once,), since=(4, 0)),
+    Row("DP-LISTOFF-14", _has_isolation_level, (_answer_once,), since=(4, 0)),
 )
+
+
+class _Isolation(NamedTuple):
+    """The isolation level of a partition's query. ``duplicate``: the request names the partition
+    more than once."""
+
+    level: int
+    duplicate: bool
+
+
+class _Refused(Refusable):
+    code = ErrorCode.NONE
+
+
+ISOLATION: Final[tuple[Row[_Isolation, _Refused], ...]] = (
+    Row(
+        "DP-LISTOFF-10",
+        lambda at: at.level not in _ISOLATION_LEVELS and at.duplicate,
+        (refuse(ErrorCode.INVALID_REQUEST),),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-LISTOFF-15",
+        lambda at: at.level not in _ISOLATION_LEVELS,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+    ),
+)
+"""What decides before the offset is looked up."""
+
+
+@cache
+def _isolation(release: Release) -> tuple[Row[_Isolation, _Refused], ...]:
+    return rows_of_release(ISOLATION, release)
 
 
 @cache
@@ -117,8 +161,13 @@ def _offset_of(
     call: Call, tp: TopicPartition, requested: ListOffsetsPartition, named: Counter[TopicPartition]
 ) -> ListOffsetsPartitionResponse:
     request: ListOffsetsRequest = call.body
-    if request.isolation_level not in _ISOLATION_LEVELS:
-        return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
+    refused = _Refused()
+    if apply_first(
+        _isolation(call.cluster.logs.release),
+        _Isolation(request.isolation_level, named[tp] > 1),
+        refused,
+    ):
+        return _error(requested.partition_index, refused.code)
     query = OffsetQuery(
         tp,
         call.broker_id,

@@ -68,6 +68,16 @@ class StartedFetch:
         ):
             self.wait = FetchWait(fetches.reader, query, self._positions, min_bytes)
 
+    @property
+    def fails(self) -> bool:
+        """Whether the broker fails because of the session id."""
+        return self._context.fails
+
+    @property
+    def reads_partitions(self) -> bool:
+        """Whether there is a partition to read, which the broker knows and the client may read."""
+        return bool(self._positions)
+
     def _read(self) -> list[PartitionAnswer]:
         query, room, first = self._context.query, self.max_bytes, True
         answers = []

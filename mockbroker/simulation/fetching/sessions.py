@@ -99,6 +99,7 @@ class SessionContext(msgspec.Struct):
     """What a request means: an error, or the positions to read and how to answer them.
 
     ``session`` is the one that an incremental fetch belongs to; ``opens``: one is to be made.
+    ``fails``: the broker fails to look for the session.
     """
 
     sessions: FetchSessions
@@ -108,6 +109,7 @@ class SessionContext(msgspec.Struct):
     session: FetchSession | None = None
     opens: bool = False
     positions: Sequence[PartitionPosition] = ()
+    fails: bool = False
 
     def refuse(self, code: ErrorCode) -> None:
         self.error_code = code
@@ -162,6 +164,20 @@ SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAns
 """What becomes of a partition that is answered."""
 
 
+_SHARDS: Final = 8
+_IDS_OF_SHARD: Final = _MAX_EPOCH // _SHARDS
+"""Since 3.8 a broker keeps its sessions in parts, which it finds by dividing the id."""
+
+
+def _has_no_shard(subject: SessionContext) -> bool:
+    """Whether the id, divided as Java does, is the number of no part."""
+    return not -_IDS_OF_SHARD < subject.query.session_id < _SHARDS * _IDS_OF_SHARD
+
+
+def _fail(subject: SessionContext) -> None:
+    subject.fails = True
+
+
 def _close_session(subject: SessionContext) -> None:
     """End the session that the request names, if there is one."""
     subject.sessions.remove(subject.query.session_id)
@@ -200,6 +216,7 @@ def _continue_session(subject: SessionContext) -> None:
 
 
 SESSION_RULES: Final[tuple[Row[SessionContext, SessionContext], ...]] = (
+    Row("DP-SESSION-13", _has_no_shard, (_fail,), since=(3, 8)),
     Row(
         "DP-SESSION-01",
         lambda at: at.query.session_epoch == FINAL_EPOCH,

@@ -345,33 +345,37 @@ class Topics(Mapping[str, Topic]):
         Results keep the order of the request.
         """
         answers = self._answers.deletion
-        times = Counter(self._identity(*topic) for topic in topics)
+        given = _Given(topics, self._controller.state.topics)
         results: dict[tuple[str | None, uuid.UUID], DeleteTopicResult] = {}
+        repeated = []
         for name, topic_id in topics:
             key = (name, topic_id)
             if key in results:
+                if given.is_malformed(name, topic_id):
+                    repeated.append(results[key])
+                continue
+            if answers.repeated_refused and given.is_named_too(name, topic_id):
                 continue
             try:
-                results[key] = self._delete_one(name, topic_id, times, take_quota)
+                if answers.repeated_refused:
+                    given.check(name, topic_id)
+                results[key] = self._delete_one(name, topic_id, take_quota)
                 if self._gives_up(wait_ms):
                     results[key] = replace(results[key], error_code=ErrorCode.REQUEST_TIMED_OUT)
+            except _NamedByIdError as error:
+                results[key] = DeleteTopicResult(name, error.topic_id, error.code, error.message)
             except Refusal as refusal:
                 text = refusal.message if answers.explains else None
                 results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
         # Where repeating a topic is not an error, its result is repeated, too.
-        return tuple(results[topic] for topic in (results if answers.repeated_refused else topics))
-
-    def _identity(self, name: str | None, topic_id: uuid.UUID) -> str | uuid.UUID:
-        """Return the topic's name, or an unknown id, so that repeated topics compare equal."""
-        return (
-            name if name is not None else self._controller.state.topic_names.get(topic_id, topic_id)
-        )
+        if not answers.repeated_refused:
+            return tuple(results[topic] for topic in topics)
+        return (*results.values(), *repeated)
 
     def _delete_one(
         self,
         name: str | None,
         topic_id: uuid.UUID,
-        times: Counter[str | uuid.UUID],
         take_quota: TakeQuota,
     ) -> DeleteTopicResult:
         answers = self._answers.deletion
@@ -384,8 +388,6 @@ class Topics(Mapping[str, Topic]):
             raise Refusal(
                 ErrorCode.TOPIC_DELETION_DISABLED, message(ErrorCode.TOPIC_DELETION_DISABLED)
             )
-        if answers.repeated_refused and times[self._identity(name, topic_id)] > 1:
-            raise _invalid("Duplicate topic id." if by_id else "Duplicate topic name.")
         if by_id and topic_id not in self._controller.state.topic_names:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, message(ErrorCode.UNKNOWN_TOPIC_ID))
         found = self._controller.state.topics.get(
@@ -398,6 +400,58 @@ class Topics(Mapping[str, Topic]):
         take_quota(len(found.partitions))
         self._controller.record("delete_topics", TopicDeleted(found.name, found.topic_id))
         return DeleteTopicResult(found.name, found.topic_id if answers.ids_found else topic_id)
+
+
+class _NamedByIdError(Refusal):
+    """A topic is requested by its name and by its id; both stand in the answer."""
+
+    def __init__(self, topic_id: uuid.UUID) -> None:
+        super().__init__(
+            ErrorCode.INVALID_REQUEST,
+            "The provided topic name maps to an ID that was already supplied.",
+        )
+        self.topic_id = topic_id
+
+
+class _Given:
+    """How KRaft's controllers read the topics of DeleteTopics: names and ids first, each of which
+    may be given once, then names whose ids are given, too."""
+
+    def __init__(
+        self, topics: Sequence[tuple[str | None, uuid.UUID]], known: Mapping[str, Topic]
+    ) -> None:
+        self._names = Counter(
+            name for name, topic_id in topics if name is not None and topic_id == ZERO_UUID
+        )
+        self._ids = Counter(
+            topic_id for name, topic_id in topics if name is None and topic_id != ZERO_UUID
+        )
+        self._named_too = {
+            known[name].topic_id: name
+            for name, times in self._names.items()
+            if times == 1 and name in known and known[name].topic_id in self._ids
+        }
+
+    @staticmethod
+    def is_malformed(name: str | None, topic_id: uuid.UUID) -> bool:
+        """Whether there are both, a name and an id, or neither."""
+        return (name is None) == (topic_id == ZERO_UUID)
+
+    def is_named_too(self, name: str | None, topic_id: uuid.UUID) -> bool:
+        """Whether an id that is given once has no result, since the topic's name has one."""
+        return name is None and topic_id in self._named_too and self._ids[topic_id] == 1
+
+    def check(self, name: str | None, topic_id: uuid.UUID) -> None:
+        """Raise Refusal for what is given more than once."""
+        if name is None and self._ids[topic_id] > 1:
+            raise _invalid("Duplicate topic id.")
+        if name is None or topic_id != ZERO_UUID:
+            return
+        if self._names[name] > 1:
+            raise _invalid("Duplicate topic name.")
+        for found, other in self._named_too.items():
+            if other == name:
+                raise _NamedByIdError(found)
 
 
 def _invalid(message: str) -> Refusal:

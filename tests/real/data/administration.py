@@ -1,17 +1,25 @@
-"""Sessions over FindCoordinator (10), DescribeGroups (15), ListGroups (16), InitProducerId (22) and
-DeleteGroups (42)."""
+"""Sessions over FindCoordinator (10), DescribeGroups (15), ListGroups (16), DeleteTopics (20),
+InitProducerId (22), DeleteGroups (42), DescribeProducers (61) and DescribeTopicPartitions (75)."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from kproto.messages import (
     DeleteGroupsRequest,
+    DeleteTopicsRequest,
     DescribeGroupsRequest,
+    DescribeProducersRequest,
+    DescribeTopicPartitionsRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
     ListGroupsRequest,
 )
+from kproto.messages.delete_topics_request import DeleteTopicState
+from kproto.messages.describe_producers_request import TopicRequest as ProducersOf
+from kproto.messages.describe_topic_partitions_request import Cursor
+from kproto.messages.describe_topic_partitions_request import TopicRequest as PageOf
 from tests.real.data.batches import batch
 from tests.real.data.groups import joined, one_member
 from tests.real.data.registry import session
@@ -126,6 +134,49 @@ async def delete_simple_groups(k: Side) -> None:
     await k.ask(commit(k, (0, 5, "")))
     await k.ask(DeleteGroupsRequest(groups_names=[k.group, k.group]))
     await k.ask(committed(k, 0))
+
+
+# ---- 20, 61, 75: topics ----------------------------------------------------------------------
+
+
+@session(20, since=6)
+async def delete_topics_by_name_and_id(k: Side) -> None:
+    """A topic may be given once. Rows of one topic have no order in Kafka, so there is one each."""
+    named, by_id = (True, False), (False, True)
+    for number, given in enumerate(
+        ([(True, True)], [named, by_id], [by_id, named], [by_id, by_id], [named, named], [by_id])
+    ):
+        name = f"{k.topic}.{number}"
+        await k.create(topic=name)
+        topics = [
+            DeleteTopicState(
+                name=name if has_name else None,
+                topic_id=k.topic_ids[name] if has_id else uuid.UUID(int=0),
+            )
+            for has_name, has_id in given
+        ]
+        await k.ask(DeleteTopicsRequest(timeout_ms=10_000, topics=topics))
+    nothing = DeleteTopicState(name=None, topic_id=uuid.UUID(int=0))
+    await k.ask(DeleteTopicsRequest(timeout_ms=10_000, topics=[nothing, nothing]))
+
+
+@session(61)
+async def producers_of_unusual_topics(k: Side) -> None:
+    for name in ("unknown", "a b", "", ".", "x" * 250):
+        topic = ProducersOf(name=name, partition_indexes=[0, -1])
+        await k.ask(DescribeProducersRequest(topics=[topic]))
+
+
+@session(75)
+async def pages_by_unusual_cursors(k: Side) -> None:
+    await k.create([1], [1])
+    for names in ([k.topic], [""], [k.topic, ""], [k.topic, f"{k.topic}.unknown"]):
+        for cursor in (None, ("", 0), (k.topic, 1), (k.topic, 2), (k.topic, -1), ("zzz", 0)):
+            body = DescribeTopicPartitionsRequest(
+                topics=[PageOf(name=name) for name in names],
+                cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+            )
+            await k.ask(body)
 
 
 # ---- 22 InitProducerId -----------------------------------------------------------------------

@@ -319,6 +319,31 @@ async def fetch_session_mixed_with_names(k: Side) -> None:
     await k.ask(fetch(k, fetch_row(0), session=(first.session_id, 1)), version=12)
 
 
+@session(1, since=SESSIONS)
+async def fetch_sessions_that_cannot_be(k: Side) -> None:
+    """Brokers since 3.8 look for a session in the part of its id, which these do not have."""
+    await _filled(k)
+    for session_id in (2**31 - 1, 2147483640, 2147483639, -268435454, -268435455, -(2**31)):
+        for epoch in (-1, 0, 1):
+            k.names.session(session_id)
+            await k.ask(fetch(k, fetch_row(0), session=(session_id, epoch)))
+
+
+@session(1, since=4)
+async def fetch_with_an_unknown_isolation_level(k: Side) -> None:
+    """It matters to partitions that are read."""
+    await _filled(k)
+    k.topic_ids["unknown"] = uuid.UUID(int=77)
+    unknown = ("unknown", [fetch_row(0)])
+    for level in (2, -1):
+        await k.ask(fetch(k, fetch_row(0), isolation=level))
+        await k.ask(fetch(k, topics=[unknown], isolation=level))
+        await k.ask(fetch(k, topics=[unknown, (k.topic, [fetch_row(0)])], isolation=level))
+        await k.ask(fetch(k, isolation=level))
+        if k.version >= SESSIONS:
+            await k.ask(fetch(k, fetch_row(0), isolation=level, session=(99, 1)))
+
+
 @session(1, since=SESSIONS, until=12)
 async def fetch_session_mixed_with_ids(k: Side) -> None:
     """Made by names, continued with topic ids."""

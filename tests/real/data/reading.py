@@ -29,6 +29,17 @@ async def _filled(k: Side, *assignment: list[int]) -> None:
         await k.ask(produce(k, batch(*each)), quiet=True)
 
 
+@session(2, since=2)
+async def list_offsets_with_an_unknown_isolation_level(k: Side) -> None:
+    await k.create([1], [1])
+    for level in (2, -1):
+        await k.ask(list_offsets(k, -1, -2, isolation=level))
+        body = list_offsets(k, -1, isolation=level)
+        body.topics += list_offsets(k, topic="unknown").topics
+        body.topics += list_offsets(k, -1, partition=1).topics
+        await k.ask(body)
+
+
 @session(2)
 async def list_special_offsets(k: Side) -> None:
     await _filled(k)

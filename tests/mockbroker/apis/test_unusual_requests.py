@@ -1,0 +1,163 @@
+"""Requests that no client sends: unknown isolation levels, impossible session ids, names beside
+ids, cursors past the end. Answers are those of Kafka 4.4.0 unless a release is named."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from kproto.messages import (
+    DeleteTopicsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+)
+from kproto.messages.delete_topics_request import DeleteTopicState
+from kproto.messages.describe_producers_request import TopicRequest as ProducersOf
+from kproto.messages.describe_quorum_request import PartitionData, TopicData
+from kproto.messages.describe_topic_partitions_request import Cursor, TopicRequest
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
+from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
+
+ZERO = uuid.UUID(int=0)
+
+
+def broker(release: tuple[int, int] = (4, 4), *topics: str) -> DirectBroker:
+    cluster = simulated_cluster(1, topics=topics or ["foo:2:1"], release=release)
+    profile = f"kafka-{release[0]}.{release[1]}"
+    return DirectBroker(cluster, profile_name=profile)
+
+
+def fetch(
+    at: DirectBroker, *topics: str, isolation: int = 0, session: tuple[int, int] = (0, -1),
+) -> tuple[int, int, list[int]]:  # fmt: skip
+    """The error code, the session id, and the error codes of the partitions."""
+    rows = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in topics]
+    body = FetchRequest(
+        isolation_level=isolation, session_id=session[0], session_epoch=session[1], topics=rows
+    )
+    answer = at.ask(body, 11)
+    codes = [row.error_code for topic in answer.responses for row in topic.partitions]
+    return answer.error_code, answer.session_id, codes
+
+
+@pytest.mark.requirement("DP-SESSION-13")
+def test_sessions_that_no_broker_can_have() -> None:
+    at = broker()
+    for found in (2**31 - 1, 2147483640, -268435455, -(2**31)):
+        for epoch in (-1, 0, 1):
+            assert fetch(at, "foo", session=(found, epoch)) == (-1, found, [-1])
+    for found in (2147483639, -268435454):
+        assert fetch(at, "foo", session=(found, 1)) == (70, 0, [])
+    assert fetch(broker((3, 7)), "foo", session=(2**31 - 1, 1)) == (70, 0, [])
+
+
+def test_an_unknown_isolation_level_fails_a_fetch_that_reads() -> None:
+    at = broker()
+    assert fetch(at, "foo", isolation=2) == (-1, 0, [-1])
+    assert fetch(at, "nope", "foo", isolation=2) == (-1, 0, [-1, -1])
+    assert fetch(at, "nope", isolation=2) == (0, 0, [3])
+    assert fetch(at, isolation=2) == (0, 0, [])
+    assert fetch(at, "foo", isolation=2, session=(99, 1)) == (70, 0, [])
+
+
+@pytest.mark.requirement("DP-LISTOFF-10")
+@pytest.mark.requirement("DP-LISTOFF-14")
+@pytest.mark.requirement("DP-LISTOFF-15")
+def test_an_unknown_isolation_level_fails_each_row_of_list_offsets() -> None:
+    rows = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
+    body = ListOffsetsRequest(
+        isolation_level=2,
+        topics=[
+            ListOffsetsTopic(name="foo", partitions=rows),
+            ListOffsetsTopic(name="nope", partitions=[]),
+        ],
+    )
+
+    def codes(release: tuple[int, int]) -> list[list[int]]:
+        answer = broker(release).ask(body, 3)
+        return [[row.error_code for row in topic.partitions] for topic in answer.topics]
+
+    assert codes((4, 4)) == [[-1, -1, -1], []]
+    assert codes((3, 9)) == [[42, 42, -1], []]
+    body.isolation_level = 0
+    assert codes((4, 4)) == [[42, 0]]
+
+
+@pytest.mark.parametrize(
+    ("names", "cursor", "code"),
+    [
+        (["a", "b"], ("", 0), 42),
+        (["a"], ("b", 0), 42),
+        (["a", "b"], ("b", -1), 42),
+        (["a", ""], None, -1),
+        (["a", ""], ("a", 0), 0),
+    ],
+)
+def test_cursors_are_among_the_topics(
+    names: list[str], cursor: tuple[str, int] | None, code: int
+) -> None:
+    body = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=name) for name in names],
+        cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    answer = broker((4, 4), "a:1:1", "b:1:1").ask(body, 0)
+    shown = [(topic.name, topic.error_code) for topic in answer.topics]
+    assert shown == ([(name, code) for name in names] if code else [("a", 0)])
+
+
+def test_producers_of_invalid_topics() -> None:
+    body = DescribeProducersRequest(topics=[ProducersOf(name="a b", partition_indexes=[0])])
+    row = broker().ask(body, 0).topics[0].partitions[0]
+    assert row.error_code == 17
+    assert row.error_message.startswith("Topic name is invalid: 'a b' contains one or more")
+
+
+def test_a_quorum_without_errors_has_empty_texts() -> None:
+    topic = TopicData(
+        topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
+    )
+    answer = broker().ask(DescribeQuorumRequest(topics=[topic]), 2)
+    assert (answer.error_message, answer.topics[0].partitions[0].error_message) == ("", "")
+
+
+BOTH = "You may not specify both topic name and topic id."
+NEITHER = "Neither topic name nor id were specified."
+NAMED_TOO = "The provided topic name maps to an ID that was already supplied."
+
+
+@pytest.mark.parametrize(
+    ("given", "texts", "remains"),
+    [
+        (["nI"], [BOTH], True),
+        (["nI", "n"], [BOTH, None], False),
+        (["nI", "nI", "I"], [BOTH, None, BOTH], False),
+        (["", ""], [NEITHER, NEITHER], True),
+        (["I", "n"], [NAMED_TOO], True),
+        (["n", "I"], [NAMED_TOO], True),
+        (["I", "I"], ["Duplicate topic id."], True),
+        (["I", "I", "n"], ["Duplicate topic id.", NAMED_TOO], True),
+        (["I", "n", "n"], [None, "Duplicate topic name."], False),
+    ],
+)
+def test_topics_to_delete_by_name_and_by_id(
+    given: list[str], texts: list[str | None], remains: bool
+) -> None:
+    at = broker()
+    topic_id = at.cluster.topics["foo"].topic_id
+    body = DeleteTopicsRequest(
+        timeout_ms=1000,
+        topics=[
+            DeleteTopicState(
+                name="foo" if "n" in each else None, topic_id=topic_id if "I" in each else ZERO
+            )
+            for each in given
+        ],
+    )
+    assert [row.error_message for row in at.ask(body, 6).responses] == texts
+    assert ("foo" in at.cluster.topics) == remains
