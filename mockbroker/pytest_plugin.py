@@ -7,9 +7,7 @@ raised, or if ``strict_faults`` is on and no request has hit one of its fault ru
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -133,14 +131,11 @@ def _marked(node: pytest.Item | pytest.Collector) -> dict[str, Any]:
             raise pytest.UsageError("the marker mock_kafka takes keyword arguments only")
         options = {**marker.kwargs, **options}
     if options:
-        from mockbroker.options import ClusterOptions
+        from mockbroker.options import unknown_option
 
-        known = [each.name for each in fields(ClusterOptions)]
-        for name in options:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise pytest.UsageError(f"the marker mock_kafka has no option {name!r}{hint}")
+        problem = unknown_option(options)
+        if problem is not None:
+            raise pytest.UsageError(f"the marker mock_kafka has {problem}")
     return options
 
 

@@ -1,11 +1,13 @@
 """An extension of griffe, through which mkdocstrings reads our sources.
 
-It removes the ``::`` before an indented block, which Markdown does not need, and gives a class that
-derives from NamedTuple, msgspec's Struct or a message the signature that its fields define.
+It removes the ``::`` before an indented block, which Markdown does not need, gives a class that
+derives from NamedTuple, msgspec's Struct or a message the signature that its fields define, and
+takes the default and the help of a cluster's option from its declaration.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -21,6 +23,16 @@ _KEYWORD_ONLY = {"Message", "MessageStruct"}
 
 class SourceReader(griffe.Extension):
     """Changes objects after griffe has read them."""
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        if isinstance(attr.value, griffe.ExprCall) and str(attr.value.function) == "option":
+            default, _type, help = attr.value.arguments[:3]
+            text = ast.literal_eval(str(help))
+            if attr.docstring:
+                attr.docstring.value = f"{text} {attr.docstring.value}"
+            else:
+                attr.docstring = griffe.Docstring(text, parent=attr)
+            attr.value = default
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:

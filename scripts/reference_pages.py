@@ -41,10 +41,12 @@ from mockbroker.control import ROUTES
 from mockbroker.control.options import CLUSTER_OPTIONS
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS
+from mockbroker.options import ClusterOptions
 from mockbroker.profiles import DEFAULT_PROFILE, Profile, all_profiles
 from mockbroker.simulation.operations import OPERATIONS, PROXY_OPERATIONS, Operation
 from mockbroker.simulation.state import actions
 from mockbroker.simulation.state.cluster_parts import Broker, Partition, TargetedPartition, Topic
+from mockbroker.simulation.state.option_declarations import options_of
 from mockbroker.simulation.state.results import AclBinding
 from scripts import conformance_results, peer_coverage
 from tests.suites import page as suites
@@ -242,8 +244,13 @@ def _takes(route: Route) -> str:
 
 
 def _cluster_options() -> str:
-    rows = [[_code(each.name), _json_type(each.schema), each.text] for each in CLUSTER_OPTIONS]
-    return _table("member", "type", "meaning", rows=rows)
+    flags = {each.name: _code(each.flag) for each in options_of(ClusterOptions) if each.flag}
+    flags["faults"] = _code("--faults")
+    rows = [
+        [_code(each.name), flags.get(each.name, ""), _json_type(each.schema), each.text]
+        for each in CLUSTER_OPTIONS
+    ]
+    return _table("member", "`serve`", "type", "meaning", rows=rows)
 
 
 def _json_type(schema: Mapping[str, Any]) -> str:

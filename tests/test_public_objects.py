@@ -23,6 +23,7 @@ LAZY = {
     "kproto.cli": "commands import what they run",
     "kproto.client.zookeeper": "kazoo is an extra",
     "mockbroker.cli": "as kproto.cli",
+    "mockbroker.options": "`mockbroker serve --help` imports no codec",
     "wiredump.cli": "as kproto.cli",
     "wiredump.storage": "pyarrow is imported for URIs alone",
     "mockbroker.simulation.operations": "`mockbroker ctl` imports no cluster",

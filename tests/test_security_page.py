@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 from click import Option
-from msgspec.structs import asdict
 
 from kproto.client import sasl
 from kproto.records import MAX_DECOMPRESSED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -10,12 +10,9 @@ import click
 from kproto.cli.terminal import echo, echo_json
 from mockbroker.cli.control_client import ControlClient, shows
 from mockbroker.cli.option_types import json_option, parse_members
+from mockbroker.simulation.state.option_declarations import options_of
 
 __all__ = ["cluster", "scenario"]
-
-_LISTS: Final = frozenset({"topics", "sasl"})
-"""Options that are lists; each use adds an element."""
-_TEXTS: Final = frozenset({"profile", "host", "advertise", "dialect", "clock", "zookeeper"})
 
 
 @click.group("cluster")
@@ -44,9 +41,14 @@ def add(client: ControlClient, options: tuple[str, ...], as_json: bool) -> None:
     topics=bar=1,2. A VALUE that is neither a number nor a string is JSON; so is an argument that
     starts with a brace, which holds several options.
     """
+    from mockbroker.options import ClusterOptions  # here: the other commands do without
+
+    kinds = {each.name: each.type.schema["type"] for each in options_of(ClusterOptions)}
+    lists = {name for name, kind in kinds.items() if kind == "array"}
+    strings = lists | {name for name, kind in kinds.items() if "string" in kind}
     body: dict[str, Any] = {}
-    for name, value in parse_members(options, strings=_LISTS | _TEXTS, example="brokers=5"):
-        if name in _LISTS and isinstance(value, str):
+    for name, value in parse_members(options, strings=strings, example="brokers=5"):
+        if name in lists and isinstance(value, str):
             body.setdefault(name, []).append(value)
         else:
             body[name] = value

@@ -15,10 +15,11 @@ import click
 from kproto.cli.terminal import echo, echo_json
 from kproto.safe_text import json_text
 from mockbroker.cli.control_client import ControlClient, shows
-from mockbroker.cli.option_types import DURATION, ParsedOption, json_option, name_and_value
+from mockbroker.cli.option_types import DURATION, ParsedOption, json_option
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.log.batches.record_documents import CODECS, RecordDocument, parse_record
 from mockbroker.simulation.log.producing.partitioner import partition_of_key
+from mockbroker.simulation.state.option_types import name_and_value
 
 __all__ = [
     "consume",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +11,7 @@ import click
 
 from kproto.errors import KprotoError
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import parse_endpoint
-from mockbroker.simulation.topics.spec import parse_milliseconds
+from mockbroker.simulation.state.option_types import name_and_value, parse_milliseconds
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
@@ -22,16 +20,9 @@ __all__ = [
     "DURATION",
     "ParsedOption",
     "dialect_of",
-    "duration_or_off",
-    "feature_level",
     "json_option",
-    "listen_address",
-    "name_and_value",
     "parse_members",
-    "parse_size",
 ]
-
-_SIZES: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Give a command the option ``--json``."""
@@ -57,32 +48,6 @@ class ParsedOption(click.ParamType):  # type: ignore[type-arg, unused-ignore]  #
 
 
 DURATION: Final = ParsedOption("DURATION", parse_milliseconds)
-
-
-def duration_or_off(text: str) -> int | None:
-    """Milliseconds; None for ``off``. Raises ClusterError for less than a millisecond."""
-    if text == "off":
-        return None
-    milliseconds = parse_milliseconds(text)
-    if milliseconds < 1:
-        raise ClusterError("must be at least 1ms; use off to disable it")
-    return milliseconds
-
-
-def name_and_value(text: str, example: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``. Raises ClusterError with an example."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ClusterError(f"{text!r}: use NAME=VALUE, such as {example}")
-    return name, value
-
-
-def feature_level(text: str) -> tuple[str, int]:
-    """Split ``NAME=LEVEL``. Raises ClusterError."""
-    name, level = name_and_value(text, "transaction.version=1")
-    if not (level.isascii() and level.isdigit()) or int(level) > 32767:
-        raise ClusterError(f"{text!r}: use NAME=LEVEL, such as transaction.version=1")
-    return name, int(level)
 
 
 def parse_members(
@@ -112,22 +77,6 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def parse_size(text: str) -> int:
-    """Read bytes: ``1048576``, ``64MiB``. Raises ClusterError."""
-    found = re.fullmatch(r"([0-9]{1,15})(|KiB|MiB|GiB)", text)
-    if found is None or not int(found[1]):
-        raise ClusterError(f"{text!r} is not a size; use bytes, or a unit as in 64MiB or 1GiB")
-    return int(found[1]) * _SIZES[found[2]]
-
-
-def listen_address(text: str) -> tuple[str, int]:
-    """Split ``HOST:PORT``. Raises ClusterError, also without a port."""
-    host, port = parse_endpoint(text)
-    if port is None:
-        raise ClusterError(f"{text!r} has no port; use HOST:PORT, where port 0 takes a free one")
-    return host, port
 
 
 def dialect_of(text: str) -> Dialect:

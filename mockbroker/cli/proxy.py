@@ -14,21 +14,19 @@ from cloup import option_group
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
+from mockbroker.cli.cluster_flags import flags_of, values_of
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
-from mockbroker.cli.limits import limits_of, proxy_limit_options
 from mockbroker.cli.option_types import (
     DURATION,
     ParsedOption,
     dialect_of,
-    feature_level,
-    listen_address,
-    parse_size,
 )
 from mockbroker.cli.parent import parent_option
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
+    listen_address,
     log_to_stderr,
     naming_the_option,
     raise_file_limit,
@@ -39,7 +37,9 @@ from mockbroker.cli.running import (
 )
 from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import parse_endpoint
+from mockbroker.options import Limits
+from mockbroker.options.addresses import parse_endpoint
+from mockbroker.simulation.state.option_types import feature_level, parse_size
 
 if TYPE_CHECKING:
     from kproto.client import SaslMechanism
@@ -241,7 +241,18 @@ def _keys(text: str) -> list[int]:
     ),
 )
 @fault_options
-@proxy_limit_options
+@option_group(
+    "Limits",
+    *flags_of(Limits, "Limits"),
+    click.option(
+        "--max-targets",
+        type=click.IntRange(1, 100_000),
+        default=1000,
+        show_default=True,
+        help="The most brokers and controllers that the upstream may name, each of which gets a "
+        "listener. A connection whose answer names more is closed.",
+    ),
+)
 @parent_option
 def proxy(**options: Any) -> None:
     """Stand between clients and a Kafka cluster until interrupted.
@@ -268,7 +279,6 @@ def proxy(**options: Any) -> None:
 
 def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
     """Check all options before any socket opens."""
-    from mockbroker.options import Limits
     from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 
     journal, overwrite = options["journal"], options["overwrite_journal"]
@@ -289,7 +299,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
                 serve_profile=options["serve_profile"],
                 dialect=options["dialect"],
                 detail=options["journal_detail"] or ("frames" if journal else "headers"),
-                limits=Limits(**limits_of(options)),
+                limits=Limits(**values_of(Limits, options)),
                 tls=server_tls(options["tls"], options["tls_client_ca"]),
                 upstream_tls=_upstream_tls(options),
                 sni=options["sni"],

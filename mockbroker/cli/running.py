@@ -17,12 +17,15 @@ import click
 
 from kproto.cli.terminal import echo
 from kproto.safe_text import printable
-from mockbroker.cli.option_types import ParsedOption, listen_address
+from mockbroker.cli.option_types import ParsedOption
 from mockbroker.cli.parent import when_orphaned
+from mockbroker.errors import ClusterError
+from mockbroker.options.addresses import parse_endpoint
 from mockbroker.serving.endpoints import is_loopback
 
 __all__ = [
     "CONTROL_OPTIONS",
+    "listen_address",
     "log_to_stderr",
     "naming_the_option",
     "raise_file_limit",
@@ -31,6 +34,15 @@ __all__ = [
     "run_loop",
     "stop_requested",
 ]
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Split ``HOST:PORT``. Raises ClusterError, also without a port."""
+    host, port = parse_endpoint(text)
+    if port is None:
+        raise ClusterError(f"{text!r} has no port; use HOST:PORT, where port 0 takes a free one")
+    return host, port
+
 
 CONTROL_OPTIONS: Final = (
     click.option(

@@ -30,11 +30,7 @@ def list_scenarios(as_json: bool) -> None:
     from mockbroker.scenarios import SCENARIOS
 
     if as_json:
-        rows = [
-            {"name": each.name, "title": each.title, "requirements": list(each.requirements)}
-            for each in SCENARIOS.values()
-        ]
-        echo_json(rows)
+        echo_json([each.to_dict() for each in SCENARIOS.values()])
         return
     width = max(map(len, SCENARIOS))
     for each in SCENARIOS.values():

@@ -1,4 +1,4 @@
-"""The options of ``mockbroker serve`` for authentication, TLS and authorization.
+"""The options of ``mockbroker serve`` for TLS and authorization.
 
 Names follow Kafka's configs: super users, allow everyone if no ACL found.
 """
@@ -9,32 +9,12 @@ import ssl
 from typing import Any
 
 import click
-from cloup import option_group
 
 from kproto.os_errors import os_error_text
 
-__all__ = ["security_of", "security_options", "server_tls"]
+__all__ = ["SECURITY_OPTIONS", "security_of", "server_tls"]
 
-security_options = option_group(
-    "Security",
-    click.option(
-        "--sasl",
-        multiple=True,
-        metavar="MECHANISM:USER:PASSWORD",
-        help="Require clients to authenticate, and add a user. MECHANISM is PLAIN, SCRAM-SHA-256 "
-        "or SCRAM-SHA-512. OAUTHBEARER alone accepts unsecured tokens of any user; options of "
-        "Kafka's validator may follow, such as OAUTHBEARER:requiredScope=kafka. Repeatable, also "
-        "for one user with several mechanisms.",
-    ),
-    click.option(
-        "--oauth-client",
-        "oauth_clients",
-        multiple=True,
-        metavar="ID:SECRET[:SCOPE ...]",
-        help="Give signed tokens to this client at /oauth/token of the control port; OAUTHBEARER "
-        "then accepts only these. Options of the broker may follow in --sasl, such as "
-        "OAUTHBEARER:expectedAudience=kafka. Repeatable.",
-    ),
+SECURITY_OPTIONS = (
     click.option(
         "--tls",
         metavar="CERT[:KEY]",
@@ -70,8 +50,6 @@ security_options = option_group(
 def security_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options as fields of ``ClusterOptions``. Raises ClusterError or click.UsageError."""
     return {
-        "sasl": options["sasl"],
-        "oauth_clients": options["oauth_clients"],
         "tls": server_tls(options["tls"], options["tls_client_ca"]),
         "authorizer": _authorizer(options),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +17,15 @@ from kproto.errors import KprotoError, MissingExtraError
 from kproto.os_errors import os_error_text
 from mockbroker.cli.allocator import reuse_freed_memory
 from mockbroker.cli.background_stderr import background_stderr
+from mockbroker.cli.cluster_flags import flags_of, values_of
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
-from mockbroker.cli.inter_broker import inter_broker_of, inter_broker_options
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
-from mockbroker.cli.limits import limit_options, limits_of
-from mockbroker.cli.option_types import (
-    ParsedOption,
-    dialect_of,
-    duration_or_off,
-    feature_level,
-    listen_address,
-    name_and_value,
-)
+from mockbroker.cli.option_types import ParsedOption, dialect_of
 from mockbroker.cli.parent import parent_option
-from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
+    listen_address,
     log_to_stderr,
     naming_the_option,
     raise_file_limit,
@@ -43,14 +34,14 @@ from mockbroker.cli.running import (
     run_loop,
     stop_requested,
 )
-from mockbroker.cli.security import security_of, security_options
+from mockbroker.cli.security import SECURITY_OPTIONS, security_of
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import parse_endpoint
-from mockbroker.simulation.topics.spec import parse_brokers, parse_milliseconds
+from mockbroker.options import ClusterOptions
+from mockbroker.options.addresses import parse_endpoint
+from mockbroker.simulation.state.option_types import name_and_value
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
-    from kproto.schema.versions import Versions
     from mockbroker.control import ControlServer
     from mockbroker.running.mock_cluster import MockCluster
 
@@ -61,30 +52,12 @@ def _advertise(text: str) -> str | tuple[str, int | None]:
     return text if text == "implemented" else parse_endpoint(text)
 
 
-def _propagation(text: str) -> int:
-    return 0 if text == "off" else parse_milliseconds(text)
-
-
-def _api(text: str) -> tuple[int, Versions | None]:
-    # Importing codecs would slow down --help.
-    from mockbroker.serving.served_versions import parse_api_override
-
-    return parse_api_override(text)
-
-
 def _config(text: str) -> tuple[int | None, str, str]:
     """The broker id, None for every broker, the name and the value."""
     broker, colon, rest = text.partition(":")
     if colon and broker.isascii() and broker.isdigit():
         return (int(broker), *name_and_value(rest, "2:log.dirs=/a,/b"))
     return (None, *name_and_value(text, "min.insync.replicas=2"))
-
-
-def _rack(text: str) -> tuple[int, str]:
-    broker, rack = name_and_value(text, "1=rack-a")
-    if not (broker.isascii() and broker.isdigit()):
-        raise ClusterError(f"{text!r}: use ID=RACK, such as 1=rack-a")
-    return int(broker), rack
 
 
 def _reply(text: str) -> tuple[int, str]:
@@ -116,33 +89,7 @@ def _kip_240(text: str) -> Dialect:
 @cloup.command(show_constraints=False)
 @option_group(
     "Cluster",
-    click.option(
-        "--brokers",
-        type=ParsedOption("N|FIRST-LAST", parse_brokers),
-        default="3",
-        show_default=True,
-        help="The number of brokers (ids 1 to N), or their ids. The first is the controller.",
-    ),
-    click.option(
-        "--profile",
-        default="kafka-4.1",
-        show_default=True,
-        metavar="NAME",
-        shell_complete=profile_names,
-        help="The release to behave as; see `mockbroker profiles`.",
-    ),
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="NAME:PARTITIONS:REPLICAS",
-        help="Create a topic. NAME=1,2,3/2,3,4 gives the replicas of each partition. Repeatable.",
-    ),
-    click.option(
-        "--auto-create-topics",
-        is_flag=True,
-        help="Let Metadata create unknown topics if the client allows.",
-    ),
+    *flags_of(ClusterOptions, "Cluster"),
     click.option(
         "--broker-config",
         "broker_configs",
@@ -151,68 +98,8 @@ def _kip_240(text: str) -> Dialect:
         help="Set a static config of every broker, by Kafka's name, such as "
         "min.insync.replicas=2, or of one broker: 2:log.dirs=/a,/b. Repeatable.",
     ),
-    click.option(
-        "--rack",
-        "racks",
-        type=ParsedOption("ID=RACK", _rack),
-        multiple=True,
-        help="Put a broker into a rack. Repeatable.",
-    ),
-    click.option(
-        "--feature",
-        "features",
-        type=ParsedOption("NAME=LEVEL", feature_level),
-        multiple=True,
-        help="Set the level of a feature that differs from the profile's, such as "
-        "transaction.version=1. Repeatable.",
-    ),
-    click.option(
-        "--busy-elections",
-        type=click.Choice(["wait", "error"]),
-        default="wait",
-        show_default=True,
-        help="Profile kip-183: a second concurrent election waits, or fails with error 7.",
-    ),
 )
-@option_group(
-    "Time",
-    click.option(
-        "--auto-progress",
-        type=ParsedOption("DURATION|off", duration_or_off),
-        default="off",
-        show_default=True,
-        help="Let one replica join an ISR at this interval, such as 500ms.",
-    ),
-    click.option(
-        "--auto-retention",
-        type=ParsedOption("DURATION|off", duration_or_off),
-        default="off",
-        show_default=True,
-        help="Apply retention to all logs at this interval, such as 5m.",
-    ),
-    click.option(
-        "--propagation",
-        type=ParsedOption("DURATION|off", _propagation),
-        default="off",
-        show_default=True,
-        help="Delay the metadata of every broker, for example by 200ms.",
-    ),
-    click.option(
-        "--clock",
-        type=click.Choice(["wall", "manual"]),
-        default="wall",
-        show_default=True,
-        help="manual: only `mockbroker ctl URL advance` moves the simulated time.",
-    ),
-    click.option(
-        "--data-waits",
-        type=click.Choice(["real", "virtual"]),
-        default="real",
-        show_default=True,
-        help="virtual: long polls and produce requests wait by the simulated time, for scripted "
-        "clients.",
-    ),
-)
+@option_group("Time", *flags_of(ClusterOptions, "Time"))
 @option_group(
     "Addresses",
     click.option(
@@ -235,38 +122,13 @@ def _kip_240(text: str) -> Dialect:
 )
 @option_group(
     "Protocol",
-    click.option(
-        "--api",
-        "apis",
-        type=ParsedOption("KEY=VERSIONS", _api),
-        multiple=True,
-        help="Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with "
-        "a handler cannot have newer versions than the profile's release. "
-        "Repeatable.",
-    ),
-    click.option(
-        "--client-telemetry",
-        is_flag=True,
-        help="Take the metrics that clients push (KIP-714), as a broker with a receiver does: "
-        "serve GetTelemetrySubscriptions and PushTelemetry.",
-    ),
+    *flags_of(ClusterOptions, "Protocol"),
     click.option(
         "--reply",
         "replies",
         type=ParsedOption("KEY=FILE.json", _reply),
         multiple=True,
         help="Answer an API key with this response. Repeatable.",
-    ),
-    click.option(
-        "--reply35",
-        is_flag=True,
-        help="Answer unsupported versions with error 35; Kafka's brokers close the connection.",
-    ),
-    click.option(
-        "--cut-last-batch",
-        is_flag=True,
-        help="Let the limits of a fetch cut its last batch, as Kafka does. Otherwise a batch that "
-        "does not fit is left out.",
     ),
     click.option(
         "--dialect",
@@ -281,31 +143,13 @@ def _kip_240(text: str) -> Dialect:
         "Default: 32240,32241.",
     ),
 )
-@option_group(
-    "ZooKeeper",
-    click.option(
-        "--zookeeper",
-        metavar="HOST:PORT[/CHROOT]",
-        help="Store the state of a ZooKeeper-mode controller in this server, where tools can reach "
-        "it. Default: a ZooKeeper in this process.",
-    ),
-    click.option(
-        "--zxid",
-        type=click.IntRange(0, 2**63 - 1),
-        default=0,
-        help="Start the ZooKeeper in this process at this zxid, as if it had run for long: "
-        "0x500000000 is 21474836480.",
-    ),
-)
-@option_group(
-    "Recording",
-    *JOURNAL_OPTIONS,
-)
+@option_group("ZooKeeper", *flags_of(ClusterOptions, "ZooKeeper"))
+@option_group("Recording", *JOURNAL_OPTIONS)
 @replay_options
 @fault_options
-@inter_broker_options
-@security_options
-@limit_options
+@option_group("Inter-broker requests", *flags_of(ClusterOptions, "Inter-broker requests"))
+@option_group("Security", *flags_of(ClusterOptions, "Security"), *SECURITY_OPTIONS)
+@option_group("Limits", *flags_of(ClusterOptions, "Limits"))
 @parent_option
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
@@ -335,49 +179,30 @@ def _build(
     options: dict[str, Any], stack: contextlib.ExitStack
 ) -> tuple[MockCluster, ControlServer | None]:
     """Check all options before any socket opens."""
-    from mockbroker.running.mock_cluster import ClusterOptions, MockCluster
+    from mockbroker.running.mock_cluster import MockCluster
 
     endpoint, implemented_only = _split_advertise(options["advertise"])
     host, port = options["listen"]
     ports = len(options["brokers"])
     if port and port + ports - 1 > 65535:
         raise click.UsageError(f"--listen: {ports} ports from {port} exceed 65535")
+    configs: dict[Any, dict[str, str]] = {}
+    """By broker id; None for every broker."""
+    for broker_id, name, value in options["broker_configs"]:
+        configs.setdefault(broker_id, {})[name] = value
     journal, overwrite = options["journal"], options["overwrite_journal"]
     try:
         sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         cluster_options = ClusterOptions(
-            options["brokers"],
-            topics=options["topics"],
-            profile=options["profile"],
+            **values_of(ClusterOptions, options),
+            **security_of(options),
             host=host,
             port=port,
             advertise=endpoint,
-            apis=dict(options["apis"]),
             implemented_only=implemented_only,
             dialect=_dialect(options["dialect"], options["kip_240_keys"]),
-            auto_progress_ms=options["auto_progress"],
-            propagation_ms=options["propagation"],
-            busy_elections_fail=options["busy_elections"] == "error",
-            clock=options["clock"],
-            auto_create_topics=options["auto_create_topics"],
-            broker_configs={
-                name: value for broker, name, value in options["broker_configs"] if broker is None
-            },
-            own_broker_configs=_own_configs(options["broker_configs"]),
-            racks=dict(options["racks"]),
-            features=dict(options["features"]),
-            client_telemetry=options["client_telemetry"],
-            reply35=options["reply35"],
-            zookeeper=options["zookeeper"],
-            zxid=options["zxid"],
-            **inter_broker_of(options),
-            **security_of(options),
-            auto_retention_ms=options["auto_retention"],
-            data_waits=options["data_waits"],
-            log_bytes=options["log_bytes"],
-            data_actions=options["data_actions"],
-            cut_last_batch=options["cut_last_batch"],
-            **limits_of(options),
+            broker_configs=configs.pop(None, {}),
+            own_broker_configs=configs,
         )
         mock = MockCluster.from_options(cluster_options)
         mock.journal.sink = sink
@@ -391,15 +216,6 @@ def _build(
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
-
-
-def _own_configs(given: Iterable[tuple[int | None, str, str]]) -> dict[int, dict[str, str]]:
-    """Configs of single brokers, by broker id."""
-    found: dict[int, dict[str, str]] = {}
-    for broker_id, name, value in given:
-        if broker_id is not None:
-            found.setdefault(broker_id, {})[name] = value
-    return found
 
 
 def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:

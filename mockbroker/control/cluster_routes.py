@@ -40,12 +40,7 @@ async def _remove(request: ControlRequest) -> dict[str, Any]:
 
 
 async def _scenarios(request: ControlRequest) -> dict[str, Any]:
-    return {
-        "scenarios": [
-            {"name": each.name, "title": each.title, "requirements": list(each.requirements)}
-            for each in request.hosting.scenarios.values()
-        ]
-    }
+    return {"scenarios": [each.to_dict() for each in request.hosting.scenarios.values()]}
 
 
 async def _run(request: ControlRequest) -> Mapping[str, Any]:

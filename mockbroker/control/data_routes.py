@@ -31,8 +31,8 @@ from mockbroker.simulation.log.log_events import event_json
 from mockbroker.simulation.log.log_views import describe_log, summarize_log
 from mockbroker.simulation.log.logs import PartitionData
 from mockbroker.simulation.log.seeding import read_records
-from mockbroker.simulation.operations import text_of
 from mockbroker.simulation.state.cluster_parts import Partition
+from mockbroker.simulation.state.option_types import text_of
 from mockbroker.simulation.topics.spec import parse_topic_partition
 from mockbroker.simulation.transactions.transaction_views import transaction_json
 from mockbroker.simulation.transactions.transactional_ids import TransactionState

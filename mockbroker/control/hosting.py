@@ -47,14 +47,11 @@ class HostedCluster:
 class Scenario(Protocol):
     """A scenario of ``mockbroker.scenarios``, which starts its own clusters."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def requirements(self) -> Sequence[str]: ...
+    def to_dict(self) -> Mapping[str, Any]:
+        """A ``Scenario`` of the OpenAPI document."""
+
     async def report(self) -> Mapping[str, Any]:
-        """Run the scenario; the result is a ``ScenarioRun`` of the OpenAPI document."""
+        """Run the scenario; the result is a ``ScenarioRun``."""
 
 
 class ClusterHost:

@@ -37,7 +37,7 @@ from mockbroker.control.state_routes import last_event_id
 from mockbroker.errors import ClusterError
 from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.loop_turns import TaskTurn
-from mockbroker.simulation.operations import text_of
+from mockbroker.simulation.state.option_types import text_of
 
 __all__ = ["JOURNAL_ROUTES"]
 

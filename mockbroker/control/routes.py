@@ -21,6 +21,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.serving.loop_turns import TaskTurn
 from mockbroker.simulation.operations import DEFAULT_BODY_BYTES, MILLISECONDS
+from mockbroker.simulation.state import option_types
 from mockbroker.simulation.state.actions import Action
 
 __all__ = [
@@ -140,12 +141,8 @@ WAIT_TIMEOUT: Final = Member(
 def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:
     """The schema and the reader of a value that is one of these texts."""
 
-    def read(name: str, value: Any) -> str:
-        if value not in values:
-            raise ClusterError(f"{name} must be one of {', '.join(values)}, not {value!r:.80}")
-        return str(value)
-
-    return {"type": "string", "enum": list(values)}, read
+    kind = option_types.choice(*values)
+    return dict(kind.schema), kind.from_json
 
 
 def actions_response(actions: Iterable[Action], form: bytes = b"%s") -> web.Response:

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from mockbroker.control.page import HTML
-from mockbroker.serving.endpoints import is_loopback, parse_endpoint
+from mockbroker.options.addresses import parse_endpoint
+from mockbroker.serving.endpoints import is_loopback
 
 __all__ = ["is_same_site"]
 

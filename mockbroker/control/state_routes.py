@@ -21,8 +21,8 @@ from mockbroker.control.routes import (
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.serving.loop_turns import TaskTurn
-from mockbroker.simulation.operations import text_of
 from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.option_types import text_of
 
 __all__ = ["LAST_EVENT_ID", "STATE_ROUTES", "last_event_id"]
 

@@ -18,7 +18,7 @@ from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
 from mockbroker.faults.damaged_records import Corruption
 from mockbroker.simulation.operations import ALL_OPERATIONS, parse_operation
-from mockbroker.simulation.topics.spec import parse_milliseconds
+from mockbroker.simulation.state.option_types import parse_milliseconds
 
 __all__ = ["CloseWith", "Disconnect", "ErrorAt", "Fault", "Place", "Swap", "TagLocation"]
 

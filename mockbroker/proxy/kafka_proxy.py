@@ -143,7 +143,7 @@ class KafkaProxy:
             unknown_keys=options.unknown_keys,
             served=None if self.served is None else self.served.versions,
         )  # fmt: skip
-        self.journal: Journal = options.limits.journal()
+        self.journal: Journal = options.limits.new_journal()
         self.budget = BufferBudget(options.limits)
         self.users = Security.of(None, options.sasl).sasl
         self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)

@@ -20,9 +20,10 @@ from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
 from mockbroker.errors import ClusterError
+from mockbroker.options.addresses import parse_endpoint
 from mockbroker.profiles import profile as profile_of
 from mockbroker.running.mock_cluster import MockCluster
-from mockbroker.serving.endpoints import parse_endpoint, show
+from mockbroker.serving.endpoints import show
 from mockbroker.serving.served_versions import served_versions
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.state.cluster_parts import Broker

@@ -13,7 +13,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import parse_endpoint
+from mockbroker.options.addresses import parse_endpoint
 
 __all__ = ["NamePattern", "ServerNames"]
 

@@ -32,7 +32,7 @@ class MockKafka(ThreadedCluster, RecordedRequests):
     """
 
     def _set_up(self, options: ClusterOptions) -> None:
-        journal = options.limits.journal() if options.journal is None else options.journal
+        journal = options.new_journal() if options.journal is None else options.journal
         ThreadedCluster._set_up(self, replace(options, journal=journal))
         RecordedRequests.__init__(self, journal, lambda: self.dialect)
 

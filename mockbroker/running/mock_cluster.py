@@ -105,13 +105,12 @@ class MockCluster(DataMethods, LoopOperations):
 
     def _set_up(self, options: ClusterOptions) -> None:
         self.options = options
-        limits = options.limits
         self.profile: Profile = (
             profile(options.profile) if isinstance(options.profile, str) else options.profile
         )
         named = self.profile.dialect if options.dialect is None else options.dialect
         self.dialect = dialect(named) if isinstance(named, str) else named
-        self.journal = limits.journal() if options.journal is None else options.journal
+        self.journal = options.new_journal() if options.journal is None else options.journal
         self.clock: Clock = options.clock
         self.auto_progress_ms = options.auto_progress_ms
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -161,7 +160,7 @@ class MockCluster(DataMethods, LoopOperations):
             calls=self.calls,
             carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
         )
-        self._budget = BufferBudget(limits)
+        self._budget = BufferBudget(options)
         self._sockets = BrokerSockets(
             self.cluster,
             self._make_listeners(options),
@@ -219,7 +218,7 @@ class MockCluster(DataMethods, LoopOperations):
                 options.port + place if options.port else 0,
                 self._make_protocol,
                 options.tls,
-                options.limits.idle_timeout_ms,
+                options.idle_timeout_ms,
                 self._dispatcher.note_refused,
             )
             for place, broker_id in enumerate(self.cluster.brokers)

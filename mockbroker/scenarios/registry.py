@@ -20,6 +20,10 @@ class Scenario(msgspec.Struct, frozen=True):
     requirements: tuple[str, ...]
     run: Callable[[Story], Awaitable[None]]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The scenario as JSON values."""
+        return {"name": self.name, "title": self.title, "requirements": list(self.requirements)}
+
     async def report(self) -> dict[str, Any]:
         """Run the scenario and return the result as JSON values: ``ok``, the number of ``facts``
         that held, the narrated ``lines``, and the ``error`` if a claim is false."""

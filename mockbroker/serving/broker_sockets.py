@@ -6,7 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from mockbroker.errors import ClusterError
-from mockbroker.serving.endpoints import Advertised, dialable, parse_endpoint, show
+from mockbroker.options.addresses import parse_endpoint
+from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.server import BrokerProtocol

@@ -1,39 +1,12 @@
-"""Addresses: to listen on, to connect to, and to advertise in Metadata."""
+"""Addresses: to connect to, and to advertise in Metadata."""
 
 from __future__ import annotations
 
 import ipaddress
 
-from mockbroker.errors import ClusterError
-
-__all__ = ["Advertised", "dialable", "is_loopback", "parse_endpoint", "show"]
+__all__ = ["Advertised", "dialable", "is_loopback", "show"]
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-
-
-def parse_endpoint(text: str, *, default_port: int | None = None) -> tuple[str, int | None]:
-    """Parse ``host:port``, ``[::1]:port`` or, given a default, ``host``. Raises ClusterError."""
-    host, port = text, ""
-    if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
-            raise ClusterError(f"{text!r} is not an address; use [::1]:9092")
-        port = rest[1:]
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    elif ":" in text:
-        raise ClusterError(f"{text!r} is not an address; put an IPv6 host in brackets: [::1]:9092")
-    if not host or any(char.isspace() for char in host):
-        raise ClusterError(f"{text!r} has no host; use HOST:PORT")
-    try:
-        host.encode("idna")
-    except UnicodeError as error:
-        raise ClusterError(f"{text!r} has an invalid host name: {error}") from None
-    if not port:
-        return host, default_port
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ClusterError(f"{text!r}: the port must be a number from 0 to 65535")
-    return host, int(port)
 
 
 def show(host: str, port: int) -> str:

@@ -12,14 +12,13 @@ from kproto.errors import UnknownNameError
 from kproto.schema.versions import Versions
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
+from mockbroker.options.option_types import parse_api_override
 from mockbroker.profiles import Profile, all_profiles, profile
 from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
 
 __all__ = [
     "check_release",
     "own_versions",
-    "parse_api_override",
-    "parse_broker_apis",
     "served_versions",
 ]
 
@@ -95,23 +94,6 @@ def check_release(
         raise ClusterError(f"profile {profile.name} has {api} ({key}) {has}{instead}")
 
 
-def parse_api_override(text: str) -> tuple[int, Versions | None]:
-    """Parse ``45=0-1``, ``45=0``, ``45=off`` or, by name, ``ALTER_PARTITION_REASSIGNMENTS=0-1``."""
-    key, equals, value = text.partition("=")
-    if not (equals and value.strip()):
-        raise ClusterError(f"{text!r}: use KEY=LOWEST-HIGHEST or KEY=off, as in 45=0-1")
-    api_key = _api_key(key.strip())
-    if value.strip().lower() == "off":
-        return api_key, None
-    try:
-        versions = Versions.parse(value)
-    except ValueError as error:
-        raise ClusterError(f"{text!r}: {error}") from None
-    if not versions:
-        return api_key, None
-    return api_key, versions
-
-
 def own_versions(
     codec: Dialect, served: Mapping[int, Versions], level: str
 ) -> dict[int, Versions | None]:
@@ -143,24 +125,6 @@ def _own_versions(codec: Dialect, text: str) -> tuple[int, Versions | None]:
     if key in INTER_BROKER and checked.lowest != 0:
         raise ClusterError(f"{text!r}: requests between brokers must be served from version 0 on")
     return key, checked
-
-
-def parse_broker_apis(text: str) -> tuple[int, str]:
-    """Parse ``3:4=0-2`` into a broker id and a text for ``own_versions``."""
-    broker, colon, level = text.partition(":")
-    if not (colon and level and broker.isascii() and broker.isdigit()):
-        raise ClusterError(f"{text!r}: use BROKER:KEY=LOWEST-HIGHEST, as in 3:4=0-2")
-    return int(broker), level
-
-
-def _api_key(text: str) -> int:
-    if text.isascii() and text.isdigit():
-        return int(text)
-    requested = text.upper().replace("-", "_")
-    for key, api in dialect("kafka").apis.items():
-        if api.name == requested:
-            return key
-    raise ClusterError(f"unknown API {text!r}; use its key, as in 45=0-1")
 
 
 def _of_draft(codec: Dialect) -> dict[int, Versions]:

@@ -20,13 +20,10 @@ from typing import Final
 from mockbroker.simulation.operations import subjects
 from mockbroker.simulation.operations.arguments import (
     DEFAULT_BODY_BYTES,
-    MAX_INTEGER,
     MILLISECONDS,
     Argument,
     ArgumentType,
     BrokerChoice,
-    integer_of,
-    text_of,
 )
 from mockbroker.simulation.operations.operation import (
     OPERATIONS,
@@ -41,7 +38,6 @@ from mockbroker.simulation.operations.parsing import parse_operation
 __all__ = [
     "ALL_OPERATIONS",
     "DEFAULT_BODY_BYTES",
-    "MAX_INTEGER",
     "MILLISECONDS",
     "OPERATIONS",
     "PROXY_OPERATIONS",
@@ -52,9 +48,7 @@ __all__ = [
     "OperationCall",
     "RunningCluster",
     "Sockets",
-    "integer_of",
     "parse_operation",
-    "text_of",
 ]
 
 for _module in pkgutil.iter_modules(subjects.__path__):

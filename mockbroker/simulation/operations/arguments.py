@@ -19,13 +19,13 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.log.batches.corruption_names import CORRUPTIONS
 from mockbroker.simulation.log.batches.record_documents import parse_batch
 from mockbroker.simulation.state.cluster_parts import TopicPartition
-from mockbroker.simulation.topics.spec import parse_milliseconds, parse_topic_partition
+from mockbroker.simulation.state.option_types import integer_of, parse_milliseconds, text_of
+from mockbroker.simulation.topics.spec import parse_topic_partition
 
 __all__ = [
     "BROKER_ID",
     "COUNT",
     "DEFAULT_BODY_BYTES",
-    "MAX_INTEGER",
     "MILLISECONDS",
     "TOPIC_PARTITION",
     "WORD",
@@ -53,12 +53,7 @@ __all__ = [
     "TargetArgument",
     "TopicNameArgument",
     "TransactionArgument",
-    "integer_of",
-    "text_of",
 ]
-
-MAX_INTEGER: Final = 10**12 - 1
-"""The largest number in a JSON body: no id is larger, and no test skips more milliseconds."""
 
 DEFAULT_BODY_BYTES: Final = 64 * 1024
 """The largest JSON object for most operations."""
@@ -146,22 +141,6 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 # ---- values --------------------------------------------------------------------------------------
-
-
-def integer_of(name: str, value: Any) -> int:
-    """A JSON integer. Raises ClusterError."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ClusterError(f'"{name}" must be an integer, not {value!r:.80}')
-    if abs(value) > MAX_INTEGER:
-        raise ClusterError(f'"{name}" is too large; the maximum is {MAX_INTEGER}')
-    return value
-
-
-def text_of(name: str, value: Any) -> str:
-    """A JSON string. Raises ClusterError."""
-    if not isinstance(value, str):
-        raise ClusterError(f'"{name}" must be a string, not {value!r:.80}')
-    return value
 
 
 def _text_or_null(name: str, value: Any) -> str | None:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal, TypeAlias
 
 from mockbroker.simulation.releases.release import NEWEST, Release
+from mockbroker.simulation.state.option_declarations import option
+from mockbroker.simulation.state.option_types import (
+    CONFIGS,
+    CONFIGS_BY_BROKER,
+    FEATURES,
+    FLAG,
+    SIZE,
+    choice,
+    integer,
+    interval,
+    switch,
+)
 
 __all__ = [
     "DEFAULT_DATA_ACTIONS",
@@ -23,38 +35,56 @@ DEFAULT_DATA_ACTIONS: Final = 10_000
 DataWaits: TypeAlias = Literal["real", "virtual"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimulationOptions:
     """What users choose. ``mockbroker.options.ClusterOptions`` adds what is not simulated."""
 
     _: KW_ONLY
-    auto_progress_ms: int | None = None
-    """The interval at which one replica joins an ISR; None for never."""
-    broker_configs: Mapping[str, str] = field(default_factory=dict)
-    """Static configs of every broker, by Kafka's names."""
-    own_broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Static configs that single brokers have instead, by broker id."""
-    features: Mapping[str, int] = field(default_factory=dict)
-    """Levels of features (KIP-584) that differ from the profile's, such as
-    ``{"transaction.version": 1}``."""
-    busy_elections_fail: bool = False
-    """KIP-183: whether an election fails with error 7 while another one waits in the queue."""
-    log_bytes: int = DEFAULT_LOG_BYTES
-    """The most bytes of record batches in all logs together. Past it the oldest batches of the
-    largest log go, which the action log tells (LogStartMoved)."""
-    data_actions: int = DEFAULT_DATA_ACTIONS
-    """The most events of logs, such as appends, that are kept. The action log tells when the first
-    one is dropped (DataActionsDropped)."""
-    auto_retention_ms: int | None = None
-    """The interval at which retention is applied to all logs; None for never."""
-    data_waits: DataWaits = "real"
-    """How long polls and produce requests wait: ``real`` is the client's time, ``virtual`` the
-    simulated time, for scripted clients."""
-    cut_last_batch: bool = False
-    """Whether the limits of a fetch may cut its last batch, as Kafka does. Otherwise a batch that
-    does not fit is left out."""
-    zxid: int = 0
-    """The last transaction id before the cluster's first, in a store in this process."""
+    auto_progress_ms: int | None = option(
+        None, interval(), "Let one replica join an ISR at this interval, such as 500ms.", "Time",
+        json_help="The interval at which one replica joins an ISR; null for never.",
+    )  # fmt: skip
+    auto_retention_ms: int | None = option(
+        None, interval(), "Apply retention to all logs at this interval, such as 5m.", "Time",
+        json_help="The interval at which retention is applied to all logs; null for never.",
+    )  # fmt: skip
+    broker_configs: Mapping[str, str] = option(
+        {}, CONFIGS, "Static configs of every broker, by Kafka's names.", flag="--broker-config"
+    )
+    own_broker_configs: Mapping[int, Mapping[str, str]] = option(
+        {}, CONFIGS_BY_BROKER, "Static configs that single brokers have instead, by broker id.",
+        flag="--broker-config",
+    )  # fmt: skip
+    features: Mapping[str, int] = option(
+        {}, FEATURES, "Set the level of a feature (KIP-584) that differs from the profile's, such "
+        "as transaction.version=1.", "Cluster", flag="--feature",
+    )  # fmt: skip
+    busy_elections_fail: bool = option(
+        False, switch("wait", "error", on="error"), "Profile kip-183: a second concurrent election "
+        "waits, or fails with error 7.", "Cluster", flag="--busy-elections",
+        json_help="Profile kip-183: a second concurrent election fails with error 7.",
+    )  # fmt: skip
+    data_waits: DataWaits = option(
+        "real", choice("real", "virtual"), "virtual: long polls and produce requests wait by the "
+        "simulated time, for scripted clients.", "Time",
+    )  # fmt: skip
+    cut_last_batch: bool = option(
+        False, FLAG, "Let the limits of a fetch cut its last batch, as Kafka does. Otherwise a "
+        "batch that does not fit is left out.", "Protocol",
+    )  # fmt: skip
+    log_bytes: int = option(
+        DEFAULT_LOG_BYTES, SIZE, "The most bytes of record batches in all logs together. Past it "
+        "the oldest batches of the largest log go, which the action log tells (LogStartMoved).",
+        "Limits",
+    )  # fmt: skip
+    data_actions: int = option(
+        DEFAULT_DATA_ACTIONS, integer(1), "The most events of logs, such as appends, that are kept."
+        " The action log tells when the first one is dropped (DataActionsDropped).", "Limits",
+    )  # fmt: skip
+    zxid: int = option(
+        0, integer(0, 2**63 - 1), "Start the ZooKeeper in this process at this zxid, as if it had "
+        "run for long: 0x500000000 is 21474836480.", "ZooKeeper",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
 """Parsers of command-line texts: brokers (``3``, ``0-2``), topics (``foo:2:3``, ``foo=1,2/2,3``),
-partitions (``foo-0``) and durations (``500ms``). They do not check whether brokers exist."""
+partitions (``foo-0``). They do not check whether brokers exist."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from kproto.durations import DurationError, parse_duration
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 from mockbroker.simulation.state.topic_names import name_problem
@@ -14,7 +13,6 @@ from mockbroker.simulation.state.topic_names import name_problem
 __all__ = [
     "default_assignment",
     "parse_brokers",
-    "parse_milliseconds",
     "parse_topic",
     "parse_topic_partition",
 ]
@@ -100,14 +98,3 @@ def parse_topic_partition(text: str) -> TopicPartition:
     if not dash or not name or not _is_count(index):
         raise ClusterError(f"{text!r} is not a partition: use TOPIC-PARTITION, as in foo-0")
     return name, int(index)
-
-
-def parse_milliseconds(text: str) -> int:
-    """Parse ``500ms``, ``1.5s``, ``2m``, ``1h`` or ``0``. Raises ClusterError."""
-    try:
-        milliseconds, rest = divmod(parse_duration(text), 10**6)
-    except DurationError as error:
-        raise ClusterError(str(error)) from None
-    if rest:
-        raise ClusterError(f"{text!r} is not a whole number of milliseconds")
-    return milliseconds

@@ -1,4 +1,4 @@
-"""Options of ``mockbroker serve`` for single brokers and for features."""
+"""Options of ``mockbroker serve``: their flags, and values for single brokers and features."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from mockbroker.cli import cli
-from mockbroker.cli.option_types import feature_level
+from mockbroker.cli.cluster_flags import flags_of, values_of
+from mockbroker.cli.ctl_clusters import add
+from mockbroker.cli.serve import serve
 from mockbroker.errors import ClusterError
+from mockbroker.options import ClusterOptions
+from mockbroker.simulation.state.option_declarations import option, options_of
+from mockbroker.simulation.state.option_types import feature_level, interval
 from tests.mockbroker.wire import PATIENCE
 
 
@@ -20,7 +27,7 @@ from tests.mockbroker.wire import PATIENCE
     ("words", "problem"),
     [
         (["--rack", "one=a"], "use ID=RACK, such as 1=rack-a"),
-        (["--rack", "1"], "use NAME=VALUE, such as 1=rack-a"),
+        (["--rack", "1"], "use ID=RACK, such as 1=rack-a"),
         (["--rack", "9=a"], "no broker 9: its rack cannot be set"),
         (["--feature", "transaction.version=high"], "use NAME=LEVEL"),
         (["--feature", "transaction.version=7"], "at levels 0 to 2, not 7"),
@@ -72,3 +79,74 @@ def test_the_level_of_a_feature() -> None:
     for text in ("transaction.version", "=1", "x=y", "x=-1", "x=32768"):
         with pytest.raises(ClusterError, match=r"such as transaction\.version=1"):
             feature_level(text)
+
+
+def test_the_command_line_and_python_begin_with_the_same() -> None:
+    with serve.make_context("serve", []) as context:
+        begun = values_of(ClusterOptions, context.params)
+    assert len(begun.pop("brokers")) == ClusterOptions().brokers
+    default = {name: getattr(ClusterOptions(), name) or None for name in begun}
+    assert {name: value or None for name, value in begun.items()} == default
+
+
+def test_each_declared_option_has_its_flag() -> None:
+    """``--listen`` and the like set several options, and stand beside the declared ones."""
+    params = {each.name: each for each in serve.params if isinstance(each, click.Option)}
+    for each in options_of(ClusterOptions):
+        if each.group:
+            assert params[each.name].opts == [each.flag]
+            assert (params[each.name].help or "").startswith(each.help)
+        elif each.flag:
+            assert any(each.flag in param.opts for param in params.values())
+
+
+def test_an_option_is_declared_once() -> None:
+    """A new field has a flag, a default and a member of a JSON body."""
+
+    @dataclass(frozen=True)
+    class WithPatience(ClusterOptions):
+        patience_ms: int | None = option(None, interval(1000), "Wait.", "Time")
+
+    @click.command
+    def command(**_: object) -> None: ...
+
+    for flag in flags_of(WithPatience, "Time"):
+        command = flag(command)
+    declared = options_of(WithPatience)[0]
+    for words, value in (["--patience", "1s"], 1000), (["--patience", "off"], None), ([], None):
+        with command.make_context("command", [*words]) as context:
+            params = {each.name: None for each in options_of(WithPatience)} | context.params
+            assert params["patience_ms"] == value
+    assert (declared.name, declared.type.from_json("patience_ms", None)) == ("patience_ms", None)
+    with pytest.raises(ClusterError, match='"patience_ms" is 0; it must be between 1 and 1000'):
+        declared.type.from_json("patience_ms", 0)
+
+
+def test_flags_that_contradict_each_other() -> None:
+    for words, problem in (
+        (
+            ["--broker-api", "3:kafka-2.3", "--broker-api", "3:4=0-2"],
+            "either a release or versions",
+        ),
+        (["--external-broker", "3=a:1", "--external-broker", "3=b:1"], "--external-broker: a brok"),
+    ):
+        result = CliRunner().invoke(cli, ["serve", *words])
+        assert (result.exit_code, problem in result.output) == (2, True), result.output
+
+
+def test_cluster_add_takes_texts_and_lists_as_declared() -> None:
+    class Client:
+        def post(self, path: str, body: object) -> object:
+            assert path == "/clusters"
+            assert body == {
+                "brokers": "2", "profile": "kafka-2.4", "clock": "manual", "scram_final": "1",
+                "oauth_clients": ["a:1", "b:2"], "racks": {"1": "a"}, "port": 0,
+            }  # fmt: skip
+            return {"id": "2", "profile": "kafka-2.4", "brokers": {}, "bootstrap": ""}
+
+    words = [
+        "brokers=2", "profile=kafka-2.4", "clock=manual", "scram_final=1", "oauth_clients=a:1",
+        "oauth_clients=b:2", 'racks={"1": "a"}', "port=0",
+    ]  # fmt: skip
+    result = CliRunner().invoke(add, words, obj=Client(), catch_exceptions=False)
+    assert result.exit_code == 0, result.output

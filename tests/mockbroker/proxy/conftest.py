@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mockbroker import MockCluster
+from mockbroker.options.addresses import parse_endpoint
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
-from mockbroker.serving.endpoints import parse_endpoint
 from tests.mockbroker.wire import PATIENCE, Wire
 
 __all__ = ["address", "dial"]

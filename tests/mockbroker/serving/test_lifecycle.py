@@ -13,7 +13,8 @@ from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError, UnknownBrokerError
-from mockbroker.serving.endpoints import dialable, is_loopback, parse_endpoint, show
+from mockbroker.options.addresses import parse_endpoint
+from mockbroker.serving.endpoints import dialable, is_loopback, show
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.wire import PATIENCE, connect
 

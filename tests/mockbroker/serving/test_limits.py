@@ -8,11 +8,11 @@ import json
 import socket
 import struct
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 from typing import Any
 
 import click
 import pytest
-from msgspec.structs import asdict
 
 from kproto.journal import Journal
 from kproto.messages import (
@@ -24,7 +24,7 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from mockbroker.cli import main
-from mockbroker.cli.limits import limits_of
+from mockbroker.cli.cluster_flags import values_of
 from mockbroker.cli.serve import serve
 from mockbroker.errors import ClusterError
 from mockbroker.faults.documents import fault_of
@@ -265,11 +265,6 @@ def test_a_rule_about_the_first_connections_forgets_the_others() -> None:
 # ---- how they are set ----------------------------------------------------------------------------
 
 
-def test_the_command_line_and_python_begin_with_the_same() -> None:
-    with serve.make_context("serve", []) as context:
-        assert limits_of(context.params) == asdict(DEFAULT_LIMITS)
-
-
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
@@ -306,5 +301,5 @@ async def test_python_and_the_control_port_refuse_them_too(name: str) -> None:
 
 def test_off_is_never() -> None:
     with serve.make_context("serve", ["--idle-timeout", "off"]) as context:
-        assert limits_of(context.params)["idle_timeout_ms"] is None
+        assert values_of(Limits, context.params)["idle_timeout_ms"] is None
     assert isinstance(serve, click.Command)

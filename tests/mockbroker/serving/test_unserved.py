@@ -25,7 +25,7 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from mockbroker.apis.registry import HANDLERS
-from mockbroker.serving.served_versions import parse_api_override
+from mockbroker.options.option_types import parse_api_override
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.support.toolchain import require_module

@@ -17,8 +17,9 @@ from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
+from mockbroker.options.option_types import parse_api_override
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
-from mockbroker.serving.served_versions import parse_api_override, served_versions
+from mockbroker.serving.served_versions import served_versions
 from tests.mockbroker.wire import PATIENCE, connect
 
 PROFILES = list(load_releases())

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.state.option_types import parse_milliseconds
 from mockbroker.simulation.topics.spec import (
     parse_brokers,
-    parse_milliseconds,
     parse_topic,
     parse_topic_partition,
 )
