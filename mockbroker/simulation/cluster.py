@@ -223,7 +223,7 @@ class Cluster:
         transaction_level = partial(self.features.level, "transaction.version")
         machine = Transitions(
             controller,
-            TransactionLog(controller, coordinators, self.appender, transaction_level),
+            TransactionLog(coordinators, self.appender, transaction_level),
             self.producer_ids,
             transaction_level,
             send_markers=lambda transaction: markers.send(transaction),
@@ -245,7 +245,7 @@ class Cluster:
         )
         """The transactions."""
         self.verifier = Verifier(
-            controller, logs, coordinators, self.transactions, transaction_configs, release
+            logs, coordinators, self.transactions, transaction_configs, release
         )
         """Asks whether partitions belong to transactions."""
 

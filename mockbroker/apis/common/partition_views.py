@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from mockbroker.apis.calls import Call
-from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition, find_partition
 
-__all__ = ["known_partition"]
+__all__ = ["known_partition", "viewed_partition"]
+
+
+def viewed_partition(call: Call, tp: TopicPartition) -> Partition | None:
+    """Return the partition from the metadata of the receiving broker; None if it does not know
+    it."""
+    return find_partition(call.cluster.controller.metadata_view(call.broker_id).topics, tp)
 
 
 def known_partition(call: Call, tp: TopicPartition) -> Partition | None:
-    """Return the partition from the metadata of the receiving broker; None if the broker does not
-    know it, or if the cluster has it no more, and so no log of it."""
-    name, index = tp
-    now = call.cluster.topics.get(name)
-    if now is None or now.partition(index) is None:
-        return None
-    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
-    return None if topic is None else topic.partition(index)
+    """As ``viewed_partition``, but None also if the cluster has the partition no more, and so no
+    log of it."""
+    return None if find_partition(call.cluster.topics, tp) is None else viewed_partition(call, tp)

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
+from mockbroker.apis.common.partition_views import viewed_partition
 from mockbroker.apis.common.requirements import (
     Requirement,
     group_access,
@@ -19,7 +20,7 @@ from mockbroker.simulation.groups.share.deliveries import BatchCheck
 from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_parts import Broker
+from mockbroker.simulation.state.cluster_parts import Broker, find_partition
 
 __all__ = [
     "acknowledge",
@@ -98,8 +99,7 @@ def _acknowledged(
         return _error(ErrorCode.INVALID_REQUEST)
     if name not in readable:
         return _error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
-    if topic is None or topic.partition(key[1]) is None:
+    if viewed_partition(call, (name, key[1])) is None:
         return _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not batches:
         return StartedAcknowledgement()
@@ -144,8 +144,7 @@ def add_leader(
     if row.error_code not in _LEADER_ERRORS:
         return
     view = call.cluster.controller.metadata_view(call.broker_id)
-    topic = view.topics.get(topic_name(call, topic_id) or "")
-    partition = None if topic is None else topic.partition(row.partition_index)
+    partition = find_partition(view.topics, (topic_name(call, topic_id) or "", row.partition_index))
     if partition is None:
         return
     row.current_leader.leader_id = partition.leader

@@ -14,9 +14,11 @@ from kproto.messages.describe_producers_response import (
     TopicResponse,
 )
 from mockbroker.apis.common.authorization import text_of
+from mockbroker.apis.common.partition_views import viewed_partition
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.cluster_parts import find_partition
 from mockbroker.simulation.state.topic_names import name_problem
 
 __all__ = ["describe_producers"]
@@ -67,11 +69,9 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
 
 
 def _error(call: Call, name: str, index: int) -> ErrorCode:
-    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
-    if topic is None or topic.partition(index) is None:
+    if viewed_partition(call, (name, index)) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    now = call.cluster.topics.get(name)
-    partition = None if now is None else now.partition(index)
+    partition = find_partition(call.cluster.topics, (name, index))
     if partition is None or call.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if call.cluster.state.replica_dirs.is_failed(call.broker_id, (name, index)):

@@ -33,6 +33,7 @@ from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.state.cluster_parts import find_partition
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
 __all__ = ["fetch"]
@@ -233,8 +234,9 @@ def _add_leaders(call: Call, response: FetchResponse, answers: Iterable[Partitio
         if row.error_code not in _LEADER_ERRORS:
             continue
         view = call.cluster.controller.metadata_view(call.broker_id)
-        topic = view.topics.get(answer.position.topic or "")
-        partition = None if topic is None else topic.partition(answer.position.partition)
+        partition = find_partition(
+            view.topics, (answer.position.topic or "", answer.position.partition)
+        )
         if partition is None:
             continue
         leader = partition.leader

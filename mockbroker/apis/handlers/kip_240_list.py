@@ -14,7 +14,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.apis.common.requirements import cluster_operation, controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 
 __all__ = ["REQUIRES", "list_reassignments"]
 
@@ -52,8 +52,7 @@ def _requested(call: Call) -> list[TopicPartition] | None:
 
 def _unknown(call: Call, requested: list[TopicPartition] | None) -> tuple[ErrorCode, str] | None:
     for name, index in requested or ():
-        topic = call.cluster.topics.get(name)
-        if topic is None or topic.partition(index) is None:
+        if find_partition(call.cluster.topics, (name, index)) is None:
             text = f"There is no partition {name}-{index}."
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text
     return None

@@ -40,7 +40,7 @@ from mockbroker.simulation.log.producing.produce_rules import (
     has_unknown_codec,
 )
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.state.cluster_parts import Topic, TopicPartition
+from mockbroker.simulation.state.cluster_parts import Topic, TopicPartition, find_partition
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.timers import Later, wait_for_call
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
@@ -355,8 +355,7 @@ def _add_leaders(call: Call, response: ProduceResponse, outcomes: _Outcomes) -> 
         for partition, outcome in zip(topic.partition_responses, row, strict=True):
             if outcome.error != ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 continue
-            known = view.topics.get(outcome.tp[0])
-            found = None if known is None else known.partition(outcome.tp[1])
+            found = find_partition(view.topics, outcome.tp)
             if found is not None:
                 partition.current_leader = LeaderIdAndEpoch(
                     leader_id=found.leader, leader_epoch=found.leader_epoch

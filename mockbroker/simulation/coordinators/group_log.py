@@ -137,12 +137,11 @@ class GroupLog:
         self, group_id: str, records: Iterable[Record], producer: InternalProducer | None = None
     ) -> Stored:
         tp = self._coordinators.partition_of(CoordinatorKind.GROUP, group_id)
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
-        if partition is None or partition.leader == NO_LEADER:
+        leader = self._coordinators.leader(tp)
+        if leader == NO_LEADER:
             # Only testers act on groups that have no coordinator.
             return Stored()
-        outcome = self._appender.append_internal(partition.leader, tp, records, producer)
+        outcome = self._appender.append_internal(leader, tp, records, producer)
         if outcome.error:
             return Stored(outcome.error)
         if outcome.is_replicated:

@@ -27,6 +27,7 @@ from mockbroker.simulation.state.cluster_parts import (
     NO_LEADER,
     Broker,
     TopicPartition,
+    find_partition,
 )
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -107,8 +108,7 @@ class Coordinators:
 
     def _known(self, view: MetadataView, kind: CoordinatorKind, key: str) -> Broker | None:
         name, index = self.partition_of(kind, key)
-        topic = view.topics.get(name)
-        partition = None if topic is None else topic.partition(index)
+        partition = find_partition(view.topics, (name, index))
         broker = None if partition is None else view.brokers.get(partition.leader)
         return broker if broker is not None and broker.live else None
 
@@ -116,7 +116,7 @@ class Coordinators:
         """Return the error of a request for ``key`` at this broker: NOT_COORDINATOR (16) unless it
         leads the partition, COORDINATOR_LOAD_IN_PROGRESS (14) while it loads the partition."""
         tp = self.partition_of(kind, key)
-        if self._leader(tp) != broker_id:
+        if self.leader(tp) != broker_id:
             return ErrorCode.NOT_COORDINATOR
         if tp in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -125,7 +125,7 @@ class Coordinators:
     def is_active(self, kind: CoordinatorKind, key: str) -> bool:
         """Whether the key has a coordinator that has loaded its partition."""
         tp = self.partition_of(kind, key)
-        return self._leader(tp) != NO_LEADER and tp not in self._loading
+        return self.leader(tp) != NO_LEADER and tp not in self._loading
 
     def group_error(self, group_id: str, broker_id: int) -> ErrorCode:
         """As ``error``, for a group."""
@@ -159,9 +159,9 @@ class Coordinators:
     def _configured(self, name: str) -> int:
         return int(self._configs.controller_value(name))
 
-    def _leader(self, tp: TopicPartition) -> int:
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
+    def leader(self, tp: TopicPartition) -> int:
+        """The leader of a partition of the internal topics, NO_LEADER if there is none."""
+        partition = find_partition(self._controller.state.topics, tp)
         return NO_LEADER if partition is None else partition.leader
 
     # ---- moving and loading ----------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Coordinators:
         if tp not in self._loading:
             raise ClusterError(f"{tp[0]}-{tp[1]} is not being loaded")
         self._loading.remove(tp)
-        if self._leader(tp) != NO_LEADER:
+        if self.leader(tp) != NO_LEADER:
             self._loaded(tp)
 
     @property

@@ -10,7 +10,7 @@ from kproto.error_codes import ErrorCode
 from kproto.znodes import ZnodeError
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset, OffsetStore
-from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.turns import step
 
@@ -47,8 +47,7 @@ class ZnodeOffsets:
     def fetch(self, broker_id: int, group_id: str, tp: TopicPartition) -> FetchedOffset:
         """Read an offset as version 0 of OffsetFetch (9) does. Without a znode the partition has
         error 3; a text that is not a number has error -1."""
-        topic = self._controller.metadata_view(broker_id).topics.get(tp[0])
-        if topic is None or topic.partition(tp[1]) is None:
+        if find_partition(self._controller.metadata_view(broker_id).topics, tp) is None:
             return FetchedOffset(tp, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         with self.turns.reading():
             try:

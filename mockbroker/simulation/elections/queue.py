@@ -31,6 +31,7 @@ from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     PartitionsByTopic,
     TopicPartition,
+    find_partition,
 )
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import ElectLeadersResult, PartitionResult, TopicResult
@@ -334,6 +335,5 @@ class ElectionQueue:
     def _leader(self, broker_id: int, tp: TopicPartition) -> int | None:
         """Return the leader in the metadata of this broker."""
         view = self._controller.state.view(broker_id, self._controller.now_ms)
-        topic = view.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
+        partition = find_partition(view.topics, tp)
         return None if partition is None else partition.leader

@@ -31,7 +31,7 @@ from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
-from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.settings import SimulationOptions
 
@@ -188,8 +188,7 @@ class Fetches:
 
     def _hosts(self, broker_id: int, name: str, index: int) -> bool:
         """Whether a broker has a replica of the partition."""
-        topic = self._controller.state.topics.get(name)
-        partition = None if topic is None else topic.partition(index)
+        partition = find_partition(self._controller.state.topics, (name, index))
         return partition is not None and broker_id in partition.hosts
 
     def begin_wait(self, wait: FetchWait, call: Callable[[], None]) -> None:

@@ -29,7 +29,7 @@ from kproto.znodes.plan_znodes import (
 )
 from mockbroker.simulation.reassignment.znode_watches import ZnodeWatch
 from mockbroker.simulation.state.actions import Warned
-from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["PLAN_WATCH", "Reassigns", "pending", "remove_from_plan", "rewrite_plan", "start_plan"]
@@ -88,8 +88,7 @@ def start_plan(reassigner: Reassigns) -> None:
         controller.record(_CAUSE, Warned(_DEPRECATED))
     refused = {}
     for tp, target in plan.items():
-        topic = controller.state.topics.get(tp[0])
-        if topic is None or topic.partition(tp[1]) is None:
+        if find_partition(controller.state.topics, tp) is None:
             refused[tp] = "the partition does not exist"
         elif not target:
             refused[tp] = "an empty replica list"

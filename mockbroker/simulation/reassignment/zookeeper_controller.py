@@ -74,6 +74,7 @@ from mockbroker.simulation.state.cluster_parts import (
     Partition,
     Topic,
     TopicPartition,
+    find_partition,
 )
 from mockbroker.simulation.state.cluster_state import TOPIC
 from mockbroker.simulation.state.controller import Controller
@@ -491,8 +492,7 @@ def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
 def _same_leader_epoch(controller: Controller, name: str, partition: Partition) -> bool:
     """Whether the leader makes this change: the controller raises the leader epoch with each of
     its own, and it creates partitions."""
-    topic = controller.state.topics.get(name)
-    known = None if topic is None else topic.partition(partition.index)
+    known = find_partition(controller.state.topics, (name, partition.index))
     return known is not None and known.leader_epoch == partition.leader_epoch
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "Topic",
     "TopicPartition",
     "Voter",
+    "find_partition",
 ]
 
 NO_LEADER: Final = -1
@@ -256,3 +257,9 @@ class Topic:
         return (
             f"Topic(name={self.name!r}, topic_id={self.topic_id!r}, partitions={self.partitions!r})"
         )
+
+
+def find_partition(topics: Mapping[str, Topic], tp: TopicPartition) -> Partition | None:
+    """Return a partition of these topics; None if it or its topic does not exist."""
+    topic = topics.get(tp[0])
+    return None if topic is None else topic.partition(tp[1])

@@ -21,7 +21,13 @@ from mockbroker.simulation.state.actions import (
     ReplicaPlaced,
     TopicCreated,
 )
-from mockbroker.simulation.state.cluster_parts import Broker, Partition, Topic, TopicPartition
+from mockbroker.simulation.state.cluster_parts import (
+    Broker,
+    Partition,
+    Topic,
+    TopicPartition,
+    find_partition,
+)
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 from mockbroker.simulation.state.results import LogDir, LogDirReplica
@@ -118,8 +124,7 @@ class LogDirs:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if directory in failed:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        topic = state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
+        partition = find_partition(state.topics, tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if broker_id not in partition.replicas:

@@ -28,7 +28,7 @@ from mockbroker.simulation.state.actions import (
     PartitionChanged,
     TopicDeleted,
 )
-from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
+from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.partition_rules import ON_MARKER, MarkerArrival
 from mockbroker.simulation.transactions.transactional_ids import (
@@ -124,8 +124,7 @@ class MarkerWriter:
             self._offsets.end_transaction(marker.producer_id, tp, committed=marker.committed)
 
     def _refusal(self, broker_id: int, tp: TopicPartition, marker: MarkerToWrite) -> ErrorCode:
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
+        partition = find_partition(self._controller.state.topics, tp)
         is_hosted = partition is not None and broker_id in partition.hosts
         is_hosted = is_hosted and not self._logs.is_failed(tp, broker_id)
         arrival = MarkerArrival(
@@ -238,8 +237,7 @@ class MarkerSender:
         self._complete_if_marked(transaction)
 
     def _send(self, transaction: Transaction, tp: TopicPartition) -> None:
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
+        partition = find_partition(self._controller.state.topics, tp)
         if partition is None:
             transaction.unmarked.pop(tp, None)
             return

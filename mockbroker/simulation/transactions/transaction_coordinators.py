@@ -144,11 +144,8 @@ class TransactionCoordinator(TransactionOperations):
     def leader_of(self, transactional_id: str) -> int:
         """The broker that coordinates a transactional id; the controller while none does."""
         tp = self._coordinators.partition_of(_KIND, transactional_id)
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
-        if partition is None or partition.leader == NO_LEADER:
-            return self._controller.state.controller_id
-        return partition.leader
+        leader = self._coordinators.leader(tp)
+        return self._controller.state.controller_id if leader == NO_LEADER else leader
 
     def _is_active(self, transactional_id: str) -> bool:
         return self._coordinators.is_active(_KIND, transactional_id)

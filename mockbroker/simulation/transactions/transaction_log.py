@@ -20,7 +20,6 @@ from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.producing.appender import Appender
 from mockbroker.simulation.state.cluster_parts import NO_LEADER
-from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.transactional_ids import (
     TransactionMetadata,
     TransactionState,
@@ -70,12 +69,10 @@ class TransactionLog:
 
     def __init__(
         self,
-        controller: Controller,
         coordinators: Coordinators,
         appender: Appender,
         feature_level: Callable[[], int],
     ) -> None:
-        self._controller = controller
         self._coordinators = coordinators
         self._appender = appender
         self._feature_level = feature_level
@@ -83,13 +80,12 @@ class TransactionLog:
     def store(self, transactional_id: str, metadata: TransactionMetadata | None) -> Stored:
         """Append the state of a transactional id, or None: its deletion."""
         tp = self._coordinators.partition_of(CoordinatorKind.TRANSACTION, transactional_id)
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
-        if partition is None or partition.leader == NO_LEADER:
+        leader = self._coordinators.leader(tp)
+        if leader == NO_LEADER:
             # Only testers act on transactions that have no coordinator.
             return Stored()
         record = transaction_record(transactional_id, metadata, self._feature_level())
-        outcome = self._appender.append_internal(partition.leader, tp, [record])
+        outcome = self._appender.append_internal(leader, tp, [record])
         if outcome.error:
             return Stored(outcome.error)
         wait = self._appender.wait([outcome])

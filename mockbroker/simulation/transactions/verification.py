@@ -15,7 +15,6 @@ from mockbroker.simulation.log.producing.producer_states import Guard
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
-from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.partition_rules import (
     ON_FIRST_BATCH,
     ON_PRODUCE_REPLY,
@@ -56,14 +55,12 @@ class Verifier:
 
     def __init__(
         self,
-        controller: Controller,
         logs: Logs,
         coordinators: Coordinators,
         transactions: TransactionCoordinator,
         settings: Callable[[], TransactionSettings],
         release: Release,
     ) -> None:
-        self._controller = controller
         self._logs = logs
         self._coordinators = coordinators
         self._transactions = transactions
@@ -129,7 +126,9 @@ class Verifier:
         replied: Callable[[Mapping[TopicPartition, ErrorCode]], None],
     ) -> None:
         """Ask the coordinator as a broker does that knows where it is."""
-        broker_id = self._coordinator(request.transactional_id)
+        coordinators = self._coordinators
+        tp = coordinators.partition_of(CoordinatorKind.TRANSACTION, request.transactional_id)
+        broker_id = coordinators.leader(tp)
         if broker_id == NO_LEADER:
             replied(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
@@ -153,9 +152,3 @@ class Verifier:
             lambda code: replied(dict.fromkeys(partitions, code)),
             version=2,
         )
-
-    def _coordinator(self, transactional_id: str) -> int:
-        tp = self._coordinators.partition_of(CoordinatorKind.TRANSACTION, transactional_id)
-        topic = self._controller.state.topics.get(tp[0])
-        partition = None if topic is None else topic.partition(tp[1])
-        return NO_LEADER if partition is None else partition.leader

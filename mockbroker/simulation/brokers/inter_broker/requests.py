@@ -33,6 +33,7 @@ from mockbroker.simulation.state.actions import (
     StopReplicaSent,
     TopicDeleted,
 )
+from mockbroker.simulation.state.cluster_parts import find_partition
 from mockbroker.simulation.state.cluster_state import ClusterState
 
 __all__ = ["Ended", "Outgoing", "RequestWriter"]
@@ -136,8 +137,7 @@ class RequestWriter:
         batch.add(offset, change)
 
     def _leader_epoch(self, change: StopReplicaSent) -> int | None:
-        topic = self._state.topics.get(change.topic)
-        partition = None if topic is None else topic.partition(change.index)
+        partition = find_partition(self._state.topics, (change.topic, change.index))
         return None if partition is None else partition.leader_epoch
 
     def _controller_lives(self) -> bool:

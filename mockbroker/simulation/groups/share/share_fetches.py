@@ -48,7 +48,7 @@ from mockbroker.simulation.log.timestamps import first_at_or_after
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rules_of_release
 from mockbroker.simulation.state.actions import BrokerChanged, Change, PartitionChanged
-from mockbroker.simulation.state.cluster_parts import TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["ShareAnswer", "ShareFetches", "ShareQuery", "ShareWait", "StartedShareFetch"]
@@ -349,8 +349,9 @@ class ShareFetches:
                 self._loaded.pop((group, key), None)
 
     def _leader(self, key: TopicIdPartition) -> int | None:
-        topic = self._controller.state.topics.get(self._topics.name_of(key[0]) or "")
-        partition = None if topic is None else topic.partition(key[1])
+        partition = find_partition(
+            self._controller.state.topics, (self._topics.name_of(key[0]) or "", key[1])
+        )
         return None if partition is None else partition.leader
 
     def _at_leader(self, group_id: str, key: TopicIdPartition) -> SharePartition | None:
@@ -391,8 +392,7 @@ class ShareFetches:
 
     def source(self, query: ShareQuery, topic: str, key: TopicIdPartition) -> _Source | ShareAnswer:
         """Return a partition to fetch from, or its error."""
-        known = self._controller.state.topics.get(topic)
-        partition = None if known is None else known.partition(key[1])
+        partition = find_partition(self._controller.state.topics, (topic, key[1]))
         if partition is None:
             return _failure(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.leader != query.broker_id:
@@ -455,8 +455,7 @@ class ShareFetches:
     ) -> StartedAcknowledgement:
         """Check acknowledgements of one partition."""
         name = self._topics.name_of(key[0])
-        topic = self._controller.state.topics.get(name or "")
-        partition = None if topic is None else topic.partition(key[1])
+        partition = find_partition(self._controller.state.topics, (name or "", key[1]))
         share = self._at_leader(group_id, key)
         loaded = None if partition is None else partition.leader_epoch
         led = partition is not None and partition.leader == broker_id

@@ -36,7 +36,7 @@ from mockbroker.simulation.reassignment.kip_236_old.requested_partitions import 
 from mockbroker.simulation.reassignment.transitions import Brokers
 from mockbroker.simulation.reassignment.znode_watches import COMMON_WATCHES, ZnodeWatch
 from mockbroker.simulation.state.actions import Warned
-from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
+from mockbroker.simulation.state.cluster_parts import TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.topics.assignments import check_assignment
 
@@ -138,15 +138,10 @@ def _tidy(controller: Controller, request: ReassignmentRequest) -> None:
 
 
 def _legacy_in_flight(controller: Controller, tp: TopicPartition) -> RequestedPartition | None:
-    partition = _known(controller, tp)
+    partition = find_partition(controller.state.topics, tp)
     if isinstance(partition, RequestedPartition) and partition.legacy:
         return partition
     return None
-
-
-def _known(controller: Controller, tp: TopicPartition) -> Partition | None:
-    topic = controller.state.topics.get(tp[0])
-    return None if topic is None else topic.partition(tp[1])
 
 
 # ---- /admin/reassign_partitions ------------------------------------------------------------------
@@ -197,7 +192,7 @@ def _with_original(
     controller: Controller, tp: TopicPartition, planned: PlannedReplicas
 ) -> PlannedReplicas:
     """Original replicas that a tool has written stay, if such brokers are registered."""
-    partition = _known(controller, tp)
+    partition = find_partition(controller.state.topics, tp)
     if partition is None:
         return planned
     if planned.original_replicas is not None:

@@ -46,8 +46,8 @@ from mockbroker.simulation.state.cluster_parts import (
     Partition,
     PartitionsByTopic,
     TopicPartition,
+    find_partition,
 )
-from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import (
     AlterReassignmentsResult,
     ListReassignmentsResult,
@@ -110,7 +110,7 @@ class KafkaZooKeeperController(ZooKeeperController):
         def alter_one(tp: TopicPartition, _: Brokers | None) -> None:
             if tp in refusals:
                 raise refusals[tp]
-            if _find(self.controller, tp) is None:
+            if find_partition(self.controller.state.topics, tp) is None:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, texts.NO_SUCH_PARTITION)
             self.reassign(_CAUSE, tp, targets[tp])
 
@@ -136,7 +136,13 @@ class KafkaZooKeeperController(ZooKeeperController):
     def _target(self, tp: TopicPartition, replicas: Sequence[int] | None) -> Brokers:
         """The target of a request for a partition, which may not exist; None means the replicas
         before its reassignment. Raises Refusal."""
-        partition = _find(self.controller, tp) or _find_deleted(self.controller, tp)
+        state = self.controller.state
+        partition = (
+            find_partition(state.topics, tp)
+            # Its topic waits for a stopped broker to be deleted.
+            or find_partition(state.deleting, tp)
+            or Partition(tp[1], (), (), NO_LEADER)
+        )
         if replicas is None:
             self.run_first(_CAUSE, tp, rules.ON_CANCEL, before=partition)
             return tuple(each for each in partition.replicas if each not in partition.adding)
@@ -222,15 +228,3 @@ class KafkaZooKeeperController(ZooKeeperController):
         if state.leader == NO_LEADER:
             partition = replace(partition, leader=NO_LEADER)
         return super().with_state(path, partition, state)
-
-
-def _find(controller: Controller, tp: TopicPartition) -> Partition | None:
-    topic = controller.state.topics.get(tp[0])
-    return None if topic is None else topic.partition(tp[1])
-
-
-def _find_deleted(controller: Controller, tp: TopicPartition) -> Partition:
-    """The partition of a topic whose deletion waits for a stopped broker, or else an empty one."""
-    topic = controller.state.deleting.get(tp[0])
-    found = None if topic is None else topic.partition(tp[1])
-    return found or Partition(tp[1], (), (), NO_LEADER)
