@@ -56,7 +56,6 @@ class SaslGate:
     """The authentication of one connection, whose ``session`` has the exchange."""
 
     def __init__(self, codec: Dialect, recorder: Recorder, session: Session) -> None:
-        self._codec = codec
         self._recorder = recorder
         self._session = session
         self._line = ServerConnection(codec=codec, sasl_required=True)

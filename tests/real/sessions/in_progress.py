@@ -27,17 +27,20 @@ from tests.real.steps import (
 )
 
 
+def _progress(name: str) -> tuple[Ask, Ask]:
+    """The reassignment of partition 0, and the topic in metadata."""
+    return listing((name, [0])), metadata(name)
+
+
 @session(45)
 def in_progress(t: str) -> Rounds:
     return Rounds(
         [create(t, [1, 2, 3])],
         frozen=[
             alter((t, 0, [2, 3, 4])),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None)),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
         ],
     )
 
@@ -47,8 +50,8 @@ def in_progress_then_done(t: str) -> Rounds:
     """The frozen broker catches up between the rounds."""
     return Rounds(
         [create(t, [1, 2])],
-        frozen=[alter((t, 0, [4, 2])), listing((t, [0])), metadata(t)],
-        stopped=[listing((t, [0])), metadata(t)],
+        frozen=[alter((t, 0, [4, 2])), *_progress(t)],
+        stopped=[*_progress(t)],
     )
 
 
@@ -59,8 +62,7 @@ def growth_in_progress(t: str) -> Rounds:
         frozen=[
             alter((t, 0, [1, 3, 4])),
             CatchUp(t, 0, 3),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None)),
             metadata(t),
         ],
@@ -75,14 +77,11 @@ def retargeted(t: str) -> Rounds:
             alter((t, 0, [2, 4])),
             alter((t, 0, [3, 4])),
             CatchUp(t, 0, 3),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, [4, 1])),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None)),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
         ],
     )
 
@@ -95,8 +94,7 @@ def retargeted_to_where_it_was(t: str) -> Rounds:
             alter((t, 0, [1, 4])),
             listing((t, [0])),
             alter((t, 0, [1, 2])),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
         ],
     )
 
@@ -109,8 +107,7 @@ def retargeted_without_the_laggard(t: str) -> Rounds:
             alter((t, 0, [2, 4])),
             alter((t, 0, [2, 3])),
             CatchUp(t, 0, 3),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
         ],
     )
 
@@ -122,8 +119,7 @@ def started_twice(t: str) -> Rounds:
         frozen=[
             alter((t, 0, [2, 4])),
             alter((t, 0, [2, 4])),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None)),
             alter((t, 0, None)),
         ],
@@ -167,8 +163,7 @@ def to_a_stopped_broker(t: str) -> Rounds:
         [create(t, [1, 2])],
         stopped=[
             alter((t, 0, [1, 4])),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None)),
             metadata(t),
         ],
@@ -185,8 +180,7 @@ def away_from_a_stopped_broker(t: str) -> Rounds:
             Settle(),
             metadata(t),
             alter((f"{t}-b", 0, [1])),
-            listing((f"{t}-b", [0])),
-            metadata(f"{t}-b"),
+            *_progress(f"{t}-b"),
             alter((f"{t}-b", 0, None)),
             metadata(f"{t}-b"),
         ],
@@ -201,11 +195,9 @@ def beside_a_stopped_broker(t: str) -> Rounds:
         stopped=[
             alter((t, 0, [2, 4])),
             CatchUp(t, 0, 2),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((f"{t}-b", 0, [2, 4])),
-            listing((f"{t}-b", [0])),
-            metadata(f"{t}-b"),
+            *_progress(f"{t}-b"),
             alter((t, 0, None), (f"{t}-b", 0, None)),
             metadata(t),
             metadata(f"{t}-b"),
@@ -218,7 +210,7 @@ def cancel_that_would_need_an_unclean_election(t: str) -> Rounds:
     return Rounds(
         [create(t, [4])],
         frozen=[],
-        stopped=[alter((t, 0, [2])), alter((t, 0, None)), listing((t, [0])), metadata(t)],
+        stopped=[alter((t, 0, [2])), alter((t, 0, None)), *_progress(t)],
     )
 
 
@@ -250,8 +242,7 @@ def guard_in_progress(t: str) -> Rounds:
             CatchUp(t, 0, 3),
             alter((t, 0, [1, 2]), factor_may_change=False),
             alter((t, 0, [1, 2, 4]), factor_may_change=False),
-            listing((t, [0])),
-            metadata(t),
+            *_progress(t),
             alter((t, 0, None), factor_may_change=False),
             metadata(t),
         ],

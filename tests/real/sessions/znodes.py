@@ -36,6 +36,11 @@ def _state(name: str, index: int = 0) -> Look:
     return Look(f"/brokers/topics/{name}/partitions/{index}/state")
 
 
+def _znodes(name: str) -> tuple[Look, Look]:
+    """The topic, and the state of partition 0."""
+    return _topic(name), _state(name)
+
+
 def _plan(*rows: tuple[str, int, Sequence[int]], version: int = 1) -> Submit:
     partitions = [
         {"topic": topic, "partition": index, "replicas": list(replicas)}
@@ -55,13 +60,11 @@ def znodes_of_a_reassignment(t: str) -> Rounds:
         [
             create(t, [1, 2], [2, 1]),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             alter((t, 0, [2, 3])),
             Settle(),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             alter((t, 1, [1, 2])),
             _topic(t),
             _state(t, 1),
@@ -69,13 +72,11 @@ def znodes_of_a_reassignment(t: str) -> Rounds:
         frozen=[
             alter((t, 0, [3, 4]), (t, 1, [4, 2, 1])),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             alter((t, 0, [2, 1])),
             CatchUp(t, 0, 1),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             alter((t, 1, None)),
             metadata(t),
             _topic(t),
@@ -98,8 +99,7 @@ def znodes_while_stopped(t: str) -> Rounds:
             alter((t, 0, [1, 2])),
             Settle(),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
         ],
     )
 
@@ -113,8 +113,7 @@ def plan_submitted(t: str) -> Rounds:
             CatchUp(t, 0, 3),
             metadata(t),
             Look(PLAN),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             _plan((t, 0, [2, 3])),
             Look(PLAN),
             metadata(t),
@@ -137,8 +136,7 @@ def plan_in_progress(t: str) -> Rounds:
             Look(PLAN),
             listing((t, [0, 1])),
             metadata(t),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
         ],
     )
 
@@ -251,8 +249,7 @@ def deletion_submitted(t: str) -> Rounds:
             Submit(f"/admin/delete_topics/{t}", ""),
             metadata(t),
             Look(f"/admin/delete_topics/{t}"),
-            _topic(t),
-            _state(t),
+            *_znodes(t),
             Submit(f"/admin/delete_topics/{t}-unknown", ""),
             Look(f"/admin/delete_topics/{t}-unknown"),
         ]
