@@ -329,7 +329,7 @@ class Cluster:
         text = self.state.static_config(broker.broker_id, "log.dirs")
         if text is None or broker.log_dirs != (LOG_DIR,):
             return broker
-        named = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
+        named = tuple(dict.fromkeys(path.strip() for path in text.split(",") if path.strip()))
         if not named:
             raise ClusterError("log.dirs names no directory")
         return replace(broker, log_dirs=named)
@@ -340,7 +340,7 @@ class Cluster:
         return {
             "controller": state.controller_id,
             "controller_epoch": state.controller_epoch,
-            "brokers": {str(each.broker_id): self._shown(each) for each in self.brokers.values()},
+            "brokers": {str(key): self._shown(broker) for key, broker in self.brokers.items()},
             "topics": {
                 name: {str(p.index): partition_state(p) for p in topic.partitions}
                 for name, topic in sorted(self.topics.items())

@@ -222,7 +222,7 @@ class OffsetStore:
     ) -> None:
         if code:
             code = self._error_of(code)
-            results = [each or code for each in results]
+            results = [result or code for result in results]
         else:
             present = {tp: u for tp, u in updates.items() if tp not in commitment.deleted}
             if present and commitment.producer is not None:
@@ -343,7 +343,7 @@ class OffsetStore:
 
     def groups_with_pending(self) -> tuple[str, ...]:
         """The groups that have offsets of transactions that have not ended."""
-        return tuple(dict.fromkeys(each for groups in self._pending.values() for each in groups))
+        return tuple(dict.fromkeys(name for groups in self._pending.values() for name in groups))
 
     def end_transaction(self, producer_id: int, tp: TopicPartition, *, committed: bool) -> None:
         """Commit or forget the pending offsets of a producer, in the groups of one partition of

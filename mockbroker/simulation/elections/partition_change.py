@@ -116,7 +116,7 @@ class _Reassigned(msgspec.Struct):
     @property
     def staying(self) -> tuple[int, ...]:
         removing = self.partition.removing
-        return tuple(each for each in self.partition.replicas if each not in removing)
+        return tuple(replica for replica in self.partition.replicas if replica not in removing)
 
     @property
     def in_sync(self) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ class Features:
     ) -> tuple[FeatureResult, ...]:
         """Change levels; return a result for each feature, or only the first error if it refuses
         all. A feature that is named twice has its last level."""
-        requested = {each.feature: each for each in updates}
+        requested = {update.feature: update for update in updates}
         names = hash_order(requested) if self.refuses_all else sorted(requested)
         results = [self._check(requested[name]) for name in names]
         refused = [each for each in results if each.error_code]

@@ -61,7 +61,7 @@ def features_of(release: Release) -> tuple[Feature, ...]:
 def with_levels(features: Sequence[Feature], levels: Mapping[str, int]) -> tuple[Feature, ...]:
     """The features with other finalized levels. Raises ClusterError for a feature or a level that
     the release does not support."""
-    found = {each.name: each for each in features}
+    found = {feature.name: feature for feature in features}
     for name, level in levels.items():
         if name not in found:
             known = ", ".join(found) or "none"

@@ -47,7 +47,7 @@ def send_new_partitions(
         to = tuple(broker for broker in each.hosts if controller.is_live(broker))
         if to:
             controller.record(cause, leader_and_isr(to, name, each, is_new=True))
-    _send_metadata(controller, cause, [(name, each) for each in partitions])
+    _send_metadata(controller, cause, [(name, partition) for partition in partitions])
 
 
 def send_topic_deletion(controller: Controller, cause: str, topic: Topic) -> None:

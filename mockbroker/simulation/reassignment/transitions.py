@@ -248,7 +248,7 @@ def elect_among_replicas(transition: Transition) -> None:
     now, is_online = transition.now, transition.is_online
     if now.leader in now.replicas and is_online(now.leader):
         return
-    candidates = (each for each in now.replicas if each in now.isr and is_online(each))
+    candidates = (replica for replica in now.replicas if replica in now.isr and is_online(replica))
     leader = next(candidates, NO_LEADER)
     transition.now = replace(now, leader=leader, vacated=now.vacated and leader == NO_LEADER)
 
@@ -289,7 +289,7 @@ def send_leader_and_isr(transition: Transition, to: Choice, *, is_new: bool = Fa
 
 def shrink_isr(transition: Transition) -> None:
     """Let the leader remove from the ISR what is no longer in R, and write the state znode."""
-    isr = tuple(each for each in transition.now.replicas if each in transition.now.isr)
+    isr = tuple(replica for replica in transition.now.replicas if replica in transition.now.isr)
     if set(isr) != set(transition.now.isr):
         transition.now = replace(transition.now, isr=isr)
         write_state_znode(transition)

@@ -379,7 +379,7 @@ class ZooKeeperController:
     def topic_text(self, topic: Topic) -> str:
         """The text of ``/brokers/topics/T``."""
         assignment = TopicAssignment(
-            partitions={each.index: each.replicas for each in topic.partitions},
+            partitions={partition.index: partition.replicas for partition in topic.partitions},
             adding_replicas={each.index: each.adding for each in topic.partitions},
             removing_replicas={each.index: each.removing for each in topic.partitions},
             topic_id=base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="),
@@ -486,7 +486,7 @@ class ZooKeeperController:
 def _stopped_hosts(controller: Controller, topic: Topic) -> set[int]:
     """Stopped brokers that host the topic, and cannot delete it now."""
     stopped = {each.broker_id for each in controller.state.brokers.values() if not each.live}
-    return {broker for each in topic.partitions for broker in each.hosts} & stopped
+    return {broker for partition in topic.partitions for broker in partition.hosts} & stopped
 
 
 def _same_leader_epoch(controller: Controller, name: str, partition: Partition) -> bool:

@@ -186,7 +186,7 @@ class MarkerSender:
         partition knows a newer one."""
         self._sending.pop(transactional_id, None)
         self._completing.discard(transactional_id)
-        for key in [each for each in self._waits if each[0] == transactional_id]:
+        for key in [wait for wait in self._waits if wait[0] == transactional_id]:
             self._waits.pop(key)()
 
     # ---- steps of a tester ---------------------------------------------------------------------

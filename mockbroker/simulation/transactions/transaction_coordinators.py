@@ -309,9 +309,9 @@ class TransactionCoordinator(TransactionOperations):
     def _set_timers(self) -> None:
         settings = self._settings()
         open_ones = [
-            each.metadata.start_ms + each.metadata.timeout_ms + 1
-            for each in self._transactions.values()
-            if each.state is TransactionState.ONGOING
+            transaction.metadata.start_ms + transaction.metadata.timeout_ms + 1
+            for transaction in self._transactions.values()
+            if transaction.state is TransactionState.ONGOING
         ]
         self._time_outs.set(self._next_check(open_ones, settings.timeout_check_ms))
         idle = [

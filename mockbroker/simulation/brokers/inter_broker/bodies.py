@@ -104,7 +104,7 @@ def _leader_and_isr(
         ],
     )
     if version < 2:
-        request.ungrouped_partition_states = [_state(each, version, facts) for each in entries]
+        request.ungrouped_partition_states = [_state(entry, version, facts) for entry in entries]
     else:
         request.topic_states = [
             LeaderAndIsrTopicState(
@@ -145,7 +145,7 @@ def _leader_and_isr_of_drafts(
     if version < 2:
         state = structs["LeaderAndIsrPartitionStateV0"]
         request.partition_states_v0 = [
-            state(topic_name=each.topic, **_fields_of_drafts(each, facts)) for each in entries
+            state(topic_name=entry.topic, **_fields_of_drafts(entry, facts)) for entry in entries
         ]
     else:
         state, topic = structs["LeaderAndIsrPartitionState"], structs["LeaderAndIsrTopicState"]
@@ -176,7 +176,7 @@ def _fields_of_drafts(entry: LeaderAndIsrSent, facts: Facts) -> dict[str, Any]:
 def _live_leaders(
     entries: Iterable[LeaderAndIsrSent], facts: Facts
 ) -> Iterable[tuple[int, str, int]]:
-    leaders = {each.leader for each in entries}
+    leaders = {entry.leader for entry in entries}
     for broker_id, (host, port, _) in facts.live.items():
         if broker_id in leaders:
             yield broker_id, host, port
@@ -198,8 +198,8 @@ def _stop_replica(
         request.delete_partitions = entries[0].delete
     if version == 0:
         request.ungrouped_partitions = [
-            StopReplicaPartitionV0(topic_name=each.topic, partition_index=each.index)
-            for each in entries
+            StopReplicaPartitionV0(topic_name=entry.topic, partition_index=entry.index)
+            for entry in entries
         ]
     elif version < 3:
         request.topics = [
@@ -230,7 +230,7 @@ def _stop_replica(
 def _update_metadata(
     version: int, entries: Sequence[UpdateMetadataSent | LiveBrokersSent], facts: Facts
 ) -> UpdateMetadataRequest:
-    partitions = [each for each in entries if isinstance(each, UpdateMetadataSent)]
+    partitions = [entry for entry in entries if isinstance(entry, UpdateMetadataSent)]
     request = UpdateMetadataRequest(
         controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch,
@@ -273,10 +273,10 @@ def _metadata(entry: UpdateMetadataSent, facts: Facts) -> UpdateMetadataPartitio
         topic_name=entry.topic,
         **_partition_fields(entry, facts, epoch="zk_version"),
         offline_replicas=[
-            each
-            for each in entry.replicas
-            if each not in facts.live
-            or facts.replica_dirs.is_reported(each, (entry.topic, entry.index))
+            replica
+            for replica in entry.replicas
+            if replica not in facts.live
+            or facts.replica_dirs.is_reported(replica, (entry.topic, entry.index))
         ],
     )
 

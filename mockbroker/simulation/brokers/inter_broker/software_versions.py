@@ -86,9 +86,9 @@ def with_versions(newest: Mapping[int, int], state: ClusterState, change: SentRe
 
     usual = newest.get(api_key, NEVER)
     own_ranges = {
-        each.broker_id: each.highest_version(api_key, newest)
-        for each in state.brokers.values()
-        if each.apis
+        broker.broker_id: broker.highest_version(api_key, newest)
+        for broker in state.brokers.values()
+        if broker.apis
     }
     own = own_ranges.get(state.controller_id, usual)
     versions = tuple([min(own, own_ranges.get(each, usual)) for each in change.to])

@@ -59,7 +59,7 @@ class EntityCheck(msgspec.Struct):
 
     @property
     def unknown_type(self) -> str | None:
-        return next((each for each in self.names if each not in _TYPES), None)
+        return next((name for name in self.names if name not in _TYPES), None)
 
     @property
     def empty_type(self) -> str | None:

@@ -47,13 +47,13 @@ class QuorumChange(msgspec.Struct):
 
     @property
     def known_id(self) -> bool:
-        return any(each.voter_id == self.node_id for each in self.voters)
+        return any(voter.voter_id == self.node_id for voter in self.voters)
 
     @property
     def removable(self) -> bool:
         known = any(
-            (each.voter_id, each.directory_id) == (self.node_id, self.directory_id)
-            for each in self.voters
+            (voter.voter_id, voter.directory_id) == (self.node_id, self.directory_id)
+            for voter in self.voters
         )
         return known and len(self.voters) > 1
 

@@ -74,7 +74,7 @@ class Quorum:
     ) -> Outcome:
         outcome = _checked(REMOVE_ROWS, self._change(voter_id, cluster_id, directory_id))
         if not outcome.error_code:
-            left = tuple(each for each in self.voters if each.voter_id != voter_id)
+            left = tuple(voter for voter in self.voters if voter.voter_id != voter_id)
             self._store("remove_raft_voter", left)
         return outcome
 

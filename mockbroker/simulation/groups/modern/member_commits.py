@@ -59,8 +59,8 @@ def _held_all_since(event: CommitEvent) -> bool:
     """The member has had each partition since this epoch or longer."""
     member = event.member
     return event.commit.epoch < member.epoch and all(
-        (since := event.held_since(member, each)) is not None and since <= event.commit.epoch
-        for each in event.commit.partitions
+        (since := event.held_since(member, partition)) is not None and since <= event.commit.epoch
+        for partition in event.commit.partitions
     )
 
 

@@ -659,5 +659,5 @@ def duration_ms(text: str) -> int:
     match = _DURATION.fullmatch(text.strip().upper())
     if match is None:
         raise ClusterError(f"{text!r} is not a duration such as PT1H")
-    days, hours, minutes, seconds = (float(each or 0) for each in match.groups())
+    days, hours, minutes, seconds = (float(group or 0) for group in match.groups())
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

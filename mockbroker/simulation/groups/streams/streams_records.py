@@ -145,7 +145,7 @@ def _task_ids(
         current.TaskIds(
             subtopology_id=name,
             partitions=indexes,
-            assignment_epochs=[] if epochs is None else [epochs[name, each] for each in indexes],
+            assignment_epochs=[] if epochs is None else [epochs[name, index] for index in indexes],
         )
         for name, indexes in by_subtopology(tasks)
     ]

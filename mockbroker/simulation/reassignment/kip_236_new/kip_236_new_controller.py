@@ -319,5 +319,5 @@ def _ongoing(partition: Partition) -> OngoingReassignment:
         partition.index,
         partition.replicas,
         tuple(each for each in target if original is not None and each not in original),
-        tuple(each for each in partition.replicas if each not in target),
+        tuple(replica for replica in partition.replicas if replica not in target),
     )

@@ -90,7 +90,7 @@ def _original_cannot_lead(context: RuleContext) -> bool:
 
 
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
-    return any(each in context.start.isr and context.is_online(each) for each in brokers)
+    return any(broker in context.start.isr and context.is_online(broker) for broker in brokers)
 
 
 def _and_requested(context: RuleContext) -> Brokers:
@@ -111,7 +111,7 @@ def _dropped(context: RuleContext) -> Brokers:
 
 def _without_dropped(context: RuleContext) -> Brokers:
     gone = _dropped(context)
-    return tuple(each for each in context.now.replicas if each not in gone)
+    return tuple(replica for replica in context.now.replicas if replica not in gone)
 
 
 # ---- what several rows share ---------------------------------------------------------------------

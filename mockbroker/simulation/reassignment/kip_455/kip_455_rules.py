@@ -111,7 +111,7 @@ def _emptied(context: RuleContext) -> bool:
 
 
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
-    return any(each in context.start.isr and context.is_online(each) for each in brokers)
+    return any(broker in context.start.isr and context.is_online(broker) for broker in brokers)
 
 
 def _whole_target(context: RuleContext) -> Brokers:
@@ -143,7 +143,7 @@ def _hosts(context: RuleContext) -> Brokers:
 
 
 def _followers(context: RuleContext) -> Brokers:
-    return tuple(each for each in context.now.replicas if each != context.now.leader)
+    return tuple(replica for replica in context.now.replicas if replica != context.now.leader)
 
 
 def _not_yet_in(context: RuleContext) -> Brokers:

@@ -62,7 +62,7 @@ def _size(context: RuleContext) -> int:
 
 
 def _without_adding(context: RuleContext, brokers: Brokers) -> Brokers:
-    return tuple(each for each in brokers if each not in context.start.adding)
+    return tuple(broker for broker in brokers if broker not in context.start.adding)
 
 
 # ---- effects -------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def with_target(partition: Partition, target: Brokers) -> Partition:
     Replicas that an earlier reassignment was adding, and that ``target`` does not have, are
     dropped.
     """
-    origin = tuple(each for each in partition.replicas if each not in partition.adding)
+    origin = tuple(replica for replica in partition.replicas if replica not in partition.adding)
     full = tuple(dict.fromkeys(target + origin))
     return replace(
         partition,
@@ -199,7 +199,7 @@ def _kept(context: RuleContext) -> Brokers:
 
 
 def _origin(context: RuleContext) -> Brokers:
-    return tuple(each for each in context.now.replicas if each not in context.now.adding)
+    return tuple(replica for replica in context.now.replicas if replica not in context.now.adding)
 
 
 def _recipients_of_the_end(context: RuleContext) -> Brokers:
@@ -210,7 +210,7 @@ def _recipients_of_the_end(context: RuleContext) -> Brokers:
 
 
 def _dead(context: RuleContext) -> Brokers:
-    return tuple(each for each in context.now.replicas if not context.is_online(each))
+    return tuple(replica for replica in context.now.replicas if not context.is_online(replica))
 
 
 def _not_started(context: RuleContext) -> Brokers:
@@ -239,7 +239,7 @@ def remember_target(transition: Transition) -> None:
     fresh = tuple(each for each in target if each not in now.replicas or each in now.adding)
     common = {name: getattr(now, name) for name in Partition.__struct_fields__}
     common["adding"] = fresh
-    common["removing"] = tuple(each for each in now.replicas if each not in target)
+    common["removing"] = tuple(replica for replica in now.replicas if replica not in target)
     transition.now = PlannedPartition(**common, planned=target)
 
 
@@ -278,14 +278,14 @@ def elect_from_isr(transition: Transition) -> None:
     """Elect the first of R that is live and in sync, and remove dead replicas from the ISR. The
     row's condition ensures that there is one."""
     isr = tuple(filter(transition.is_online, transition.now.isr))
-    leader = next(each for each in transition.now.replicas if each in isr)
+    leader = next(replica for replica in transition.now.replicas if replica in isr)
     transition.now = replace(transition.now, leader=leader, isr=isr, vacated=False)
 
 
 def keep_live_in_isr(transition: Transition) -> None:
     """The leader removes dead replicas from the ISR; its epoch stays."""
     now = transition.now
-    gone = {each for each in now.replicas if not transition.is_online(each)}
+    gone = {replica for replica in now.replicas if not transition.is_online(replica)}
     isr = tuple(each for each in now.isr if each not in gone)
     transition.now = replace(now, isr=isr or now.isr)
 
