@@ -156,10 +156,6 @@ def _repeats_tags(check: GroupConfigCheck) -> bool:
     return len({*tags}) < len(tags)
 
 
-def _has_empty_tag(check: GroupConfigCheck) -> bool:
-    return "" in _tags(check)
-
-
 @with_arguments
 def _refuse(check: GroupConfigCheck, text: str) -> None:
     check.refuse(text)
@@ -173,7 +169,7 @@ ON_GROUP_TEXTS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     ),
     Row(
         "DP-STREAMS-23",
-        _has_empty_tag,
+        lambda check: "" in _tags(check),
         (_refuse(f"Configuration '{_TAGS}' values must not be empty."),),
     ),
 )

@@ -243,10 +243,6 @@ def _of_config(lifetime: SessionLifetime) -> int:
     return lifetime.most_ms or 0
 
 
-def _of_both(lifetime: SessionLifetime) -> int:
-    return min(_of_credential(lifetime), _of_config(lifetime))
-
-
 SessionRow: TypeAlias = Row[SessionLifetime, SessionLifetime]
 
 LIFETIME_ROWS: Final[Sequence[SessionRow]] = (
@@ -259,7 +255,7 @@ LIFETIME_ROWS: Final[Sequence[SessionRow]] = (
     Row(
         "OAUTH-09",
         lambda lifetime: lifetime.credential_ms is not None and bool(lifetime.most_ms),
-        (end_session_after(_of_both),),
+        (end_session_after(lambda lifetime: min(_of_credential(lifetime), _of_config(lifetime))),),
     ),
     Row(
         "OAUTH-09",

@@ -73,10 +73,6 @@ def _other_audience(token: SignedToken) -> bool:
     return bool(expected) and token.audience.isdisjoint(expected)
 
 
-def _unexpected_audience(token: SignedToken) -> bool:
-    return bool(token.audience) and not token.validator.expected_audience
-
-
 SIGNED_ROWS: Final[Sequence[Row[SignedToken, SignedToken]]] = (
     Row(
         "OAUTH-12",
@@ -96,7 +92,7 @@ SIGNED_ROWS: Final[Sequence[Row[SignedToken, SignedToken]]] = (
     Row("OAUTH-14", _other_audience, (refuse_signed_token("it is for another audience"),)),
     Row(
         "OAUTH-14",
-        _unexpected_audience,
+        lambda token: bool(token.audience) and not token.validator.expected_audience,
         (refuse_signed_token("it has an audience, and none is expected"),),
         until=(4, 4),
     ),

@@ -51,10 +51,6 @@ def _ask_coordinator(question: Question) -> None:
     question.asks = True
 
 
-def _is_stale(question: Question) -> bool:
-    return question.known is not None and question.epoch < question.known.epoch
-
-
 def _is_open(question: Question) -> bool:
     return question.known is not None and question.known.transaction_start is not None
 
@@ -74,7 +70,7 @@ ON_FIRST_BATCH: Final[tuple[Row[Question, Question], ...]] = (
     ),
     Row(
         "DP-TXN-42",
-        _is_stale,
+        lambda question: question.known is not None and question.epoch < question.known.epoch,
         (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
         since=_TRANSACTION_VERSIONS,
     ),

@@ -117,10 +117,6 @@ def _unsupported(event: ClassicJoin) -> bool:
     return request.protocol_type != CONSUMER_TYPE or not shared
 
 
-def _needs_member_id(event: ClassicJoin) -> bool:
-    return event.is_new and event.request.needs_member_id and event.instance_id is None
-
-
 def _unreadable(event: ClassicJoin) -> bool:
     return event.subscription is None
 
@@ -146,7 +142,7 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     Row("DP-MIGRATE-03", _unsupported, (_OTHER_PROTOCOL,)),
     Row(
         "DP-MIGRATE-03",
-        _needs_member_id,
+        lambda event: event.is_new and event.request.needs_member_id and event.instance_id is None,
         (_make_id, refuse(ErrorCode.MEMBER_ID_REQUIRED)),
     ),
     Row("DP-MIGRATE-03", lambda event: not event.is_new and _unknown_instance(event), (_UNKNOWN,)),

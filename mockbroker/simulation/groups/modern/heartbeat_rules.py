@@ -194,10 +194,6 @@ def blank(name: str) -> Condition:
     return is_blank
 
 
-def _joins_without_timeout(event: AnyHeartbeat) -> bool:
-    return bool(event.request.joins and event.request.rebalance_timeout_ms == -1)
-
-
 def _is_away_without_instance(event: AnyHeartbeat) -> bool:
     return event.request.member_epoch == LEAVING_FOR_A_WHILE and not event.request.is_static
 
@@ -214,7 +210,7 @@ def static_read_rows(
         invalid(requirement, blank("rack_id"), "RackId can't be empty."),
         invalid(
             requirement_of_joins,
-            _joins_without_timeout,
+            lambda event: bool(event.request.joins and event.request.rebalance_timeout_ms == -1),
             "RebalanceTimeoutMs must be provided in first request.",
         ),
     )

@@ -85,10 +85,6 @@ def _caught_up(context: RuleContext) -> bool:
     return in_sync and _can_lead(context, target)
 
 
-def _original_cannot_lead(context: RuleContext) -> bool:
-    return not _can_lead(context, context.requested_replicas)
-
-
 def _can_lead(context: RuleContext, brokers: Brokers) -> bool:
     return any(broker in context.start.isr and context.is_online(broker) for broker in brokers)
 
@@ -217,7 +213,7 @@ ON_CANCEL: Final[Table] = (
     ),
     Row(
         "A-14",
-        _original_cannot_lead,
+        lambda context: not _can_lead(context, context.requested_replicas),
         (
             refuse_request(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
