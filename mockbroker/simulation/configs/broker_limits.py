@@ -100,7 +100,7 @@ class BrokerConfigCheck(msgspec.Struct):
 
     @property
     def bad_override(self) -> str | None:
-        """The first limit of an address that is no number."""
+        """The first limit of an address that is not a number."""
         items = (each.strip() for each in self.changed.get(_OVERRIDES, "").split(","))
         limits = (each.rpartition(":")[2].strip() for each in items if each)
         return next((each for each in limits if not _INTEGER.fullmatch(each)), None)
@@ -141,7 +141,7 @@ class BrokerConfigCheck(msgspec.Struct):
 
     @property
     def bad_connections(self) -> str | None:
-        """The first limit of connections that would let nobody in."""
+        """The first limit of connections that would admit no client."""
         return next((n for n in _CONNECTIONS if n in self.changed and not self.number(n)), None)
 
 
