@@ -23,7 +23,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
   test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
-  codegen codegen-check coverage fidelity suites streams-smoke fuzz fuzz-smoke fuzz-long docs docs-serve clean
+  codegen codegen-check coverage fidelity fidelity-programs suites streams-smoke fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 24
@@ -75,7 +75,12 @@ sanitize: ## run the C engine's tests under AddressSanitizer and UndefinedBehavi
 	@$(BOOTSTRAP)
 	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.sanitize --seconds 20
 
-fidelity: ## run random programs on real Kafka and on the mock; ARGS="--release 4.4 --steps 500"
+RELEASE ?= 4.4.0
+fidelity: ## search for differences from real Kafka; RELEASE=3.9.2 SEED=7 ARGS="--requests 5000"
+	@$(BOOTSTRAP) --toolchains
+	@nice $(PYTHON) -m tests.real.search --release $(RELEASE) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fidelity-programs: ## run random programs on Kafka and on the mock; ARGS="--release 4.4 --steps 500"
 	@$(BOOTSTRAP) --toolchains
 	@$(PYTHON) -m tests.real.programs $(ARGS)
 

@@ -49,6 +49,7 @@ from mockbroker.simulation.state.cluster_parts import Broker, Partition, Targete
 from mockbroker.simulation.state.option_declarations import options_of
 from mockbroker.simulation.state.results import AclBinding
 from scripts import conformance_results, peer_coverage
+from tests.real.search import page as fidelity
 from tests.suites import page as suites
 from tests.support import requirements
 from wiredump.rows.documentation import tables
@@ -427,6 +428,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "conformance-cases": partial(_conformance, "cases.md"),
     "maintainers-pages": _maintainers_pages,
     "expected-differences": _expected_differences,
+    "fidelity-kinds": partial(_rows, fidelity.kinds_table),
+    "left-to-chance": partial(_rows, fidelity.chance_table),
     "suite-results": partial(_rows, suites.results),
     "suite-failures": partial(_rows, suites.failures),
     "suite-left-out": partial(_rows, suites.left_out),

@@ -2,7 +2,7 @@
 
 The sessions are the scripts of ``tests.real.data``, each at every version that both sides serve: a
 sample drawn by the run's seed, all of them with ``KPROTO_FULL=1``. The same seed draws a few random
-programs (``tests.real.walks``); ``make fidelity ARGS="--data"`` plays many.
+programs (``tests.real.walks``); ``make fidelity-programs ARGS="--data"`` plays many.
 """
 
 from __future__ import annotations

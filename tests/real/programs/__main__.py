@@ -1,4 +1,4 @@
-"""Play random programs on real Kafka and on the mock: ``make fidelity``.
+"""Play random programs on real Kafka and on the mock: ``make fidelity-programs``.
 
 Programs are of administrative steps, or with ``--data`` of the data plane (``tests.real.walks``).
 Exit status 1 when anything differed.
@@ -39,7 +39,7 @@ DATA_RELEASES: Final[Mapping[str, Setting]] = {name: RELEASES[name] for name in 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make fidelity", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make fidelity-programs", description=__doc__)
     parser.add_argument("--release", action="append", choices=[*RELEASES], help="repeatable; all")
     parser.add_argument(
         "--data", action="store_true", help=f"the data plane, on {' and '.join(DATA_RELEASES)}"

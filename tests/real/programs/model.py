@@ -48,7 +48,7 @@ RELEASES: Final[Mapping[str, Setting]] = {
     "4.1": Setting("4.1.2", "kafka-4.1", zookeeper=False),
     "4.4": Setting("4.4.0", "kafka-4.4", zookeeper=False),
 }
-"""What ``make fidelity`` plays programs on, by the name it takes."""
+"""What ``make fidelity-programs`` plays programs on, by the name it takes."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import copy
 import random
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from kproto.schema.model import Field, Struct
@@ -22,6 +23,8 @@ _LIMITS: Final = {
 }  # fmt: skip
 UNKNOWN_ID: Final = "CCCCCCCCCCCCCCCCCCCCCA"
 LEAST_WAIT_MS: Final = 1000
+CONFIGS: Final = 0.4
+"""How many changes of requests with configs are of a config."""
 LONG: Final = "l" * 300
 LONGEST: Final = "L" * 5000
 
@@ -42,6 +45,30 @@ _TEXTS: Final = (
 _ENDS: Final = (-1, -2, -7)
 _TAGS: Final = ({"99": "0102"}, {"1000000": ""}, {"0": "00"})
 
+
+_CONFIG_NAMES: Final = (
+    "retention.ms", "segment.bytes", "cleanup.policy", "compression.type", "min.insync.replicas",
+    "message.timestamp.type", "max.message.bytes", "flush.ms", "unclean.leader.election.enable",
+    "internal.segment.bytes", "remote.storage.enable", "local.retention.ms", "num.io.threads",
+    "message.format.version", "follower.replication.throttled.replicas", "segment.jitter.ms",
+    "log.retention.ms", "advertised.listeners", "max.connections", "log.cleaner.threads",
+    "share.auto.offset.reset", "consumer.session.timeout.ms", "share.record.lock.duration.ms",
+    "streams.num.standby.replicas", "interval.ms", "metrics", "match",
+)  # fmt: skip
+_CONFIG_VALUES: Final = (
+    "", " 1 ", "x", "-1", "0", "1", "100", "1.5", "a,b", "compact", "compact,delete", "delete,x",
+    "gzip", "zstd", "true", "TRUE", "yes", "9223372036854775807", "9223372036854775808",
+    "LogAppendTime", "4.0", "0:1,1:1", "*", "earliest", "by_duration:PT1H", "by_duration:x", None,
+)  # fmt: skip
+_RESOURCES: Final[Sequence[dict[str, Any]]] = (
+    {},
+    {"resourceType": 4, "resourceName": "1"},
+    {"resourceType": 4, "resourceName": ""},
+    {"resourceType": 16, "resourceName": "$metrics"},
+    {"resourceType": 32, "resourceName": "$s"},
+)
+"""The request's own, a broker, all brokers, a subscription to metrics, and a group."""
+_WITH_CONFIGS: Final = (19, 33, 44)
 
 _HEADERS: Final[Sequence[dict[str, int]]] = (
     {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0},
@@ -76,6 +103,10 @@ def apply(body: dict[str, Any], change: Change) -> dict[str, Any]:
 
 def draw_change(draw: random.Random, api_key: int, version: int, body: dict[str, Any]) -> Change:
     """Fields first, then one of a field's changes, so that long lists of values weigh no more."""
+    if api_key in _WITH_CONFIGS and draw.random() < CONFIGS:
+        config = _draw_config(draw, body)
+        if config is not None:
+            return config
     found = changes(api_key, version, body)
     return draw.choice(draw.choice(found))
 
@@ -88,6 +119,22 @@ def changes(api_key: int, version: int, body: dict[str, Any]) -> list[list[Chang
     if version in kind.flexible_versions:
         found.append([Change((TAGS,), each) for each in _TAGS])
     return [each for each in found if each]
+
+
+def _draw_config(draw: random.Random, body: dict[str, Any]) -> Change | None:
+    """A row with another config, whose value may be of another type; None where there is no row."""
+    path: Path = ()
+    row: Any = body
+    for name in ("resources", "topics"):
+        if row.get(name):
+            path, row = (name, 0), row[name][0]
+    if not row.get("configs"):
+        return None
+    given = {"name": draw.choice(_CONFIG_NAMES), "value": draw.choice(_CONFIG_VALUES)}
+    changed = {**row, "configs": [{**row["configs"][0], **given}]}
+    if "resourceType" in row:
+        changed.update(draw.choice(_RESOURCES))
+    return Change(path, changed)
 
 
 def _object(
@@ -168,7 +215,9 @@ def _leaves(kind: str, value: Any) -> Sequence[Any]:
         low, high = (0, limit - 1) if kind.startswith("u") else (-limit, limit - 1)
         near = [value - 1, value + 1] if isinstance(value, int) else []
         return [
-            each for each in (0, 1, -1, -2, 2, 3, 4, 5, 99, low, high, *near) if low <= each <= high
+            each
+            for each in (0, 1, -1, -2, 2, 3, 4, 5, 8, 16, 32, 99, low, high, *near)
+            if low <= each <= high
         ]
     if kind == "uuid":
         return ["A" * 22, UNKNOWN_ID, "AAAAAAAAAAAAAAAAAAAAAQ", "$tid"]
@@ -179,6 +228,7 @@ def _leaves(kind: str, value: Any) -> Sequence[Any]:
     return _records(value)
 
 
+@cache
 def _records(value: str) -> list[Any]:
     data = b64decode(value or "")
     damaged = bytearray(data)

@@ -43,7 +43,15 @@ RELEASES: Final[Mapping[str, Release]] = {
     "4.4.0": Release("4.4.0", "kafka-4.4", False),
 }
 
-_BOTH: Final[Mapping[str, str]] = {**DATA_CONFIGS, "group.max.size": "10"}
+_BOTH: Final[Mapping[str, str]] = {
+    **DATA_CONFIGS,
+    "group.max.size": "10",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
+"""Neither side waits for more members, or with the next assignment."""
 
 
 class SearchKafka(RealKafka):

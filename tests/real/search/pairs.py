@@ -17,9 +17,11 @@ from tests.real.kafka import RealKafka
 from tests.real.search.clusters import BROKER, Release, SearchKafka, search_mock
 from tests.real.search.play import Arena
 
-__all__ = ["Pair", "pair", "paired"]
+__all__ = ["Pair", "pair", "paired", "warm_up"]
 
 PATIENCE: Final = 60.0
+COMING: Final = frozenset({14, 15, 16})
+"""Codes while a coordinator has not begun."""
 
 
 class Pair(NamedTuple):
@@ -58,7 +60,7 @@ async def paired(release: Release, kafka: RealKafka, run: int) -> AsyncIterator[
             if theirs.get(key) != ours.get(key)
         )
         for address in (real, (host, int(port))):
-            await _warm(address, served)
+            await warm_up(address, served)
         yield Pair(Arena(real, (host, int(port)), run), served, differing, kafka)
 
 
@@ -71,7 +73,7 @@ async def _served(address: tuple[str, int]) -> dict[int, Versions]:
     return {row.api_key: Versions(row.min_version, row.max_version) for row in answer.api_keys}
 
 
-async def _warm(address: tuple[str, int], served: Mapping[int, Versions]) -> None:
+async def warm_up(address: tuple[str, int], served: Mapping[int, Versions]) -> None:
     """Let the broker create its internal topics and give out its first producer id."""
     cluster = Cluster({BROKER: address})
     highest = served[10].highest
@@ -79,7 +81,7 @@ async def _warm(address: tuple[str, int], served: Mapping[int, Versions]) -> Non
         await cluster.find_coordinator()
     side = Side(cluster, "warm-up", 10, 0, {})
     deadline = time.monotonic() + PATIENCE
-    kinds = (0,) if highest < 1 else (0, 1, 2) if highest >= 6 else (0, 1)
+    kinds = (0,) if highest < 1 else (0, 1, 2) if 78 in served else (0, 1)
     try:
         for kind in kinds:
             key = "warm-up" if kind < 2 else "warm-up:AAAAAAAAAAAAAAAAAAAAAQ:0"
@@ -92,7 +94,7 @@ async def _warm(address: tuple[str, int], served: Mapping[int, Versions]) -> Non
                 if answer is CLOSED:
                     break
                 rows = answer.coordinators if highest >= 4 else [answer]
-                if all(row.error_code == 0 for row in rows):
+                if all(row.error_code not in COMING for row in rows):
                     break
                 await asyncio.sleep(0.1)
     finally:

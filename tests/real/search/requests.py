@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from kproto.codec.registry import schema_of
@@ -39,6 +40,7 @@ EXCLUDED: Final[Mapping[int, str]] = {
 """APIs of which a valid request harms the cluster of all programs."""
 
 
+@cache
 def batch_text(*values: bytes, magic: int = 2, codec: str = "NONE", **fields: Any) -> str:
     """One batch, in base64."""
     rows = [record(each, b"k", THEN + place) for place, each in enumerate(values or (b"a", b"b"))]

@@ -18,7 +18,7 @@ from tests.real.search.pairs import Pair, pair
 from tests.real.search.play import Arena, Played
 from tests.real.search.programs import family_of, programs
 
-__all__ = ["Limits", "Search", "kinds_file", "play_all"]
+__all__ = ["Limits", "Search", "kinds_file", "play_all", "sessions_file"]
 
 HERE: Final = Path(__file__).resolve().parent
 AT_ONCE: Final = 10
@@ -35,6 +35,11 @@ class Limits(NamedTuple):
 def kinds_file(release: str) -> Path:
     """Where the kinds of a release are stored that are known and not explained."""
     return HERE / "kinds" / f"{release}.jsonl"
+
+
+def sessions_file(release: str) -> Path:
+    """Where the programs of kinds are stored that have been mended."""
+    return HERE / "sessions" / f"{release}.jsonl"
 
 
 async def play_all(

@@ -54,10 +54,11 @@ class Side:
             self._connections[connection] = await asyncio.open_connection(*self._address)
         reader, writer = self._connections[connection]
         self._sent += 1
-        writer.write(self._frame(step, self._sent))
+        writer.write(self.frame(step, self._sent))
         return asyncio.ensure_future(self._answer(reader, connection, api_key, version))
 
-    def _frame(self, step: Mapping[str, Any], number: int) -> bytes:
+    def frame(self, step: Mapping[str, Any], number: int) -> bytes:
+        """The step's request, whole; ``number`` is its correlation id."""
         api_key: int = step["api"]
         version: int = step["version"]
         api = KAFKA.api(api_key)

@@ -1,0 +1,46 @@
+"""Tables for the documentation: what is left to chance, and which kinds are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kproto.dialects import dialect
+from tests.real.chance import CHANCE, UNORDERED, ZNODE
+from tests.real.search.clusters import RELEASES
+from tests.real.search.kinds import load
+from tests.real.search.search import kinds_file
+
+__all__ = ["chance_table", "kinds_table"]
+
+
+def chance_table() -> Iterator[Sequence[str]]:
+    yield "API", "field", "compared", "why"
+    for each in CHANCE:
+        yield _name(each.api_key), f"`{each.path}`", _HOW[each.how], each.why
+    for row in UNORDERED:
+        yield _name(row.api_key), f"`{row.path}`", "in any order", row.why
+
+
+_HOW = {
+    "hide": "whether it is there",
+    "clock": "unless it is the present",
+    "producer": "by the name of the producer",
+    "session": "by the name of the session",
+    "records": "batch by batch, without the checksum",
+    "coordinator": "whether it coordinates",
+    "ids": "without ids",
+}
+
+
+def _name(api_key: int) -> str:
+    return "in ZooKeeper" if api_key == ZNODE else dialect("kafka").api(api_key).name
+
+
+def kinds_table() -> Iterator[Sequence[str]]:
+    yield "release", "API", "versions", "field", "Kafka", "mock"
+    for release in RELEASES:
+        for kind in load(kinds_file(release)):
+            signature = kind.signature
+            path = f"`{signature.path}`" if signature.path else "the connection"
+            versions = ", ".join(map(str, sorted(kind.versions)))
+            yield release, signature.api, versions, path, signature.kafka, signature.mock

@@ -1,0 +1,237 @@
+"""The search for differences: without a real broker, what it draws, sends and compares; and beside
+Kafka 4.4.0, the requests of the run's seed and the programs that once showed a difference.
+
+A kind of difference that ``search/kinds/`` does not list fails the test beside Kafka. That listed
+kinds still occur is for ``make fidelity`` to check, which plays many more requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kproto.codec.registry import schema_of
+from kproto.dialects import dialect
+from kproto.schema.versions import Versions
+from kspec.vectors.values import instances
+from tests.real.programs.model import Program
+from tests.real.search.changes import apply, changes
+from tests.real.search.clusters import RELEASES, search_mock
+from tests.real.search.encode import encode_body
+from tests.real.search.generator import requests
+from tests.real.search.kinds import Kind, Signature, load, minimise, save, signature_of
+from tests.real.search.pairs import pair, warm_up
+from tests.real.search.play import Arena, Found, Played
+from tests.real.search.programs import programs
+from tests.real.search.requests import EXCLUDED, body_of, setup
+from tests.real.search.search import kinds_file, play_all, sessions_file
+from tests.real.search.side import Side
+from tests.support import seeds
+from tests.support.full import either
+from tests.support.toolchain import require
+
+KAFKA: Final = dialect("kafka")
+RELEASE: Final = "4.4.0"
+REQUESTS: Final = either(120, 25)
+"""Programs of requests, six requests each besides those that make their state."""
+PROGRAMS: Final = either(60, 12)
+
+
+def served(release: str = RELEASE) -> Mapping[int, Versions]:
+    return search_mock(RELEASES[release]).served
+
+
+# ---- what is drawn -------------------------------------------------------------------------------
+
+
+def test_bodies_are_encoded_as_by_the_codec() -> None:
+    for key in KAFKA.apis:
+        kind = KAFKA.api(key).request
+        schema = schema_of(kind)
+        for version in kind.VALID_VERSIONS:
+            for pattern, value in instances(kind, schema, version):
+                if pattern != "unknown-tags":
+                    body = json.loads(value.to_json(version))
+                    made = encode_body(schema.root, body, version, schema.flexible_versions)
+                    assert made == value.encode(version), (key, version, pattern)
+
+
+def test_valid_requests_decode_to_what_they_say() -> None:
+    side = Side(("", 0), "s000x0001")
+    for key, versions in served().items():
+        for version in versions if key not in EXCLUDED else ():
+            frame = side.frame({"api": key, "version": version, "body": body_of(key, version)}, 1)
+            header, body = KAFKA.decode_request(frame)
+            assert (header.request_api_key, header.request_api_version) == (key, version)
+            assert key == body.API_KEY
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "4.4.0"])
+def test_every_change_can_be_sent(release: str) -> None:
+    side = Side(("", 0), "s000x0001")
+    for key, versions in served(release).items():
+        if key in EXCLUDED:
+            continue
+        for version in {versions.lowest, versions.highest}:
+            body = body_of(key, version)
+            for change in (each for found in changes(key, version, body) for each in found[:3]):
+                changed = apply(body, change)
+                assert changed != body
+                side.frame({"api": key, "version": version, "body": changed}, 1)
+
+
+def test_null_and_unknown_tags_are_sent_where_no_schema_has_them() -> None:
+    kind = schema_of(KAFKA.api(42).request)
+    flexible = kind.flexible_versions
+    assert encode_body(kind.root, {"groupsNames": None}, 1, flexible) == b"\xff\xff\xff\xff"
+    assert encode_body(kind.root, {"groupsNames": [None]}, 1, flexible) == b"\0\0\0\1\xff\xff"
+    tagged = {"groupsNames": [], "+tags": {"99": "0102"}}
+    assert encode_body(kind.root, tagged, 2, flexible) == b"\x01\x01\x63\x02\x01\x02"
+    assert encode_body(kind.root, {"groupsNames": [], "+bytes": -1}, 1, flexible) == b"\0\0\0"
+
+
+@pytest.mark.parametrize("draw", [requests, programs])
+def test_a_seed_reproduces_its_programs(draw: Any) -> None:
+    first = draw("a seed", 0, 30, served())
+    assert first == draw("a seed", 0, 30, served())
+    assert first[10:] == draw("a seed", 10, 20, served())
+    assert first != draw("another", 0, 30, served())
+    assert {step["api"] for each in draw("a seed", 0, 400, served()) for step in each.steps} >= (
+        {0, 1, 2, 8, 9, 11, 19, 22, 26, 30, 44, 49, 51, 68, 76, 78, 88}
+    )
+
+
+def test_no_request_changes_what_all_programs_share() -> None:
+    for program in requests("a seed", 0, 300, served(), (33, 44, 49, 57, 64, 81)):
+        for step in program.steps:
+            body = step["body"]
+            if step["api"] in (33, 44) and not body["validateOnly"]:
+                assert all(row["resourceType"] != 4 for row in body["resources"] or ())
+            if step["api"] == 64:
+                assert not 0 <= body["brokerId"] <= 5
+
+
+# ---- what is compared, with mocks for both sides -------------------------------------------------
+
+
+@asynccontextmanager
+async def _mocks(first: str, second: str) -> AsyncIterator[Arena]:
+    async with search_mock(RELEASES[first]) as left, search_mock(RELEASES[second]) as right:
+        addresses = []
+        for mock in (left, right):
+            host, port = mock.addresses[1].rsplit(":", 1)
+            addresses.append((host, int(port)))
+            await warm_up(addresses[-1], mock.served)
+        yield Arena(addresses[0], addresses[1], 1)
+
+
+def _step(api: int, version: int, **values: Any) -> dict[str, Any]:
+    return {"api": api, "version": version, "body": {**body_of(api, version), **values}}
+
+
+async def test_two_mocks_of_a_release_agree() -> None:
+    chosen = [*requests("agree", 0, 12, served()), *programs("agree", 0, 12, served())]
+    async with _mocks(RELEASE, RELEASE) as arena:
+        played = await play_all(arena, chosen)
+    assert [(program.name, each.found) for program, each in played if each.found] == []
+    assert sum(each.fields for _, each in played) > 20 * len(chosen)
+
+
+async def test_a_difference_is_named_by_its_field_and_made_small() -> None:
+    """An empty group ends with its last offset up to 3.9."""
+    commit = _step(8, 7)
+    deletion = _step(47, 0)
+    listing = _step(15, 5, groups=["$g"])
+    noise = [_step(3, 9, topics=[]), _step(42, 2, groupsNames=["$none", "$other"])]
+    creation = setup(("topic",), served("3.9.2"))
+    program = Program("p", [*creation, noise[0], commit, noise[1], deletion, listing, noise[0]])
+    async with _mocks("4.4.0", "3.9.2") as arena:
+        played = await arena.play(program)
+        assert played.found is not None
+        signature = signature_of(program, played.found)
+        smallest, found = await minimise(arena, program, played.found)
+    assert signature == Signature("DESCRIBE_GROUPS", "groups[].groupState", "Empty", "Dead")
+    assert signature_of(smallest, found) == signature
+    assert [step["api"] for step in smallest.steps] == [19, 8, 47, 15]
+
+
+class _Closing(Arena):
+    """An arena in which every request with a null group closes one side."""
+
+    def __init__(self) -> None:
+        super().__init__(("", 0), ("", 0), 1)
+
+    async def play(self, program: Program, patience: float = 0) -> Played:
+        for place, step in enumerate(program.steps):
+            if step["body"].get("groupId", "") is None:
+                return Played(found=Found(place, (("", "closes", "answers"),)))
+        return Played()
+
+
+async def test_values_that_do_not_matter_become_those_of_a_valid_request() -> None:
+    steps: Sequence[Any] = [
+        _step(18, 0), _step(12, 0, groupId=None, generationId=99, memberId="odd"), _step(18, 0),
+    ]  # fmt: skip
+    program = Program("p", steps)
+    arena = _Closing()
+    played = await arena.play(program)
+    assert played.found is not None
+    smallest, _ = await minimise(arena, program, played.found)
+    assert smallest.steps == [_step(12, 0, groupId=None)]
+
+
+def test_kinds_are_stored_a_line_each(tmp_path: Path) -> None:
+    signature = Signature("HEARTBEAT", "errorCode", "25", "16")
+    program = Program(str(signature), [_step(12, 3, groupId="é")])
+    path = tmp_path / "kinds" / "4.4.0.jsonl"
+    assert load(path) == []
+    save(path, [Kind(signature, program, {3, 1})])
+    assert load(path) == [Kind(signature, program, {1, 3})]
+    assert len(path.read_text("utf-8").splitlines()) == 1
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_stored_kinds_and_sessions_can_be_sent(release: str) -> None:
+    side = Side(("", 0), "s000x0001")
+    for path in (kinds_file(release), sessions_file(release)):
+        for kind in load(path):
+            for step in kind.program.steps:
+                assert "hang up" in step or side.frame(step, 1)
+
+
+# ---- beside Kafka --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.java
+async def test_the_mock_answers_the_requests_of_this_seed_as_kafka_does() -> None:
+    """A difference counts if it comes back: a program is played again, alone, on the same brokers.
+    Programs that once showed a difference are played as well, and must not."""
+    require("java", "maven")
+    listed = {each.signature for each in load(kinds_file(RELEASE))}
+    async with pair(RELEASES[RELEASE], 1) as found:
+        seed = str(seeds.seed())
+        chosen = [
+            *requests(seed, 0, REQUESTS, found.served),
+            *programs(seed, 0, PROGRAMS, found.served),
+            *(each.program for each in load(sessions_file(RELEASE))),
+        ]
+        unlisted = []
+        fields = 0
+        for program, played in await play_all(found.arena, chosen):
+            fields += played.fields
+            if played.found is None or signature_of(program, played.found) in listed:
+                continue
+            again = (await found.arena.play(program)).found
+            if again is not None and signature_of(program, again) not in listed:
+                shown = Program(program.name, program.steps[: again.step + 1])
+                unlisted.append(f"{signature_of(program, again)}\n{shown.to_json()}")
+        found.kafka.check_running()
+    assert not unlisted, "\n".join([f"seed {seed}", *unlisted])
+    assert not found.differing
+    assert fields > 20 * len(chosen)
