@@ -165,6 +165,7 @@ UNORDERED: Final = (
     Unordered(69, "groups[].members[].subscribedTopicNames", (), HASHED),
     Unordered(69, "groups[].members[].targetAssignment.topicPartitions", ("topicName",), HASHED),
     Unordered(69, "groups[].members[].targetAssignment.topicPartitions[].partitions", (), HASHED),
+    Unordered(74, "configResources", ("resourceType", "resourceName"), HASHED),
     Unordered(77, "groups[].members", ("memberId",), HASHED),
     Unordered(88, "activeTasks", ("subtopologyId",), HASHED),
     Unordered(88, "partitionsByUserEndpoint[].activePartitions", ("topic",), HASHED),

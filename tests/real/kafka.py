@@ -157,7 +157,7 @@ class RealKafka:
         for process in self._processes.values():
             process.kill()
         for process in self._processes.values():
-            process.wait(STOP_SECONDS)
+            process.wait(START_SECONDS)
 
     # ---- what happens to brokers -----------------------------------------------------------------
 

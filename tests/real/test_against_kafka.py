@@ -1,7 +1,8 @@
 """The mock answers as a real cluster of the same release does, field by field.
 
 What may differ: fields that are masked or without order (``answers``), and ``known_differences``.
-Sessions are scripted. Programs are drawn by the run's seed: some here, many in ``make fidelity-programs``.
+Sessions are scripted. Programs are drawn by the run's seed: some here, many in
+``make fidelity-programs``.
 """
 
 from __future__ import annotations

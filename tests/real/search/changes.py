@@ -22,6 +22,9 @@ _LIMITS: Final = {
     "int8": 2**7, "int16": 2**15, "int32": 2**31, "int64": 2**63, "uint16": 2**16, "uint32": 2**32,
 }  # fmt: skip
 UNKNOWN_ID: Final = "CCCCCCCCCCCCCCCCCCCCCA"
+INTERNAL_TOPIC: Final = "__consumer_offsets"
+_WITH_INTERNAL_TOPICS: Final = frozenset({3, 19, 29, 30, 31})
+"""APIs for which it counts that a topic is internal, and not what all programs have put there."""
 LEAST_WAIT_MS: Final = 1000
 CONFIGS: Final = 0.4
 """How many changes of requests with configs are of a config."""
@@ -38,7 +41,7 @@ _TEXTS: Final = (
     "é",
     "$t",
     "$g",
-    "__consumer_offsets",
+    INTERNAL_TOPIC,
     "-1",
     "NONE",
 )
@@ -118,6 +121,8 @@ def changes(api_key: int, version: int, body: dict[str, Any]) -> list[list[Chang
     found.append([Change((BYTES,), each) for each in _ENDS])
     if version in kind.flexible_versions:
         found.append([Change((TAGS,), each) for each in _TAGS])
+    if api_key not in _WITH_INTERNAL_TOPICS:
+        found = [[each for each in row if each.value != INTERNAL_TOPIC] for row in found]
     return [each for each in found if each]
 
 

@@ -14,12 +14,14 @@ from tests.real.search.side import CLOSED, SILENT, Side
 
 __all__ = ["Arena", "Found", "Played"]
 
-QUIET_SECONDS: Final = 0.7
-"""Both sides have not answered: they wait for something."""
-PATIENCE: Final = 8.0
-"""One side has answered, and the other not."""
+QUIET_SECONDS: Final = 1.0
+"""Neither side has answered a request that may wait: both wait for something."""
+MAY_WAIT: Final = frozenset({1, 11, 14, 78})
+"""APIs whose requests wait by design: for records, and for members."""
+PATIENCE: Final = 15.0
+"""Afterwards a side does not answer. A busy machine takes seconds for what is no wait at all."""
 UNTIL_SECONDS: Final = 20.0
-SPREAD_SECONDS: Final = 1.5
+SPREAD_SECONDS: Final = 5.0
 """How long a broker may take to show what its controller has done."""
 POLL_SECONDS: Final = 0.03
 
@@ -128,7 +130,8 @@ class _Lane:
         self, place: int, step: Mapping[str, Any], tasks: Sequence[asyncio.Task[Any]]
     ) -> list[Any] | None:
         """Both answers. None where both wait; a side that alone is silent for long is SILENT."""
-        await asyncio.wait(tasks, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        quiet = QUIET_SECONDS if step["api"] in MAY_WAIT else self._patience
+        await asyncio.wait(tasks, timeout=quiet, return_when=asyncio.FIRST_COMPLETED)
         waiting = [task for task in tasks if not task.done()]
         if len(waiting) == 2:
             for side in self._sides:
@@ -145,7 +148,8 @@ class _Lane:
         return answers
 
     async def _until(self, side: Side, step: Mapping[str, Any]) -> Any:
-        """The answer once it has none of the codes that pass."""
+        """The answer once it has none of the codes that pass, and something at the path that the
+        step may name."""
         deadline = time.monotonic() + UNTIL_SECONDS
         while True:
             task = await side.send(step)
@@ -155,7 +159,8 @@ class _Lane:
                 side.set_aside(step.get("on", "main"))
                 return SILENT
             answer = await task
-            if not set(_codes(answer)) & PASSING or time.monotonic() > deadline:
+            ready = not set(_codes(answer)) & PASSING and _has(answer, step["until"])
+            if ready or time.monotonic() > deadline:
                 return answer
             await asyncio.sleep(POLL_SECONDS)
 
@@ -206,6 +211,12 @@ class _Lane:
             if found is not None:
                 return found
         return None
+
+
+def _has(answer: Any, path: Any) -> bool:
+    for name in path.split(".") if isinstance(path, str) else ():
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return bool(answer) if isinstance(path, str) else True
 
 
 def _codes(value: Any) -> list[int]:

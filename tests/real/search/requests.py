@@ -314,7 +314,7 @@ def _share(served: Mapping[int, Versions]) -> list[Step]:
     row = [{"resourceType": 32, "resourceName": "$s", "configs": earliest}]
     return [
         _step(served, 44, 1, {"resources": row}),
-        _step(served, 76, 1, {}, until=True),
+        _step(served, 76, 1, {}, until="assignment.topicPartitions"),
     ]
 
 

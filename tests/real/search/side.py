@@ -20,6 +20,8 @@ CLOSED: Final = "closes the connection"
 SILENT: Final = "does not answer"
 NO_ANSWER: Final = "needs no answer"
 KAFKA: Final = dialect("kafka")
+INTERNAL_LISTED: Final = frozenset({35, 74})
+"""APIs that list internal topics, which fill and appear by what all programs do."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ID: Final = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z0-9_-])[\w-]{22}(?![\w-])")
@@ -105,19 +107,25 @@ class Side:
         """The answer as it is compared."""
         if not isinstance(answer, dict):
             return answer
-        return normal_plain(self._own(answer), step["api"], self._names)
+        return normal_plain(self._own(answer, step["api"]), step["api"], self._names)
 
-    def _own(self, value: Any) -> Any:
+    def _own(self, value: Any, api_key: int) -> Any:
         """Without rows that other programs made."""
         if isinstance(value, dict):
-            return {key: self._own(each) for key, each in value.items()}
+            return {key: self._own(each, api_key) for key, each in value.items()}
         if isinstance(value, list):
-            return [self._own(each) for each in value if not self._is_others(each)]
+            return [
+                self._own(each, api_key) for each in value if not self._is_others(each, api_key)
+            ]
         return value
 
-    def _is_others(self, row: Any) -> bool:
+    def _is_others(self, row: Any, api_key: int) -> bool:
         if not isinstance(row, dict):
             return False
+        if api_key in INTERNAL_LISTED and row.get("name", row.get("resourceName", "")).startswith(
+            "__"
+        ):
+            return True
         text = json.dumps(row)
         return self.name not in text and _OTHERS.search(text) is not None
 
