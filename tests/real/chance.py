@@ -70,6 +70,7 @@ CHANCE: Final = (
     Chance(55, "topics[].partitions[].currentVoters[].lastFetchTimestamp", "hide", INTERNAL),
     Chance(55, "topics[].partitions[].currentVoters[].lastCaughtUpTimestamp", "hide", INTERNAL),
     Chance(55, "topics[].partitions[].currentVoters[].replicaDirectoryId", "hide", INTERNAL),
+    Chance(55, "nodes[].listeners[].port", "hide", "a free port"),
     Chance(60, "brokers[].port", "hide", "a free port"),
     Chance(60, "clusterId", "hide", "random"),
     Chance(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),

@@ -122,9 +122,8 @@ class Side:
     def _is_others(self, row: Any, api_key: int) -> bool:
         if not isinstance(row, dict):
             return False
-        if api_key in INTERNAL_LISTED and row.get("name", row.get("resourceName", "")).startswith(
-            "__"
-        ):
+        named = str(row.get("name", row.get("resourceName")))
+        if api_key in INTERNAL_LISTED and named.startswith("__"):
             return True
         text = json.dumps(row)
         return self.name not in text and _OTHERS.search(text) is not None
