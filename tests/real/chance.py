@@ -10,9 +10,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = ["CHANCE", "HASHED", "UNORDERED", "ZNODE", "Chance", "How", "Unordered"]
 
-How: TypeAlias = Literal["hide", "clock", "producer", "session", "records", "coordinator", "ids"]
+How: TypeAlias = Literal[
+    "hide", "clock", "producer", "session", "records", "coordinator", "ids", "count"
+]
 """What stands in place of a value: one word for all of them; one for those near the present; the
-name that a program gave it; the fields of batches; the coordinator; a text without ids."""
+name that a program gave it; the fields of batches; the coordinator; a text without ids; how many
+there are."""
 
 ZNODE: Final = -1
 """In place of an API key: what brokers and controller keep in ZooKeeper."""
@@ -81,6 +84,9 @@ CHANCE: Final = (
     Chance(65, "transactionStates[].transactionStartTimeMs", "clock", "the clock"),
     Chance(66, "transactionStates[].producerId", "producer", "counted by Kafka"),
     Chance(69, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+    Chance(
+        76, "assignment.topicPartitions[].partitions", "count", "dealt by a hash map of members"
+    ),
     Chance(77, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
     Chance(78, "nodeEndpoints[].port", "hide", "a free port"),
     Chance(78, "responses[].partitions[].records", "records", "batches are compared by fields"),

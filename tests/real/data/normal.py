@@ -194,6 +194,7 @@ def _bytes(value: bytes | None) -> str | None:
 _MASKING: Final[Mapping[str, Callable[[Any, Names], Any]]] = {
     "ids": lambda value, names: value and _ID.sub("<id>", value),
     "hide": lambda value, names: "<masked>",
+    "count": lambda value, names: len(value),
     "clock": _clock,
     "producer": lambda value, names: names.of_number("producer", int(value)),
     "session": lambda value, names: names.of_number("session", int(value)),

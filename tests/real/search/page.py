@@ -29,6 +29,7 @@ _HOW = {
     "records": "batch by batch, without the checksum",
     "coordinator": "whether it coordinates",
     "ids": "without ids",
+    "count": "by their number",
 }
 
 
