@@ -30,6 +30,7 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, TopicPartition
 
@@ -48,6 +49,8 @@ class _Row(msgspec.Struct):
     verify_only: bool
     topics: Sequence[Any]
     codes: dict[TopicPartition, ErrorCode] | None = None
+    is_echoed: bool = False
+    """Whether the answer lists topics and partitions as the request does."""
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -127,6 +130,7 @@ def _begin(
 
     def done(code: ErrorCode) -> None:
         shown = fenced_code(call, code, _FENCED_SINCE_VERSION)
+        row.is_echoed = call.release.has(facts.ADDED_PARTITIONS_ECHOED)
         finish(row, dict.fromkeys(partitions, shown))
 
     call.cluster.transactions.add_partitions(*arguments, done, version=0 if from_client else 2)
@@ -163,7 +167,26 @@ def _response(call: Call, rows: list[_Row]) -> AddPartitionsToTxnResponse:
     )
 
 
+def _echoed(row: _Row) -> list[AddPartitionsToTxnTopicResult]:
+    """The topics as the request lists them, also those without partitions."""
+    codes = row.codes or {}
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[topic.name, index]
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in row.topics
+    ]
+
+
 def _topics(row: _Row) -> list[AddPartitionsToTxnTopicResult]:
+    if row.is_echoed:
+        return _echoed(row)
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (name, index), code in (row.codes or {}).items():
         topic = topics.setdefault(

@@ -23,14 +23,15 @@ __all__ = ["alter_replica_log_dirs"]
 @register(34, "0-2", requires=(merged(cluster_access(AclOperation.ALTER)),))
 def alter_replica_log_dirs(call: Call) -> AlterReplicaLogDirsResponse:
     body: AlterReplicaLogDirsRequest = call.body
-    requested = [
-        (directory.path, topic.name, index)
+    # Of a partition that the request names twice the last directory counts.
+    requested = {
+        (topic.name, index): directory.path
         for directory in body.dirs
         for topic in directory.topics
         for index in topic.partitions
-    ]
+    }
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
-    for path, name, index in requested:
+    for (name, index), path in requested.items():
         code = call.cluster.log_dirs.move(call.broker_id, (name, index), path)
         results[name].append(
             AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)

@@ -13,6 +13,7 @@ from kproto.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -24,11 +25,16 @@ __all__ = ["describe_log_dirs"]
 @register(35, "0-5", requires=(cluster_access(AclOperation.DESCRIBE),))
 def describe_log_dirs(call: Call) -> DescribeLogDirsResponse:
     request: DescribeLogDirsRequest = call.body
-    requested = request.topics
-    directories = call.cluster.log_dirs.describe(
-        call.broker_id,
-        None if requested is None else [(topic.topic, topic.partitions) for topic in requested],
-    )
+    requested = None
+    if request.topics is not None:
+        distinct = distinct_partitions(
+            request.topics,
+            lambda topic: topic.topic,
+            lambda topic: topic.partitions,
+            lambda index: index,
+        )
+        requested = [(topic.topic, indexes) for topic, indexes in distinct]
+    directories = call.cluster.log_dirs.describe(call.broker_id, requested)
     return DescribeLogDirsResponse(results=[_directory(each) for each in directories])
 
 

@@ -74,12 +74,17 @@ class CommitTimes(msgspec.Struct):
     expires_ms: int | None = None
 
 
+def _int64(number: int) -> int:
+    """Wrap around as Java's ``long`` does: a commit that would be kept for ever ends at once."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def _end_after_retention(times: CommitTimes) -> None:
     """Every commit sets its own end, counted from its timestamp."""
     lasts_ms = times.retention_ms if times.wanted_ms == UNKNOWN else times.wanted_ms
     begins_ms = times.now_ms if times.timestamp_ms == UNKNOWN else times.timestamp_ms
     times.commit_ms = times.now_ms
-    times.expires_ms = begins_ms + lasts_ms
+    times.expires_ms = _int64(begins_ms + lasts_ms)
 
 
 def _end_as_requested(times: CommitTimes) -> None:
@@ -87,7 +92,7 @@ def _end_as_requested(times: CommitTimes) -> None:
     stamped = times.timestamp_ms != UNKNOWN
     times.commit_ms = times.timestamp_ms if stamped else times.now_ms
     if times.wanted_ms != UNKNOWN:
-        times.expires_ms = times.now_ms + times.wanted_ms
+        times.expires_ms = _int64(times.now_ms + times.wanted_ms)
 
 
 COMMIT_TIMES: Final[tuple[Row[CommitTimes, CommitTimes], ...]] = (

@@ -109,18 +109,20 @@ class LeaderElections:
     ) -> ElectLeadersResult | None:
         """Return the refusal of an unknown election type, or None for a known one.
 
-        The error is at the top level and at each partition of the request.
+        The error is at the top level and at each partition of the request. KRaft finds none in a
+        request that names nothing.
         """
         if election_type in (PREFERRED, UNCLEAN):
             return None
         code, text = self.answers.unknown_type, self.answers.unknown_type_text
         if text is not None:
             text = text.format(election_type=election_type)
-        # ZooKeeper brokers fail before they fold repeated partitions, and echo them.
-        named = (topics or ()) if self.answers.each_once else _distinct(topics or ())
+        if topics == [] and not self.answers.queued:
+            return ElectLeadersResult(0, ())
+        # Brokers fail before they fold repeated partitions, and echo them.
         rows = (
             TopicResult(name, tuple(PartitionResult(index, code, text) for index in indexes))
-            for name, indexes in named
+            for name, indexes in topics or ()
         )
         return ElectLeadersResult(code, tuple(rows))
 

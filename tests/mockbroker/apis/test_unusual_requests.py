@@ -8,17 +8,29 @@ import uuid
 import pytest
 
 from kproto.messages import (
+    AddPartitionsToTxnRequest,
+    AlterReplicaLogDirsRequest,
     DeleteTopicsRequest,
+    DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    ElectLeadersRequest,
     FetchRequest,
+    InitProducerIdRequest,
     ListOffsetsRequest,
 )
+from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kproto.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirTopic,
+)
 from kproto.messages.delete_topics_request import DeleteTopicState
+from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest as ProducersOf
 from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from kproto.messages.describe_topic_partitions_request import Cursor, TopicRequest
+from kproto.messages.elect_leaders_request import TopicPartitions
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 from tests.mockbroker.broker import DirectBroker
@@ -124,6 +136,57 @@ def test_a_quorum_without_errors_has_empty_texts() -> None:
     )
     answer = broker().ask(DescribeQuorumRequest(topics=[topic]), 2)
     assert (answer.error_message, answer.topics[0].partitions[0].error_message) == ("", "")
+
+
+def test_log_directories_answer_each_partition_once() -> None:
+    at = broker()
+    topic = AlterReplicaLogDirTopic(name="foo", partitions=[0, 0])
+    dirs = [AlterReplicaLogDir(path=path, topics=[topic, topic]) for path in ("/x", "/y")]
+    (moved,) = at.ask(AlterReplicaLogDirsRequest(dirs=dirs), 2).results
+    assert [(row.partition_index, row.error_code) for row in moved.partitions] == [(0, 57)]
+    described = [DescribableLogDirTopic(topic="foo", partitions=[0, 1, 0])] * 2
+    (found,) = at.ask(DescribeLogDirsRequest(topics=described), 4).results
+    assert [[row.partition_index for row in each.partitions] for each in found.topics] == [[0, 1]]
+
+
+def test_an_unknown_election_type_fails_each_row() -> None:
+    at = broker()
+    topic = TopicPartitions(topic="foo", partitions=[0, 0])
+    answer = at.ask(
+        ElectLeadersRequest(election_type=2, topic_partitions=[topic, topic], timeout_ms=100), 2
+    )
+    codes = [[row.error_code for row in each.partition_result]
+             for each in answer.replica_election_results]  # fmt: skip
+    assert (answer.error_code, codes) == (42, [[42, 42]] * 2)
+    empty = ElectLeadersRequest(election_type=2, topic_partitions=[], timeout_ms=100)
+    assert at.ask(empty, 2).error_code == 0
+
+
+@pytest.mark.requirement("DP-ADD-20")
+@pytest.mark.parametrize(
+    ("release", "listed"),
+    [((3, 4), [("foo", [0])]), ((3, 5), [("foo", []), ("foo", [0, 0]), ("foo", [0])])],
+)
+def test_partitions_of_transactions_are_echoed(
+    release: tuple[int, int], listed: list[tuple[str, list[int]]]
+) -> None:
+    at = broker(release)
+    body = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
+    made = at.ask(body, 1)
+    topics = [AddPartitionsToTxnTopic(name="foo", partitions=rows) for rows in ([], [0, 0], [0])]
+    answer = at.ask(
+        AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_producer_id=made.producer_id,
+            v3_and_below_producer_epoch=made.producer_epoch,
+            v3_and_below_topics=topics,
+        ),
+        3,
+    )
+    assert [
+        (each.name, [row.partition_index for row in each.results_by_partition])
+        for each in answer.results_by_topic_v3_and_below
+    ] == listed
 
 
 BOTH = "You may not specify both topic name and topic id."
