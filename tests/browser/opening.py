@@ -70,6 +70,7 @@ async def opened(
         is_mobile=is_phone,
         has_touch=is_phone,
     )
+    page.set_default_timeout(120_000)  # a busy machine takes as long to draw a report
     watched = Watched(page)
     _watch(watched)
     try:

@@ -33,7 +33,7 @@ from tests.mockbroker.wire import connect
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 HOSTILE = "<img src=x onerror=alert(1)>\n\u202e" + "long-" * 30
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000
 TAP_TARGET = 44
 """In CSS pixels; what the guidelines of both makers of telephones have in common."""
 

@@ -57,15 +57,18 @@ export function keyed(parent, items, keyOf, create, update = () => {}) {
   if (focused !== document.activeElement && parent.contains(focused)) focused.focus({preventScroll: true});
 }
 
+const LONGEST_PAUSE_MS = 2000;
+
 // Call `work` soon, however often it is requested: after a pause of at least `milliseconds`, and of
-// four times as long as it took last, so that a large cluster does not block the page.
+// four times as long as it took last, so that a large cluster does not block the page. No pause is
+// longer than two seconds: a machine that is busy for a moment does not stop the page.
 export function paced(work, milliseconds) {
   let timer = null, pause = milliseconds;
   return () => {
     timer ??= setTimeout(async () => {
       const begin = performance.now();
       try { await work(); } finally {
-        pause = Math.max(milliseconds, 4 * (performance.now() - begin));
+        pause = Math.max(milliseconds, Math.min(4 * (performance.now() - begin), LONGEST_PAUSE_MS));
         timer = null;
       }
     }, pause);
