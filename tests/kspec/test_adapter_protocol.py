@@ -131,13 +131,13 @@ def test_the_shapes_are_those_of_released_clients(client):
         (b'{"ok": true, "result": ' + b"9" * 5000 + b"}\n", "integer string"),
         (b'{"ok": true, "ok": false}\n', "a member is there twice"),
         (b'{"ok": true, "result": {"foo-0": null, "foo-0": 1}}\n', "a member is there twice"),
-        (b'{"ok": true, "raw": "\xff"}\n', "no UTF-8"),
+        (b'{"ok": true, "raw": "\xff"}\n', "not UTF-8"),
         (b'{"ok": true, "raw": "\\ud800"}\n', "half of a surrogate pair"),
         (b'{"\\udfff": 1}\n', "half of a surrogate pair"),
         (b'{"a":' * 65 + b"1" + b"}" * 65 + b"\n", "nested too deeply"),
         (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "nested too deeply"),
         (b"[]\n", "it is not an object"),
-        ('{"ok": true}\n'.encode("utf-16"), "no UTF-8"),
+        ('{"ok": true}\n'.encode("utf-16"), "not UTF-8"),
     ],
 )
 def test_a_line_that_is_not_of_the_protocol(line, problem):

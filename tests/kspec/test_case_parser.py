@@ -62,7 +62,7 @@ def test_a_case_is_what_its_file_says():
         (
             "call: describe_cluster",
             "cluster: jump 3",
-            "7: steps[0].cluster: 'jump 3' is not a command",
+            "7: steps[0].cluster: 'jump 3' is not an operation",
         ),
         ("call: describe_cluster", "pause_ms: 3\n    reconnect: true", "7: steps[0]: a step has"),
         (

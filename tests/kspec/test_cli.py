@@ -239,7 +239,7 @@ wrong: {by: claims-success}
         (b'{"ok": true, "raw": "\xff\x1b[31m"}\n', "not UTF-8"),
         (b'{"ok": true, "result": ' + b"[" * 9000 + b"]" * 9000 + b"}\n", "nested too deeply"),
         (b"x" * (17 << 20) + b"\n", "a line of more than 16777216 bytes"),
-        (b"\n", "no JSON"),
+        (b"\n", "not JSON"),
     ],
     ids=["twice", "shape", "half", "utf-8", "deep", "huge", "empty"],
 )

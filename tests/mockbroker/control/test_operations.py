@@ -134,7 +134,7 @@ async def test_kspec_carries_out_every_operation() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "'' is not an operation; the operations are, "),
+        ("", "'' is not an operation; the operations are stop-broker, "),
         ("join-isr", "lacks an argument; use `join-isr TOPIC-PARTITION BROKER`"),
         ("join-isr foo-0", "lacks an argument"),
         ("join-isr foo-0 4 5", "has too many arguments; use `join-isr TOPIC-PARTITION BROKER`"),

@@ -104,7 +104,7 @@ BAD: list[tuple[str, str, int | None, str]] = [
     ("- delay: 1\n  nth: 0", "counts from 1", 1, "rule 1"),
     ("- delay: 1\n  version: 4-2", "must rise", 1, "rule 1"),
     ("- delay: 1\n  probability: 2", "above 0 and at most 1", 1, "rule 1"),
-    ("- steps_after: [fly 3]", "'fly 3' is not a command", 1, "rule 1"),
+    ("- steps_after: [fly 3]", "'fly 3' is not an operation", 1, "rule 1"),
     ("- steps_after: [failover x]", "'x' is not a broker id", 1, "rule 1"),
     ("- delay: 1\n  disconnect: sometimes", "disconnect", 2, "rule 1"),
     ("- garbage: 2000000000", "between 1 and", 1, "rule 1"),
