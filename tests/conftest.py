@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("GOFLAGS", "-trimpath")
     if config.getoption("--hypothesis-seed") is None:
         hypothesis.core.global_force_seed = seeds.seed()  # type: ignore[assignment]
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(_Failures(config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -96,6 +98,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         items[:] = in_shares(items, processes, unit=_unit, weight=_weight)
+
+
+class _Failures:
+    """Prints the name of each test that fails at once: a run that is stopped has no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._plugins = config.pluginmanager
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._plugins.getplugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\n{report.when} failed: {report.nodeid}")
 
 
 def _without_parameters(item: pytest.Item) -> str:
