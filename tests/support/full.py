@@ -1,8 +1,8 @@
 """How much of a repetitive test runs: a sample, or everything.
 
 ``quick`` and ``quickly_drawn`` sample in ``make test-fast`` and CI (``KPROTO_QUICK=1``).
-``either`` and ``drawn`` sample in every run without ``KPROTO_FULL=1``, which is meant for one folder
-at a time.
+``either`` and ``drawn`` sample in every run without ``KPROTO_FULL=1``, meant for one folder at a
+time.
 ``some_parameters`` samples tests themselves, in ``make test-fast`` and CI.
 A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
 """
