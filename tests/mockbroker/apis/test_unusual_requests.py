@@ -19,6 +19,7 @@ from kproto.messages import (
     FetchRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
+    OffsetCommitRequest,
 )
 from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
 from kproto.messages.alter_replica_log_dirs_request import (
@@ -33,6 +34,11 @@ from kproto.messages.describe_topic_partitions_request import Cursor, TopicReque
 from kproto.messages.elect_leaders_request import TopicPartitions
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+from kproto.messages.offset_commit_request import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -187,6 +193,22 @@ def test_partitions_of_transactions_are_echoed(
         (each.name, [row.partition_index for row in each.results_by_partition])
         for each in answer.results_by_topic_v3_and_below
     ] == listed
+
+
+@pytest.mark.requirement("DP-OFFSET-10")
+@pytest.mark.parametrize("release", [(2, 0), (2, 1), (4, 4)])
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_commits_may_have_the_longest_retention_time(
+    release: tuple[int, int], version: int
+) -> None:
+    at = broker(release)
+    assert at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1) is None
+    at.cluster.turns.advance(1)
+    row = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    topic = OffsetCommitRequestTopic(name="foo", partitions=[row])
+    body = OffsetCommitRequest(group_id="g", retention_time_ms=2**63 - 1, topics=[topic])
+    (answered,) = at.ask(body, version).topics
+    assert (answered.name, [each.error_code for each in answered.partitions]) == ("foo", [0])
 
 
 BOTH = "You may not specify both topic name and topic id."

@@ -173,6 +173,17 @@ def test_a_commit_may_set_its_own_end(
     assert lifetime(cluster) == expected
 
 
+@pytest.mark.requirement("DP-OFFSET-10")
+@pytest.mark.parametrize("release", [(2, 0), (2, 1), (4, 4)])
+def test_an_end_behind_the_last_millisecond_has_passed(release: tuple[int, int]) -> None:
+    cluster = coordinated(release=release)
+    cluster.turns.advance(1)
+    commit(cluster, FOO_0, retention_ms=2**63 - 2)
+    commit(cluster, FOO_1, retention_ms=2**63 - 1)
+    assert lifetime(cluster, FOO_1) == CHECK
+    assert FOO_0 in cluster.offsets["g"]
+
+
 @pytest.mark.requirement("DP-OFFSET-10", "DP-OFFSET-21")
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
