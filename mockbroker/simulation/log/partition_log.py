@@ -57,6 +57,8 @@ class PartitionLog:
         self.high_watermark = 0
         self.aborted: list[AbortedTransaction] = []
         self.segments = [Segment(0, now_ms)]
+        self.compacted_end = 0
+        """The offset below which the log was compacted."""
         self.appended_ms = now_ms
         """When the last batch was appended."""
         self._segment_position = 0
@@ -229,6 +231,7 @@ class PartitionLog:
         storage.truncate(index)
         self.end_offset = max(end_offset, self.start_offset)
         self.high_watermark = min(self.high_watermark, self.end_offset)
+        self.compacted_end = min(self.compacted_end, self.end_offset)
         self.epochs.truncate_end(self.end_offset)
         self.aborted = [each for each in self.aborted if each.last_offset < self.end_offset]
         self.producers.truncate(self.end_offset, self._history())

@@ -50,11 +50,16 @@ def _compact(logs: Logs, tp: TopicPartition, now_ms: int) -> None:
     end_offset = compaction_end(log, settings, now_ms)
     try:
         found = compact_log(
-            log, settings, now_ms, keeps_end=logs.release.has(facts.COMPACTION_KEEPS_LOG_END)
+            log,
+            settings,
+            now_ms,
+            keeps_end=logs.release.has(facts.COMPACTION_KEEPS_LOG_END),
+            sets_horizons=logs.release.has(facts.DELETE_HORIZONS),
         )
     except (DecodeError, MissingExtraError) as error:
         raise ClusterError(f"{_name(tp)} cannot be compacted: {error}") from None
     size = logs.replace(tp, found.batches, found.aborted, found.segments)
+    log.compacted_end = max(log.compacted_end, end_offset)
     logs.events.append(Compacted(now_ms, tp, end_offset, found.removed, size))
 
 

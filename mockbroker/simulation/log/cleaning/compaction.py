@@ -2,15 +2,17 @@
 
 Offsets stay as they are, so gaps appear. Only whole segments below the newest one, and below the
 first open transaction, are compacted. Tombstones, and markers of transactions without records, get
-a horizon when they are first seen (KIP-534) and go once it has passed. A batch without records
-stays as a header if a producer's last sequence is in it or, since 3.9, if the compacted range ends
-with it.
+a horizon when they are first seen (KIP-534, since 3.1) and go once it has passed. Before, they go
+from segments that are older than the last compacted one by ``delete.retention.ms``. A batch without
+records stays as a header if a producer's last sequence is in it or, since 3.9, if the compacted
+range ends with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -70,17 +72,30 @@ def compaction_end(log: PartitionLog, settings: LogSettings, now_ms: int) -> int
 
 
 def compact_log(
-    log: PartitionLog, settings: LogSettings, now_ms: int, *, keeps_end: bool = True
+    log: PartitionLog,
+    settings: LogSettings,
+    now_ms: int,
+    *,
+    keeps_end: bool = True,
+    sets_horizons: bool = True,
 ) -> CompactedLog:
     """Return what compaction makes of a log. ``keeps_end``: a header stays of the last batch that
-    was compacted, so that its last offset is not lost. Raises DecodeError or MissingExtraError if a
-    batch cannot be decoded."""
+    was compacted, so that its last offset is not lost. ``sets_horizons``: batches say until when
+    their tombstones stay, instead of the age of their segment. Raises DecodeError or
+    MissingExtraError if a batch cannot be decoded."""
     storage = log.storage
     end_offset = compaction_end(log, settings, now_ms)
     behind = storage.index_of(end_offset)
     newest = _newest_offsets(log, behind)
     kept_end = end_offset if keeps_end else None
-    compaction = _Compaction(log, newest, kept_end, now_ms, now_ms + settings.delete_retention_ms)
+    compaction = _Compaction(
+        log,
+        newest,
+        kept_end,
+        now_ms,
+        now_ms + settings.delete_retention_ms if sets_horizons else None,
+        () if sets_horizons else _aged_segments(log, settings.delete_retention_ms),
+    )
     kept: list[Buffer] = []
     for batch in storage.batches(0, behind):
         found = compaction.compacted(batch)
@@ -91,6 +106,21 @@ def compact_log(
     aborted += [each for each in log.aborted if each.last_offset >= end_offset]
     segments = _merged(log.segments, segment_sizes(log), end_offset, settings.segment_bytes)
     return CompactedLog(kept, aborted, segments, compaction.removed)
+
+
+def _aged_segments(log: PartitionLog, delete_retention_ms: int) -> tuple[range, ...]:
+    """Return the offsets of the segments whose tombstones go before KIP-534: those that were last
+    appended to ``delete.retention.ms`` before the last one of the former compaction."""
+    spans = list(pairwise(log.segments))
+    former = [each for each, _ in spans if each.base_offset < log.compacted_end]
+    if not former:
+        return ()
+    newest_ms = former[-1].modified_ms - delete_retention_ms
+    return tuple(
+        range(each.base_offset, following.base_offset)
+        for each, following in spans
+        if each.modified_ms <= newest_ms
+    )
 
 
 def _newest_offsets(log: PartitionLog, behind: int) -> dict[bytes, int]:
@@ -160,13 +190,15 @@ class _Transactions:
 
 @dataclass(slots=True)
 class _Compaction:
-    """Goes through a log once, batch by batch."""
+    """Goes through a log once, batch by batch. Without a ``new_horizon_ms`` tombstones go from the
+    offsets of ``aged``."""
 
     log: PartitionLog
     newest: dict[bytes, int]
     kept_end: int | None
     now_ms: int
-    new_horizon_ms: int
+    new_horizon_ms: int | None
+    aged: tuple[range, ...]
     removed: int = 0
     transactions: _Transactions = field(init=False)
     _last_of: dict[int, tuple[int | None, int]] = field(init=False)
@@ -183,7 +215,10 @@ class _Compaction:
         header = batch.header
         may_discard = self.transactions.may_discard(batch)
         horizon_ms = header.base_timestamp if header.attributes & DELETE_HORIZON else None
-        has_passed = horizon_ms is not None and horizon_ms <= self.now_ms
+        if self.new_horizon_ms is None:
+            has_passed = any(header.base_offset in each for each in self.aged)
+        else:
+            has_passed = horizon_ms is not None and horizon_ms <= self.now_ms
         discards = may_discard and (has_passed or not header.is_control)
         records = list(_records(batch))
         kept = [
@@ -198,7 +233,7 @@ class _Compaction:
         needs_horizon = horizon_ms is None and (
             empty_transaction or any(each.value is None for each in kept)
         )
-        if needs_horizon:
+        if needs_horizon and self.new_horizon_ms is not None:
             return _rebuilt(batch, kept, self.new_horizon_ms)
         return batch.data if len(kept) == len(records) else _rebuilt(batch, kept, horizon_ms)
 

@@ -30,8 +30,9 @@ from tests.mockbroker.simulation.log.records import append_batch, append_times
 FOO = ("foo", 0)
 
 
-def new_cluster(brokers: int = 1, **configs: str) -> Cluster:
-    cluster = Cluster(brokers, topics=[f"foo={','.join(map(str, range(1, brokers + 1)))}"])
+def new_cluster(brokers: int = 1, release: tuple[int, ...] = (4, 4), **configs: str) -> Cluster:
+    replicas = ",".join(map(str, range(1, brokers + 1)))
+    cluster = simulated_cluster(brokers, topics=[f"foo={replicas}"], release=release)
     changes = [(name.replace("_", "."), 0, value) for name, value in configs.items()]
     cluster.config_changes.alter_incrementally([(2, "foo", changes)])
     return cluster
@@ -191,6 +192,56 @@ def test_tombstones_go_when_their_time_has_passed() -> None:
     assert [each.offset for each in records(log_of(cluster))] == [1, 3, 4]
 
 
+def roll_at(cluster: Cluster, now_ms: int, *pairs: tuple[bytes, bytes | None]) -> None:
+    """Append a batch at this time, in a segment of its own."""
+    cluster.turns.advance(now_ms - cluster.timers.now_ms)
+    append(cluster, *pairs)
+    Operations(cluster).roll_segment(FOO)
+
+
+@pytest.mark.requirement("DP-RETAIN-03")
+@pytest.mark.parametrize(
+    ("release", "horizon", "offsets"),
+    [
+        ((2, 3), None, [[0, 1, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 3, 4]]),
+        ((3, 0, 2), None, [[0, 1, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 3, 4]]),
+        ((3, 1), 1_000, [[0, 1, 2], [0, 1], [0, 1, 3], [0, 1, 3, 4]]),
+    ],
+)
+def test_before_3_1_tombstones_go_with_the_age_of_their_segment(
+    release: tuple[int, ...], horizon: int | None, offsets: list[list[int]]
+) -> None:
+    cluster = new_cluster(
+        release=release, cleanup_policy="compact", delete_retention_ms="1000", segment_bytes="200"
+    )
+    value = b"x" * 150
+    append(cluster, (b"a", value), (b"b", b"2"))
+    Operations(cluster).roll_segment(FOO)
+    roll_at(cluster, 0, (b"gone", None))
+    found = []
+    for now_ms, key in ((0, None), (1_500, None), (1_500, b"c"), (9_000, b"d")):
+        if key is None:
+            cluster.turns.advance(now_ms - cluster.timers.now_ms)
+        else:
+            roll_at(cluster, now_ms, (key, value))
+        Operations(cluster).compact()
+        found.append([each.offset for each in records(log_of(cluster))])
+        if not now_ms:
+            assert batches(log_of(cluster))[1].delete_horizon == horizon
+    assert found == offsets
+
+
+@pytest.mark.requirement("DP-RETAIN-03")
+def test_segments_that_are_truncated_were_not_compacted() -> None:
+    cluster = new_cluster(release=(3, 0), cleanup_policy="compact", delete_retention_ms="0")
+    roll_at(cluster, 0, (b"a", b"1"))
+    roll_at(cluster, 0, (b"b", None))
+    Operations(cluster).compact()
+    assert log_of(cluster).compacted_end == 2
+    log_of(cluster).truncate(1)
+    assert log_of(cluster).compacted_end == 1
+
+
 @pytest.mark.requirement("DP-RETAIN-02")
 def test_a_producers_last_batch_stays_as_a_header() -> None:
     cluster = new_cluster(cleanup_policy="compact")
@@ -222,9 +273,14 @@ def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
     assert [(each.base_offset, each.last_offset) for each in found] == ranges
 
 
-@pytest.mark.requirement("DP-RETAIN-02")
-def test_aborted_records_go_first_and_their_marker_later() -> None:
-    cluster = new_cluster(cleanup_policy="compact", delete_retention_ms="10")
+@pytest.mark.requirement("DP-RETAIN-02", "DP-RETAIN-03")
+@pytest.mark.parametrize(
+    ("release", "horizon", "left"), [((3, 0), None, [0, 3, 4]), ((3, 1), 10, [0, 4])]
+)
+def test_aborted_records_go_first_and_their_marker_later(
+    release: tuple[int, int], horizon: int | None, left: list[int]
+) -> None:
+    cluster = new_cluster(release=release, cleanup_policy="compact", delete_retention_ms="10")
     transactional = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     append(cluster, (b"a", b"1"))
     append(cluster, (b"a", b"2"), (b"b", b"3"), base_sequence=0, **transactional)
@@ -243,10 +299,11 @@ def test_aborted_records_go_first_and_their_marker_later() -> None:
     assert log.aborted == [AbortedTransaction(7, 1, 3, 1)]
     Operations(cluster).compact()
     assert [each.offset for each in records(log)] == [0, 3, 4]
+    assert batches(log)[-2].delete_horizon == horizon
     assert log.aborted == []
     cluster.turns.advance(10)
     Operations(cluster).compact()
-    assert [each.offset for each in records(log)] == [0, 4]
+    assert [each.offset for each in records(log)] == left
 
 
 @pytest.mark.requirement("DP-RETAIN-02")
