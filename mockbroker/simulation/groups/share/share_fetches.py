@@ -41,7 +41,7 @@ from mockbroker.simulation.groups.share.share_sessions import (
     ShareSession,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
-from mockbroker.simulation.log.batches.batch_header import BatchHeader, read_header
+from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.timestamps import first_at_or_after
@@ -610,9 +610,12 @@ def _rotated(
 
 
 def _headers(data: bytes) -> list[BatchHeader]:
+    """The headers of the whole batches. A limit may have cut the last one, which is left out."""
     headers, at = [], 0
-    while at < len(data):
+    while len(data) - at >= HEADER_SIZE:
         header = read_header(data, at)
+        if header.size > len(data) - at:
+            break
         headers.append(header)
         at += header.size
     return headers

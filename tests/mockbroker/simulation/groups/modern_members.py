@@ -38,13 +38,18 @@ class ModernMembers(Generic[GroupT, ResultT]):
         brokers: int | Iterable[Broker] = 1,
         *,
         fixes: tuple[tuple[str, bool], ...] = (),
+        cut_last_batch: bool = False,
         **configs: object,
     ) -> None:
         given = {name.replace("_", "."): str(value) for name, value in configs.items()}
         if release >= (4, 3):
             given.setdefault(f"group.{self.group_type}.assignment.interval.ms", "0")
         self.cluster = simulated_cluster(
-            brokers, release=Release(release, fixes), broker_configs=given, topics=topics
+            brokers,
+            release=Release(release, fixes),
+            broker_configs=given,
+            topics=topics,
+            cut_last_batch=cut_last_batch,
         )
         self.groups: Any = getattr(self.cluster.groups, self.group_type)
 

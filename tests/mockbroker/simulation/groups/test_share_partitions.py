@@ -43,6 +43,22 @@ def test_a_record_goes_to_one_member() -> None:
     assert at.states() == [(0, 9, "Acquired", 1), (10, 14, "Acquired", 1)]
 
 
+@pytest.mark.requirement("DP-SHARE-38")
+@pytest.mark.parametrize(
+    ("share", "whole"),
+    [(0.1, 1), (1.0, 1), (1.1, 1), (1.9, 1), (2.5, 2), (3.0, 3)],
+)
+def test_a_batch_that_a_limit_cuts_is_not_acquired(share: float, whole: int) -> None:
+    at = Sharers(topics=("foo:1:1",), cut_last_batch=True)
+    at.settle("a")
+    for _ in range(3):
+        at.append(2)
+    size = at.cluster.logs.log(("foo", 0)).storage.size // 3
+    answer = at.answer("a", max_bytes=int(share * size))
+    assert (answer.acquired[0].first, answer.acquired[-1].last) == (0, 2 * whole - 1)
+    assert len(answer.records) >= whole * size
+
+
 @pytest.mark.requirement("DP-SHARE-04")
 @pytest.mark.parametrize(
     ("strategy", "first"), [("latest", 3), ("earliest", 0), ("by_duration:PT1H", 0)]
