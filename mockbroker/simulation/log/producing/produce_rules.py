@@ -371,7 +371,7 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-09",
-        lambda arrival: arrival.codec == Compression.ZSTD and arrival.version < 7,
+        lambda arrival: arrival.codec == Compression.ZSTD and 3 <= arrival.version < 7,
         (refuse_data(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),),
         since=(2, 1),
     ),
@@ -599,7 +599,9 @@ BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-28",
-        lambda batch: batch.codec > 0 and batch.is_one_of_many,
+        lambda batch: (
+            batch.is_one_of_many and (batch.codec > 0 or batch.first_magic == _NEWEST_MAGIC)
+        ),
         (_INVALID,),
         since=(2, 4),
     ),

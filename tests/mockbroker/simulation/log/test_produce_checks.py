@@ -130,6 +130,30 @@ def test_until_2_3_an_invalid_batch_is_a_corrupt_one(data: bytes, since: tuple[i
         assert produce(new_cluster((1, 0)), data).error == 0
 
 
+PACKED = batch(b"a", b"b", compression=Compression.ZSTD)
+
+
+@pytest.mark.requirement("DP-PRODUCE-09", "DP-PRODUCE-28")
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("release", "data", "code"),
+    [
+        ((2, 3), PACKED, 0),
+        ((2, 8), PACKED, 0),
+        ((3, 9), PACKED, 0),
+        ((3, 9), PACKED + PACKED, 87),
+        ((2, 3), GOOD + GOOD, 0),
+        ((2, 4), GOOD + GOOD, 87),
+        ((3, 9), GOOD + GOOD, 87),
+        ((3, 9), OLD + OLD, 0),
+    ],
+)
+def test_newer_batches_in_older_requests(
+    version: int, release: tuple[int, int], data: bytes, code: int
+) -> None:
+    assert produce(new_cluster(release), data, version=version).error == code
+
+
 @pytest.mark.requirement("DP-PRODUCE-20")
 @pytest.mark.parametrize(
     ("release", "code"), [((0, 11), 2), ((1, 0), 2), ((1, 1), 2), ((2, 4), 87)]
