@@ -75,6 +75,7 @@ def _request(call: Call, body: ConsumerGroupHeartbeatRequest) -> HeartbeatReques
             if owned is None
             else frozenset((each.topic_id, index) for each in owned for index in each.partitions)
         ),
+        has_empty_rows=any(not each.partitions for each in owned or ()),
         client_id=call.client_id or "",
         client_host=client_host(call),
         needs_member_id=call.version >= 1,

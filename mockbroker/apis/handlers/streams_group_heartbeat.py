@@ -124,6 +124,15 @@ def _request(call: Call, body: StreamsGroupHeartbeatRequest) -> HeartbeatRequest
         active=_tasks(body.active_tasks),
         standby=_tasks(body.standby_tasks),
         warmup=_tasks(body.warmup_tasks),
+        empty_rows=frozenset(
+            kind
+            for kind, tasks in (
+                ("active", body.active_tasks),
+                ("standby", body.standby_tasks),
+                ("warmup", body.warmup_tasks),
+            )
+            if any(not each.partitions for each in tasks or ())
+        ),
         process_id=body.process_id,
         endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
         tags=None if tags is None else tuple(sorted((each.key, each.value) for each in tags)),

@@ -45,6 +45,7 @@ Assigned: TypeAlias = Mapping[TopicIdPartition, int]
 class HeartbeatRequest(StaticHeartbeat, frozen=True):
     """``owned``, names, regex and assignor are None where the request leaves them out.
 
+    ``has_empty_rows``: the request names topics without partitions, which ``owned`` does not show.
     ``needs_member_id``: version 1 and later, in which clients make their own. ``visible`` returns
     the topics among some names that the caller may describe."""
 
@@ -52,6 +53,7 @@ class HeartbeatRequest(StaticHeartbeat, frozen=True):
     topic_regex: str | None = None
     assignor: str | None = None
     owned: Assignment | None = None
+    has_empty_rows: bool = False
     needs_member_id: bool = True
     visible: Callable[[Iterable[str]], frozenset[str]] = frozenset
 

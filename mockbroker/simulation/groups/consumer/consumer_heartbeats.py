@@ -84,6 +84,12 @@ def _lacks_member_id(event: ConsumerHeartbeat) -> bool:
     return not request.member_id.strip() and (requested or request.member_epoch == LEAVING)
 
 
+def _joins_with_partitions(event: ConsumerHeartbeat) -> bool:
+    """Kafka counts the rows, not the partitions that they have."""
+    request = event.request
+    return request.joins and (request.owned != frozenset() or request.has_empty_rows)
+
+
 def _joins_without_subscription(event: ConsumerHeartbeat) -> bool:
     request = event.request
     return request.joins and request.topic_names is None and request.topic_regex is None
@@ -106,9 +112,7 @@ ON_CONSUMER_READ: Final[tuple[HeartbeatRow, ...]] = (
     invalid("DP-CGH-03", _lacks_member_id, "MemberId can't be empty."),
     *static_read_rows("DP-CGH-04", "DP-CGH-05"),
     invalid(
-        "DP-CGH-06",
-        lambda event: event.request.joins and event.request.owned != frozenset(),
-        "TopicPartitions must be empty when (re-)joining.",
+        "DP-CGH-06", _joins_with_partitions, "TopicPartitions must be empty when (re-)joining."
     ),
     invalid(
         "DP-CGH-07",

@@ -99,13 +99,15 @@ NO_TASKS: Final = Tasks()
 
 
 class HeartbeatRequest(StaticHeartbeat, frozen=True):
-    """``owned`` is None unless the request has all kinds of tasks."""
+    """``owned`` is None unless the request has all kinds of tasks. ``empty_rows`` are the kinds for
+    which it names subtopologies without tasks, which the sets of tasks do not show."""
 
     endpoint_epoch: int = 0
     topology: Topology | None = None
     active: frozenset[Task] | None = None
     standby: frozenset[Task] | None = None
     warmup: frozenset[Task] | None = None
+    empty_rows: frozenset[str] = frozenset()
     process_id: str | None = None
     endpoint: Endpoint | None = None
     tags: tuple[tuple[str, str], ...] | None = None

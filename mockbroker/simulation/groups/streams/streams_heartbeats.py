@@ -117,8 +117,16 @@ def _sends(name: str) -> Callable[[StreamsHeartbeat], bool]:
 
 
 def _joins_with(kind: str) -> Callable[[StreamsHeartbeat], bool]:
-    """A member joins, and does not send an empty list of these tasks."""
-    return lambda event: event.request.joins and getattr(event.request, kind) != frozenset()
+    """A member joins, and does not send an empty list of these tasks. A row without partitions
+    counts."""
+    return lambda event: (
+        event.request.joins
+        and (getattr(event.request, kind) != frozenset() or kind in event.request.empty_rows)
+    )
+
+
+def _sends_warmup(event: StreamsHeartbeat) -> bool:
+    return bool(event.request.warmup) or "warmup" in event.request.empty_rows
 
 
 def _sends_some_tasks(event: StreamsHeartbeat) -> bool:
@@ -133,7 +141,7 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
             (_sends("instance_id"), "Static membership is", "yet supported"),
             (_sends("task_offsets"), "TaskOffsets are", "supported yet"),
             (_sends("task_end_offsets"), "TaskEndOffsets are", "supported yet"),
-            (lambda event: bool(event.request.warmup), "WarmupTasks are", "supported yet"),
+            (_sends_warmup, "WarmupTasks are", "supported yet"),
         )
     ),
     invalid(

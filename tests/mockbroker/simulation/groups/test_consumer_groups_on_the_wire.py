@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -86,6 +87,18 @@ async def test_a_member_lives_on_the_wire() -> None:
         view = mock.group("g")
         assert (view.type, view.state, view.generation) == ("consumer", "Stable", 1)
         assert view.members[0].target == (("foo", 0), ("foo", 1))
+
+
+@pytest.mark.requirement("DP-CGH-06")
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_joining_member_names_no_topic_even_without_partitions(version: int) -> None:
+    at, join = broker(), joins()
+    join.topic_partitions = [TopicPartitions(topic_id=uuid.UUID(int=0), partitions=[])]
+    answer = at.ask(join, version)
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.",
+    )  # fmt: skip
+    assert at.ask(joins(), version).error_code == 0
 
 
 @pytest.mark.requirement("DP-CGH-01", "DP-VER-06", "REL-09", "REL-10")

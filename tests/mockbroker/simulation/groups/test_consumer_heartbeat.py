@@ -63,6 +63,7 @@ def test_ids_are_not_blank(field: str, text: str) -> None:
     [
         ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"owned": ["foo-0"]}, "TopicPartitions must be empty when (re-)joining."),
+        ({"has_empty_rows": True}, "TopicPartitions must be empty when (re-)joining."),
         ({"owned": None}, "TopicPartitions must be empty when (re-)joining."),
         (
             {"topics": None},

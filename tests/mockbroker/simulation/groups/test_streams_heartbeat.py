@@ -38,6 +38,13 @@ SIZED = Topology(0, (Subtopology("0", ("foo",), changelogs=(InternalTopic("log",
         ({"active": tasks("0_0")}, "ActiveTasks must be empty when (re-)joining."),
         ({"standby": tasks("0_0")}, "StandbyTasks must be empty when (re-)joining."),
         ({"warmup": tasks("0_0")}, "WarmupTasks must be empty when (re-)joining."),
+        *(
+            (
+                {"empty_rows": frozenset({kind})},
+                f"{kind.capitalize()}Tasks must be empty when (re-)joining.",
+            )
+            for kind in ("active", "standby", "warmup")
+        ),
         ({"topology": None}, "Topology must be non-null when (re-)joining."),
         ({"active": None}, "ActiveTasks must be empty when (re-)joining."),
         ({"standby": None}, "StandbyTasks must be empty when (re-)joining."),
@@ -91,11 +98,13 @@ def test_a_heartbeat_may_say_nothing_new() -> None:
         ({"task_offsets": ()}, "TaskOffsets are not supported yet."),
         ({"task_end_offsets": ()}, "TaskEndOffsets are not supported yet."),
         ({"warmup": tasks("0_0")}, "WarmupTasks are not supported yet."),
+        ({"empty_rows": frozenset({"warmup"})}, "WarmupTasks are not supported yet."),
     ],
 )
 def test_what_came_with_4_4(fields: dict[str, Any], text: str) -> None:
     assert refused(Streams(OLD).join(**fields)) == (INVALID, text)
-    fields.pop("warmup", None)
+    for tasks_of_4_4 in ("warmup", "empty_rows"):
+        fields.pop(tasks_of_4_4, None)
     assert Streams(NEW).join(**fields).error_code == 0
 
 

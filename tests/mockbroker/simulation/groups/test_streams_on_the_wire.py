@@ -103,6 +103,18 @@ def broker(
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
 
 
+@pytest.mark.requirement("DP-STREAMS-01")
+@pytest.mark.parametrize("kind", ["active", "standby", "warmup"])
+def test_a_joining_member_names_no_subtopology_even_without_tasks(kind: str) -> None:
+    at, join = broker(), joins()
+    setattr(join, f"{kind}_tasks", [request.TaskIds(subtopology_id="0", partitions=[])])
+    answer = at.ask(join, 1)
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.INVALID_REQUEST, f"{kind.capitalize()}Tasks must be empty when (re-)joining.",
+    )  # fmt: skip
+    assert at.ask(joins(), 1).error_code == 0
+
+
 @pytest.mark.requirement("DP-STREAMS-03", "DP-STREAMS-07")
 async def test_a_member_lives_on_the_wire() -> None:
     configs = {"group.streams.assignment.interval.ms": "0"}
