@@ -34,6 +34,7 @@ from mockbroker.simulation.groups.streams.topology import (
     ConfiguredTopology,
     InvalidTopologyError,
     Topology,
+    repeats,
 )
 from mockbroker.simulation.releases.rows import Row, always
 
@@ -240,10 +241,23 @@ ON_STREAMS_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
 )
 """The member that sends a heartbeat, or leaves."""
 
-ON_STREAMS_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows("DP-STREAMS-10", "DP-STREAMS-10")
-"""The epoch of a member that stays."""
+
+def _repeats_a_tag(event: StreamsHeartbeat) -> bool:
+    return repeats(key for key, _ in event.request.tags or ())
+
+
+ON_STREAMS_EPOCH: Final[tuple[HeartbeatRow, ...]] = (
+    *epoch_rows("DP-STREAMS-10", "DP-STREAMS-10"),
+    Row("DP-STREAMS-11", _repeats_a_tag, (reject(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+)
+"""The epoch and the client tags of a member that stays."""
 
 # ---- the topology --------------------------------------------------------------------------------
+
+
+def _sends_unreadable(event: StreamsHeartbeat) -> bool:
+    sent = event.request.topology
+    return sent is not None and not sent.is_readable
 
 
 def _sends_another(event: StreamsHeartbeat) -> bool:
@@ -271,6 +285,7 @@ def _configure(event: StreamsHeartbeat) -> None:
 
 
 ON_TOPOLOGY: Final[tuple[HeartbeatRow, ...]] = (
+    Row("DP-STREAMS-11", _sends_unreadable, (reject(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row("DP-STREAMS-11", lambda event: event.known.topology is None, (_take_over, _configure)),
     invalid("DP-STREAMS-11", _sends_another, "Topology updates are not supported yet."),
     Row("DP-STREAMS-11", always, (_keep, _configure)),

@@ -27,6 +27,7 @@ __all__ = [
     "Subtopology",
     "Topology",
     "configure",
+    "repeats",
 ]
 
 _MISSING_SOURCE: Final = 1
@@ -50,6 +51,12 @@ class CopartitionGroup(msgspec.Struct, frozen=True):
     source_topics: tuple[int, ...] = ()
     source_regexes: tuple[int, ...] = ()
     repartition_topics: tuple[int, ...] = ()
+
+
+def repeats(keys: Iterable[str]) -> bool:
+    """Whether there is a key twice. Kafka makes maps of such lists, which fails then."""
+    listed = list(keys)
+    return len(set(listed)) < len(listed)
 
 
 def _all_within(indexes: Iterable[int], items: Sequence[object]) -> bool:
@@ -89,6 +96,11 @@ class Subtopology(msgspec.Struct, frozen=True):
 class Topology(msgspec.Struct, frozen=True):
     epoch: int
     subtopologies: tuple[Subtopology, ...]
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether Kafka can read it at all: neither the epoch nor the ids prevent that."""
+        return self.epoch >= 0 and not repeats(each.subtopology_id for each in self.subtopologies)
 
     @property
     def internal_topics(self) -> list[InternalTopic]:
@@ -189,7 +201,11 @@ def _configured(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopo
         tasks[subtopology.subtopology_id] = max(sizes)
         decided.update((topic.name, max(sizes)) for topic in subtopology.changelogs)
 
-    def sized(topics: Iterable[InternalTopic]) -> tuple[InternalTopic, ...]:
+    def sized(topics: Sequence[InternalTopic]) -> tuple[InternalTopic, ...]:
+        if repeats(topic.name for topic in topics) or any(
+            repeats(key for key, _ in topic.configs) for topic in topics
+        ):
+            raise BrokenTopologyError
         return tuple(
             replace(topic, partitions=topic.partitions or decided[topic.name]) for topic in topics
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -162,6 +163,38 @@ def test_a_topology_that_cannot_be_read(index: int) -> None:
         configure(Topology(0, (broken,)), {"foo": 1})
     result = Streams(topology=Topology(0, (broken,))).join()
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+def _with(**fields: Any) -> Topology:
+    return Topology(0, (Subtopology("0", ("foo",), **fields),))
+
+
+def _named_twice(name: str) -> tuple[InternalTopic, InternalTopic]:
+    return InternalTopic(name), InternalTopic(name)
+
+
+@pytest.mark.requirement("DP-STREAMS-11")
+@pytest.mark.parametrize("release", [(4, 2), (4, 4)])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tags": (("rack", "1"), ("rack", "2"))},
+        {"topology": Topology(-1, (Subtopology("0", ("foo",)),))},
+        {"topology": Topology(0, (Subtopology("0", ("foo",)), Subtopology("0", ("foo",))))},
+        {"topology": _with(changelogs=_named_twice("log"))},
+        {"topology": _with(sinks=("by-key",), repartitions=_named_twice("by-key"))},
+        {"topology": _with(changelogs=(InternalTopic("log", configs=(("a", "1"), ("a", "1"))),))},
+    ],
+    ids=["tag", "epoch", "subtopology", "changelog", "repartition topic", "config"],
+)
+def test_what_comes_twice_cannot_be_read(release: tuple[int, int], fields: dict[str, Any]) -> None:
+    at = Streams(release)
+    result = at.join(**fields)
+    assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert at.groups.groups == {}
+    assert at.join(tags=(("rack", "1"), ("zone", "1"))).error_code == 0
+    changelogs = (InternalTopic("one", configs=(("a", "1"),)), InternalTopic("two"))
+    assert Streams(release).join(topology=_with(changelogs=changelogs)).error_code == 0
 
 
 @pytest.mark.requirement("DP-STREAMS-03", "DP-STREAMS-04", "DP-STREAMS-12", "DP-STREAMS-02")
