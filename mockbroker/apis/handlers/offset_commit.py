@@ -64,6 +64,7 @@ def offset_commit(call: Call) -> Answer:
             request.generation_id_or_member_epoch,
             call.version,
             partitions=[row.tp for row in valid],
+            stores=call.cluster.offsets.accepts_any(_offset(row.partition) for row in valid),
         )
     )
     if code:

@@ -114,6 +114,7 @@ def _commit(
             call.version,
             transactional=True,
             partitions=[row.tp for row in valid],
+            stores=call.cluster.offsets.accepts_any(_offset(row.partition) for row in valid),
         )
     )
     if code:

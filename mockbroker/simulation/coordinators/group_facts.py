@@ -38,7 +38,8 @@ SIMPLE: Final = GroupStanding()
 class GroupCommit(msgspec.Struct, frozen=True):
     """A member commits offsets. ``epoch`` is its generation or its epoch, -1 without a member.
     ``version`` is OffsetCommit's, or TxnOffsetCommit's if ``transactional``; ``partitions`` are
-    those that the commit concerns."""
+    those that the commit concerns. ``stores`` is False if the metadata of all of them is too long:
+    then nothing is stored."""
 
     group_id: str
     member_id: str | None = ""
@@ -47,6 +48,7 @@ class GroupCommit(msgspec.Struct, frozen=True):
     version: int = 0
     transactional: bool = False
     partitions: Sequence[TopicPartition] = ()
+    stores: bool = True
 
 
 class GroupFacts(Protocol):

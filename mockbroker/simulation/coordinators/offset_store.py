@@ -168,6 +168,10 @@ class OffsetStore:
         too_long = _java_length(metadata) > longest
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_long else ErrorCode.NONE
 
+    def accepts_any(self, offsets: Iterable[OffsetToCommit]) -> bool:
+        """Return whether one of the offsets has metadata that is not too long."""
+        return any(not self.metadata_error(each.metadata) for each in offsets)
+
     def _complete(self, commitment: Commitment) -> None:
         updates: dict[TopicPartition, CommittedOffset] = {}
         results = []

@@ -76,6 +76,8 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
         since=NEW_COORDINATOR,
     ),
     Row("DP-OFFSET-03", _generation_named, (refuse(ErrorCode.ILLEGAL_GENERATION),)),
+    # The record of an offset makes the group.
+    Row("DP-OFFSET-02", lambda event: not event.commit.stores, (), since=NEW_COORDINATOR),
     Row("DP-OFFSET-02", always, (_make_group,)),
 )
 """Offsets are committed for a group that does not exist."""

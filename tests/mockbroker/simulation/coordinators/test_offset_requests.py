@@ -200,6 +200,18 @@ def test_metadata_may_be_4096_utf_16_units_long(version: int) -> None:
     }
 
 
+@pytest.mark.requirement("DP-OFFSET-02", "DP-OFFSET-09")
+@pytest.mark.parametrize(("release", "made"), [((3, 9), True), ((4, 0), False), ((4, 4), False)])
+def test_a_commit_that_stores_nothing_makes_no_group(release: tuple[int, int], made: bool) -> None:
+    cluster = coordinated(release=release)
+    broker = DirectBroker(cluster, profile_name=f"kafka-{release[0]}.{release[1]}")
+    assert offset_commit(broker, 7, {FOO_0: row(1, metadata="x" * 4097)}) == {FOO_0: 12}
+    assert (cluster.groups.group("g") is not None) is made
+    mixed = {FOO_0: row(1, metadata="x" * 4097), FOO_1: row(2)}
+    assert offset_commit(broker, 7, mixed) == {FOO_0: 12, FOO_1: 0}
+    assert cluster.groups.group("g") is not None
+
+
 @pytest.mark.requirement("DP-COORD-13")
 def test_the_limit_of_metadata_is_a_config() -> None:
     broker = DirectBroker(coordinated(broker_configs={"offset.metadata.max.bytes": "2"}))
