@@ -73,7 +73,8 @@ def share_fetch(call: Call) -> Answer:
     if session is None or _is_renewal(call):
         complete(acknowledged)
         return _response(call, session, [], acknowledged)
-    if not _is_acquire_mode(call):
+    # Kafka reads the mode only once there is something to fetch.
+    if session.partitions and not _is_acquire_mode(call):
         complete(acknowledged)
         return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     failed, query = _query(call, session)
