@@ -6,6 +6,7 @@ Every operation raises ClusterError for a group or a member that does not exist.
 
 from __future__ import annotations
 
+import base64
 import random
 import uuid
 from collections.abc import Mapping, Sequence
@@ -195,8 +196,12 @@ class StaticMemberGroups(ModernGroups[StaticGroupT, ResultT]):
         self._random = random.Random(self.seed)
 
     def new_member_id(self) -> str:
-        """A member id of the broker's making."""
-        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        """A member id of the broker's making: as Kafka's ids, it does not begin with a dash."""
+        while True:
+            drawn = uuid.UUID(int=self._random.getrandbits(128), version=4)
+            text = base64.urlsafe_b64encode(drawn.bytes).decode().rstrip("=")
+            if not text.startswith("-"):
+                return text
 
     def fence_instance(self, group_id: str, instance_id: str) -> str:
         """Fence a static member by giving its instance id to another: use of the former member
