@@ -536,6 +536,10 @@ class BatchForm(msgspec.Struct, frozen=True):
     lacks_sequence: bool = False
     is_for_other_format: bool = False
 
+    @property
+    def is_wrongly_one_of_many(self) -> bool:
+        return self.is_one_of_many and (self.codec > 0 or self.first_magic == _NEWEST_MAGIC)
+
 
 def _is_invalid(
     requirement: str, when: Callable[[BatchForm], bool], since: ReleaseNumber = EVER
@@ -599,9 +603,7 @@ BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-28",
-        lambda batch: (
-            batch.is_one_of_many and (batch.codec > 0 or batch.first_magic == _NEWEST_MAGIC)
-        ),
+        lambda batch: batch.is_wrongly_one_of_many,
         (_INVALID,),
         since=(2, 4),
     ),
