@@ -23,6 +23,7 @@ from kproto.messages import (
 )
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
+from mockbroker.scenarios import SCENARIOS
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.operations import OPERATIONS
@@ -46,7 +47,7 @@ async def served(token: str | None = None, **options: Any) -> AsyncIterator[tupl
         **options,
     }
     async with MockCluster(**options) as mock:
-        control = ControlServer(mock, token=token)
+        control = ControlServer(mock, token=token, scenarios=SCENARIOS)
         await control.start()
         try:
             yield mock, control.url
@@ -328,8 +329,8 @@ async def test_logs_and_groups_are_followed(browser: Any, width: int, scheme: Sc
         mock.cluster.groups.join(replace(request, instance_id="two"), lambda result: None)
         await reads(mine.locator("div").first, "one · two joins")
         beat = HeartbeatRequest(
-            "c", "m", 0, "three", rebalance_timeout_ms=60_000, topic_names=("foo",),
-            owned=frozenset(),
+            "c", "m", 0, instance_id="three", rebalance_timeout_ms=60_000,
+            topic_names=("foo",), owned=frozenset(),
         )  # fmt: skip
         assert mock.cluster.groups.consumer.heartbeat(beat).error_code == 0
         mock.set_target_assignment("c", {})

@@ -112,6 +112,13 @@ class End(msgspec.Struct, kw_only=True):
     connections: int = 0
 
 
+# Made once: while threads make decoders of the same class for the first time, msgspec may crash.
+_SETTINGS: Final = msgspec.json.Decoder(Settings)
+_INTENT: Final = msgspec.json.Decoder(Intent)
+_COMMIT: Final = msgspec.json.Decoder(Commit)
+_END: Final = msgspec.json.Decoder(End)
+
+
 class Checkpoint:
     """A checkpoint. As a context manager it locks out other processes."""
 
@@ -154,7 +161,7 @@ class Checkpoint:
     @property
     def settings(self) -> Settings | None:
         """The options of the stream that was started here; None without one."""
-        return self._read("stream.json", Settings)
+        return self._read("stream.json", _SETTINGS)
 
     def committed(self, batch: int) -> int:
         """Return the last batch committed so far, which is ``batch`` or a later one."""
@@ -188,16 +195,18 @@ class Checkpoint:
                     f"{now!r}: the two must be equal"
                 )
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            found = threads.map(lambda name: self._read(f"commits/{name}", Commit), self._commits())
+            found = threads.map(
+                lambda name: self._read(f"commits/{name}", _COMMIT), self._commits()
+            )
             self.commits = [each for each in found if each is not None]
         return True
 
     # -- records -----------------------------------------------------------------------------
 
-    def _read(self, name: str, kind: type[_Record]) -> _Record | None:
+    def _read(self, name: str, decoder: msgspec.json.Decoder[_Record]) -> _Record | None:
         place = self.folder / name
         try:
-            return msgspec.json.decode(place.read_bytes(), type=kind)
+            return decoder.decode(place.read_bytes())
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
@@ -227,7 +236,7 @@ class Checkpoint:
 
     def intent(self) -> Intent | None:
         """The intent of the batch after the last committed one."""
-        return self._read(f"intents/{self.batch + 1:06d}.json", Intent)
+        return self._read(f"intents/{self.batch + 1:06d}.json", _INTENT)
 
     def intend(self, files: list[Taken]) -> Intent:
         """Write the intent of the next batch."""
@@ -271,7 +280,7 @@ class Checkpoint:
 
     def end(self) -> End | None:
         """What the tables have beyond the last batch."""
-        return self._read("end.json", End)
+        return self._read("end.json", _END)
 
     def forget_end(self) -> None:
         """Record that the tables have nothing beyond the last batch."""

@@ -11,6 +11,7 @@ export function start(root, page) {
     if (select.options.length || select.loading) return;
     select.loading = true;
     const {scenarios} = await read("/scenarios");
+    root.hidden = scenarios.length === 0;
     select.replaceChildren(...scenarios.map(each => new Option(`${each.name}: ${each.title}`, each.name)));
   });
 
