@@ -25,6 +25,7 @@ LAZY = {
     "mockbroker.cli": "as kproto.cli",
     "mockbroker.options": "`mockbroker serve --help` imports no codec",
     "wiredump.cli": "as kproto.cli",
+    "wiredump.connection_state": "a circle with wiredump.open_requests, for types alone",
     "wiredump.storage": "pyarrow is imported for URIs alone",
     "mockbroker.simulation.operations": "`mockbroker ctl` imports no cluster",
     "mockbroker.serving.suspended_calls": "greenlet is an extra",
