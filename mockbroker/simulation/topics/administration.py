@@ -426,11 +426,12 @@ class _Given:
         self._ids = Counter(
             topic_id for name, topic_id in topics if name is None and topic_id != ZERO_UUID
         )
-        self._named_too = {
-            known[name].topic_id: name
+        self._id_given_too = {
+            name: known[name].topic_id
             for name, times in self._names.items()
             if times == 1 and name in known and known[name].topic_id in self._ids
         }
+        self._named_too = frozenset(self._id_given_too.values())
 
     @staticmethod
     def is_malformed(name: str | None, topic_id: uuid.UUID) -> bool:
@@ -449,9 +450,8 @@ class _Given:
             return
         if self._names[name] > 1:
             raise _invalid("Duplicate topic name.")
-        for found, other in self._named_too.items():
-            if other == name:
-                raise _NamedByIdError(found)
+        if name in self._id_given_too:
+            raise _NamedByIdError(self._id_given_too[name])
 
 
 def _invalid(message: str) -> Refusal:

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Partition, Topic
+from tests.wiredump.steps.stepping import MOST_GROWTH, growth_of
 
 TOPIC_ID = uuid.UUID(int=1)
 SIZES = [0, 1, 127, 128, 129, 255, 256, 257, 1000]
@@ -119,6 +121,18 @@ def test_the_work_of_a_step_does_not_grow_with_the_cluster() -> None:
         work.append(calls(lambda cluster=cluster: Operations(cluster).leave_isr(("t0", 0), 3)))  # type: ignore[misc]
         assert cluster.topics.partition("t0", 0).isr == (1, 2)
     assert work[0] == work[1]
+
+
+def test_the_work_of_deleting_topics_grows_as_their_number() -> None:
+    """Each is named by its name and by its id, which Kafka 4.4.0 refuses."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        cluster = Cluster(1, topics=[f"t{number}:1:1" for number in range(size)])
+        ids = [(None, topic.topic_id) for topic in cluster.topics.values()]
+        names = [(name, ZERO_UUID) for name in cluster.topics]
+        return lambda: cluster.topics.delete([*names, *ids])
+
+    assert growth_of(prepare, 200).factor <= MOST_GROWTH
 
 
 def test_a_step_leaves_other_topics_as_they_are() -> None:
