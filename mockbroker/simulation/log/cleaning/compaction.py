@@ -10,6 +10,7 @@ range ends with it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -191,7 +192,7 @@ class _Transactions:
 @dataclass(slots=True)
 class _Compaction:
     """Goes through a log once, batch by batch. Without a ``new_horizon_ms`` tombstones go from the
-    offsets of ``aged``."""
+    offsets of ``aged``, which are in order."""
 
     log: PartitionLog
     newest: dict[bytes, int]
@@ -216,7 +217,7 @@ class _Compaction:
         may_discard = self.transactions.may_discard(batch)
         horizon_ms = header.base_timestamp if header.attributes & DELETE_HORIZON else None
         if self.new_horizon_ms is None:
-            has_passed = any(header.base_offset in each for each in self.aged)
+            has_passed = self._is_aged(header.base_offset)
         else:
             has_passed = horizon_ms is not None and horizon_ms <= self.now_ms
         discards = may_discard and (has_passed or not header.is_control)
@@ -236,6 +237,11 @@ class _Compaction:
         if needs_horizon and self.new_horizon_ms is not None:
             return _rebuilt(batch, kept, self.new_horizon_ms)
         return batch.data if len(kept) == len(records) else _rebuilt(batch, kept, horizon_ms)
+
+    def _is_aged(self, offset: int) -> bool:
+        # By bisection: a log may have thousands of segments.
+        at = bisect_right(self.aged, offset, key=lambda segment: segment.start)
+        return at > 0 and offset in self.aged[at - 1]
 
     def _stays(self, record: Record, horizon_has_passed: bool) -> bool:
         if record.key is None or record.offset < self.newest[record.key]:
