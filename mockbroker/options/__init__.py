@@ -12,7 +12,7 @@ import functools
 import inspect
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from kproto.framing import DEFAULT_MAX_SIZE
@@ -272,7 +272,7 @@ class ClusterOptions(Limits, SimulationOptions):
 
 def unknown_option(names: Iterable[str]) -> str | None:
     """Return ``no option NAME`` for the first name that is not an option, with a suggestion."""
-    known = [each.name for each in fields(ClusterOptions)]
+    known = ClusterOptions.__dataclass_fields__
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -64,11 +65,12 @@ def option(
     return field(default=default, metadata=declared)
 
 
-def options_of(cls: Any) -> list[Option]:
+@cache
+def options_of(cls: type) -> tuple[Option, ...]:
     """The options that a dataclass and its bases declare; its own come first."""
     declared = {each.name: each.metadata[""] for each in fields(cls) if each.metadata}
     names = [name for base in cls.__mro__ for name in vars(base).get("__annotations__", {})]
-    return [_named(declared[name], name) for name in names if name in declared]
+    return tuple(_named(declared[name], name) for name in names if name in declared)
 
 
 def _named(option: Option, name: str) -> Option:
