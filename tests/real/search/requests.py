@@ -271,7 +271,8 @@ def _step(
 
 
 def _put(value: Any, path: list[str], given: Any) -> None:
-    """Set what is there: a field that the version lacks is left out."""
+    """Set the fields at a path, in each element of an array. Do not add a field that the version
+    lacks."""
     name, *rest = path
     if isinstance(value, list):
         for each in value:
