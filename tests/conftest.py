@@ -101,7 +101,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class _Failures:
-    """Prints the name of each test that fails at once: a run that is stopped has no summary."""
+    """Prints each test that fails, and the end of its traceback, at once: a run that is stopped has
+    no summary."""
+
+    LINES = 25
 
     def __init__(self, config: pytest.Config) -> None:
         self._plugins = config.pluginmanager
@@ -110,6 +113,8 @@ class _Failures:
         terminal = self._plugins.getplugin("terminalreporter")
         if report.failed and terminal is not None:
             terminal.write_line(f"\n{report.when} failed: {report.nodeid}")
+            for line in report.longreprtext.splitlines()[-self.LINES :]:
+                terminal.write_line(f"    {line}")
 
 
 def _without_parameters(item: pytest.Item) -> str:
