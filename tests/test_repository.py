@@ -122,7 +122,8 @@ def test_every_module_says_what_it_knows():
 
 @pytest.mark.slow
 def test_every_public_module_names_its_exports():
-    """``__all__`` is there and true: each name is bound in the module."""
+    """``__all__`` is there and true: each name is bound in the module. The modules of operations
+    export nothing, since each operation is reached through its declaration."""
     silent, untrue = [], {}
     for name in packaged():
         if Path(name).name == "__main__.py" or Path(name).name.startswith("_"):
@@ -133,7 +134,8 @@ def test_every_public_module_names_its_exports():
             isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
             for node in tree.body
         ):
-            silent.append(name)
+            if "operations/subjects" not in name:
+                silent.append(name)
         missing = _exported(tree) - bound
         if missing:
             untrue[name] = missing
