@@ -39,7 +39,8 @@ def spark(
     session.range(9).selectExpr("sum(id)").collect()
     gateway = session.sparkContext._gateway
     assert gateway is not None
-    spark_class_data.keep_of(gateway.proc)
     spark_class_data.hand_on()
     yield session
     session.stop()
+    # Last, because a JVM that writes its archive does nothing else, on a busy machine for minutes.
+    spark_class_data.keep_of(gateway.proc)
