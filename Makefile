@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks tests fuzz setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv engine demo demo-capture test test-fast test-pure test-pure-oracle \
+.PHONY: help venv engine demo demo-capture test test-full test-fast test-pure test-pure-oracle \
   test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
   codegen codegen-check coverage fidelity fidelity-programs suites streams-smoke fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
@@ -46,9 +46,13 @@ demo-capture: ## run the demo quietly and record it in .cache/demo.pcapng
 	@mkdir -p .cache
 	@$(PYTHON) -m demo --quiet --journal .cache/demo.pcapng
 
-test: ## run every test (fourteen minutes on two cores)
+test: ## run every test, with some of its sets of parameters, drawn by the seed that is printed
 	@$(BOOTSTRAP) --toolchains
-	@$(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
+	@KPROTO_QUICK=1 $(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
+
+test-full: ## run every test with all its parameters, and comparisons whole (hours on two cores)
+	@$(BOOTSTRAP) --toolchains
+	@KPROTO_FULL=1 $(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
 test-fast: ## run the quick tests, sampled by the seed (a minute and a half on two cores)
 	@$(BOOTSTRAP)

@@ -46,13 +46,11 @@ def make(name: str, target: str, *arguments: str) -> Step:
 
 
 LANES: Final = (
-    # Four processes on two cores, with a step of the other lane beside them: many tests wait. Of a
-    # test with many sets of parameters some run, drawn by the seed; `make test` runs all of them.
+    # Four processes on two cores, with a step of the other lane beside them: many tests wait.
     (
         make(
             "tests",
             "test",
-            "KPROTO_QUICK=1",
             "PYTEST_ARGS=-n4 --maxfail=20 --durations=15 --requirements=check",
         ),
     ),

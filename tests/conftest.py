@@ -28,7 +28,7 @@ _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[Health
 
 settings.register_profile("fast", _COMMON, max_examples=full.quick(25, sampled=12))
 settings.register_profile("default", _COMMON, max_examples=100)
-settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True)
+settings.register_profile("ci", _COMMON, max_examples=full.quick(60, sampled=25), derandomize=True)
 settings.register_profile("full", _COMMON, max_examples=1000)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "default"))
 
@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """After options and other plugins have left tests out: sample a quick run, and order the tests
     for several processes."""
     if full.QUICK:
-        items[:], left_out = full.some_parameters(items, name=_without_parameters)
+        items[:], left_out = full.some_parameters(items, name=_without_parameters, slow=_is_slow)
         config.hook.pytest_deselected(items=left_out)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:

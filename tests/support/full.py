@@ -1,9 +1,8 @@
 """How much of a repetitive test runs: a sample, or everything.
 
-``quick`` and ``quickly_drawn`` sample in ``make test-fast`` and CI (``KPROTO_QUICK=1``).
-``either`` and ``drawn`` sample in every run without ``KPROTO_FULL=1``, meant for one folder at a
-time.
-``some_parameters`` samples tests themselves, in ``make test-fast`` and CI.
+``quick`` and ``quickly_drawn`` sample in ``make test`` and ``make test-fast`` (``KPROTO_QUICK=1``).
+``either`` and ``drawn`` sample in every run without ``KPROTO_FULL=1`` (``make test-full``).
+``some_parameters`` samples tests themselves where ``quick`` samples.
 A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
 """
 
@@ -22,6 +21,9 @@ QUICK: Final = bool(os.environ.get("KPROTO_QUICK")) and not FULL
 
 PARAMETERS: Final = 3
 """With how many of its sets of parameters a test runs in a quick run."""
+
+SLOW_PARAMETERS: Final = 1
+"""The same of a slow test."""
 
 T = TypeVar("T")
 
@@ -53,13 +55,20 @@ def quick(whole: int, sampled: int) -> int:
     return sampled if QUICK else whole
 
 
-def some_parameters(tests: Sequence[T], *, name: Callable[[T], str]) -> tuple[list[T], list[T]]:
+def some_parameters(
+    tests: Sequence[T], *, name: Callable[[T], str], slow: Callable[[T], bool]
+) -> tuple[list[T], list[T]]:
     """The tests that run in a quick run, and those left out: of a test with more parameters than
-    ``PARAMETERS``, all but as many, drawn. ``name`` is the same for a test's parameters."""
-    by_name: dict[str, list[T]] = {}
+    ``PARAMETERS``, or ``SLOW_PARAMETERS``, all but as many, drawn. ``name`` is the same for a
+    test's parameters."""
+    by_name: dict[tuple[str, bool], list[T]] = {}
     for each in tests:
-        by_name.setdefault(name(each), []).append(each)
-    kept = {id(each) for key, same in by_name.items() for each in _sample(key, same, PARAMETERS)}
+        by_name.setdefault((name(each), slow(each)), []).append(each)
+    kept = {
+        id(each)
+        for (key, is_slow), same in by_name.items()
+        for each in _sample(key, same, SLOW_PARAMETERS if is_slow else PARAMETERS)
+    }
     return (
         [each for each in tests if id(each) in kept],
         [each for each in tests if id(each) not in kept],

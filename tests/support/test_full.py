@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from tests.support.full import PARAMETERS, some_parameters
+from tests.support.full import PARAMETERS, SLOW_PARAMETERS, some_parameters
+
+
+def drawn(
+    tests: list[tuple[str, int]], prefix: str = ""
+) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    return some_parameters(
+        tests, name=lambda each: prefix + each[0], slow=lambda each: each[0] == "slow"
+    )
 
 
 def test_some_parameters_of_each_test_are_drawn() -> None:
     tests = [("many", number) for number in range(40)] + [("one", 0)]
     tests += [("few", number) for number in range(PARAMETERS)]
-    kept, left_out = some_parameters(tests, name=lambda each: each[0])
+    tests += [("slow", number) for number in range(40)]
+    kept, left_out = drawn(tests)
     assert sorted(kept + left_out) == sorted(tests)
     assert kept == sorted(kept, key=tests.index)
     counts = {name: len(list(same)) for name, same in groupby(kept, lambda each: each[0])}
-    assert counts == {"many": PARAMETERS, "one": 1, "few": PARAMETERS}
-    assert some_parameters(tests, name=lambda each: each[0]) == (kept, left_out)
-    other, _ = some_parameters(tests, name=lambda each: f"other {each[0]}")
+    assert counts == {"many": PARAMETERS, "one": 1, "few": PARAMETERS, "slow": SLOW_PARAMETERS}
+    assert drawn(tests) == (kept, left_out)
+    other, _ = drawn(tests, "other ")
     assert other != kept
