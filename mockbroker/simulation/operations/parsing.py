@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,9 +25,10 @@ def parse_operation(
     name, rest = _first_word(text)
     operation = operations.get(name)
     if operation is None:
-        raise ClusterError(
-            f"{text!r} is not an operation; the operations are {', '.join(operations)}"
-        )
+        near = difflib.get_close_matches(name, operations, n=2)
+        names = ", ".join(operations)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the operations are {names}"
+        raise ClusterError(f"{text!r} is not an operation; {hint}")
     values: dict[str, Any] = {}
     for argument in operation.arguments:
         word, rest = (rest, "") if argument.type.to_end else _first_word(rest)

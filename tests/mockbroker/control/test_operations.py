@@ -135,6 +135,7 @@ async def test_kspec_carries_out_every_operation() -> None:
     ("text", "problem"),
     [
         ("", "'' is not an operation; the operations are stop-broker, "),
+        ("stop-borker 1", "'stop-borker 1' is not an operation; did you mean stop-broker"),
         ("join-isr", "lacks an argument; use `join-isr TOPIC-PARTITION BROKER`"),
         ("join-isr foo-0", "lacks an argument"),
         ("join-isr foo-0 4 5", "has too many arguments; use `join-isr TOPIC-PARTITION BROKER`"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.wiredump.steps.stepping import MOST_GROWTH, growth_of
+from tests.support.steps import MOST_GROWTH, growth_of
 from wiredump.knowledge.clusters import Clusters
 from wiredump.knowledge.excerpts import (
     ALTER,

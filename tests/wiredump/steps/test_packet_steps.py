@@ -11,7 +11,7 @@ from tests.support.full import quick
 from tests.wiredump.quickly import read_quickly, require_quick
 from tests.wiredump.steps.arrangements import NAMED, Arrangement, arranged
 from tests.wiredump.steps.reading import WAYS, reader_of
-from tests.wiredump.steps.stepping import MOST_GROWTH, Growth, growth_of
+from tests.support.steps import MOST_GROWTH, Growth, growth_of
 
 SIZE = 120
 

@@ -17,7 +17,7 @@ from kproto.dialects import dialect
 from kproto.framing import FrameSplitter
 from kproto.journal import Journal
 from mockbroker.proxy.frame_stream import FrameStream
-from tests.wiredump.steps.stepping import MOST_GROWTH, growth_of
+from tests.support.steps import MOST_GROWTH, growth_of
 from tests.wiredump.tls.test_records import drained, streams
 from wiredump import native
 from wiredump.conversation import Conversation

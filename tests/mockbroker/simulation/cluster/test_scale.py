@@ -18,7 +18,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Partition, Topic
-from tests.wiredump.steps.stepping import MOST_GROWTH, growth_of
+from tests.support.steps import MOST_GROWTH, growth_of
 
 TOPIC_ID = uuid.UUID(int=1)
 SIZES = [0, 1, 127, 128, 129, 255, 256, 257, 1000]

@@ -14,7 +14,7 @@ from wiredump import native
 __all__ = ["MOST_GROWTH", "Growth", "Steps", "growth_of", "steps_of"]
 
 _PACKAGES: Final = tuple(
-    str(Path(__file__).parents[3] / name) + "/" for name in ("wiredump", "kproto", "mockbroker")
+    str(Path(__file__).parents[2] / name) + "/" for name in ("wiredump", "kproto", "mockbroker")
 )
 
 MOST_GROWTH: Final = 2.3
