@@ -13,9 +13,9 @@ import argparse
 import random
 import time
 
+from tests.support.steps import MOST_GROWTH, growth_of
 from tests.wiredump.steps.arrangements import Arrangement, arranged
 from tests.wiredump.steps.reading import WAYS, reader_of
-from tests.support.steps import MOST_GROWTH, growth_of
 
 __all__ = ["main"]
 

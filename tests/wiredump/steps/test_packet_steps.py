@@ -8,10 +8,10 @@ import pytest
 
 from tests.support import seeds
 from tests.support.full import quick
+from tests.support.steps import MOST_GROWTH, Growth, growth_of
 from tests.wiredump.quickly import read_quickly, require_quick
 from tests.wiredump.steps.arrangements import NAMED, Arrangement, arranged
 from tests.wiredump.steps.reading import WAYS, reader_of
-from tests.support.steps import MOST_GROWTH, Growth, growth_of
 
 SIZE = 120
 
