@@ -39,7 +39,11 @@ from mockbroker.simulation.groups.share.share_fetches import (
     StartedShareFetch,
 )
 from mockbroker.simulation.groups.share.share_partition import StartedAcknowledgement
-from mockbroker.simulation.groups.share.share_sessions import FINAL_EPOCH, ShareSession
+from mockbroker.simulation.groups.share.share_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    ShareSession,
+)
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.timers import Later, sleep, wait_for_call
@@ -138,10 +142,9 @@ def _open(call: Call) -> tuple[ErrorCode, ShareSession | None]:
             for index in topic.partitions
         ],
     )
-    if session is not None:
-        key = (group_id, member_id)
-        call.session.at_close[key] = partial(
-            fetches.connection_closed, call.broker_id, *key, session.connection_id
+    if session is not None and body.share_session_epoch == INITIAL_EPOCH:
+        call.session.at_close["share session"] = partial(
+            fetches.connection_closed, call.broker_id, connection_id, group_id
         )
     return code, session
 

@@ -259,6 +259,8 @@ class ShareFetches:
         self._loaded: dict[tuple[str, TopicIdPartition], int] = {}
         """The leader epoch at which a leader has loaded a share partition."""
         self._sessions: dict[int, dict[tuple[str, str], ShareSession]] = {}
+        self._last_begun: dict[tuple[int, int], ShareSession] = {}
+        """By broker and connection, unless a session that began there has ended since."""
         self._waits: dict[ShareWait, None] = {}
         controller.add_hooks((BrokerChanged, PartitionChanged), after=self._cluster_changed)
 
@@ -497,8 +499,11 @@ class ShareFetches:
             return code, None
         session = event.session
         if event.begins:
+            if session is not None:
+                self._last_begun.pop((broker_id, session.connection_id), None)
             session = ShareSession(group_id, member_id, connection_id, dict.fromkeys(added, False))
             self._sessions.setdefault(broker_id, {})[group_id, member_id] = session
+            self._last_begun[broker_id, connection_id] = session
             return code, session
         assert session is not None, "rows refuse unknown sessions"
         session.update(added, forgotten)
@@ -547,20 +552,20 @@ class ShareFetches:
         session = self._sessions.get(broker_id, {}).pop((group_id, member_id), None)
         if session is None:
             return False
+        self._last_begun.pop((broker_id, session.connection_id), None)
         for key in session.partitions:
             share = self._at_leader(group_id, key)
             if share is not None:
                 share.release(member_id)
         return True
 
-    def connection_closed(
-        self, broker_id: int, group_id: str, member_id: str, connection_id: int
-    ) -> None:
-        """The session of a connection goes with it, and with the last connection of a group what
-        the broker has loaded of it."""
-        session = self.session(broker_id, group_id, member_id)
-        if session is not None and session.connection_id == connection_id:
-            self.end_session(broker_id, group_id, member_id)
+    def connection_closed(self, broker_id: int, connection_id: int, group_id: str) -> None:
+        """End the session that began last on a connection, unless a session that began there has
+        ended since; if the group then has no session, unload its partitions. ``group_id`` is that
+        of the session. Sessions that began on other connections go on, whoever continued them."""
+        session = self._last_begun.get((broker_id, connection_id))
+        if session is not None:
+            self.end_session(broker_id, session.group_id, session.member_id)
         if all(each != group_id for each, _ in self._sessions.get(broker_id, ())):
             self._unload(broker_id, group_id)
 

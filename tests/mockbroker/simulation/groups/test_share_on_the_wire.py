@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -581,6 +582,48 @@ def test_a_leader_goes_on_with_offsets_that_were_deleted() -> None:
     assert ranges(member.fetch(0, [0])) == [], "what the session had could not be released"
     member.join()
     assert member.fetch(1).responses == [], "another state makes no difference"
+
+
+@pytest.mark.requirement("DP-SHARE-03")
+@pytest.mark.parametrize(
+    ("requests", "closed", "left"),
+    [
+        ("b0A", "A", ""),
+        ("b0A b1B", "B", "b"),
+        ("b0A b1B", "A", ""),
+        ("b0A b0B", "A", "b"),
+        ("b0A b0B", "B", ""),
+        ("b0A b0A", "A", ""),
+        ("b0A c0A", "A", "b"),
+        ("b0A c0A b-1A", "A", "c"),
+        ("b0A c0A b0B", "A", "bc"),
+        ("b0A c0A c-1A", "A", "b"),
+    ],
+)
+async def test_a_connection_ends_the_session_that_began_there_last(
+    requests: str, closed: str, left: str
+) -> None:
+    """A request is of a member, at an epoch, on a connection."""
+    async with MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"]) as mock:
+        topic = fetch.FetchTopic(topic_id=mock.cluster.topics["foo"].topic_id)
+        topic.partitions = [fetch.FetchPartition(partition_index=0)]
+        async with AsyncExitStack() as stack:
+            wires = {}
+            for name in "AB":
+                inner = await stack.enter_async_context(AsyncExitStack())
+                wires[name] = inner, await inner.enter_async_context(connect(mock, 1))
+            for member, *epoch, on in requests.split():
+                body = fetch.ShareFetchRequest(group_id="g", member_id=member)
+                body.share_session_epoch = int("".join(epoch))
+                body.topics = [] if body.share_session_epoch else [topic]
+                assert (await wires[on][1].ask(body, 2)).error_code == 0
+            before = mock.connections(1)
+            await wires[closed][0].aclose()
+            async with asyncio.timeout(60):
+                while mock.connections(1) == before:
+                    await asyncio.sleep(0.01)
+            members = [session.member_id for _, session in mock.cluster.share_fetches.sessions()]
+            assert sorted(members) == [*left]
 
 
 @pytest.mark.requirement("DP-SHARE-36")
