@@ -1,9 +1,11 @@
 """AlterShareGroupOffsets (91, KIP-932): an empty share group begins elsewhere in its partitions.
 
-A group that does not exist begins to.
+Since 4.2 a group that does not exist begins to, with any topic that there is.
 """
 
 from __future__ import annotations
+
+import uuid
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
@@ -25,7 +27,9 @@ from mockbroker.apis.common.requirements import (
     share_groups,
 )
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["alter_share_group_offsets"]
 
@@ -42,39 +46,64 @@ def alter_share_group_offsets(call: Call) -> Message:
     if group is None and groups.group(group_id) is not None:
         text = f"Group {group_id} is not a share group."
         return refusal(call, ErrorCode.GROUP_ID_NOT_FOUND, text)
+    if group is None and not call.release.has(facts.SHARE_OFFSETS_MAKE_GROUPS):
+        return refusal(call, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if group is not None and group.members:
         return refusal(call, ErrorCode.NON_EMPTY_GROUP, message(ErrorCode.NON_EMPTY_GROUP))
-    readable = authorized_names(call, (each.topic_name for each in body.topics), AclOperation.READ)
-    return AlterShareGroupOffsetsResponse(
-        responses=[_topic(call, each, readable) for each in body.topics]
-    )
+    answer = _Answer(call)
+    failure = groups.share.alter_offsets(group_id, answer.offsets)
+    if failure is not None:
+        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR, failure)
+    return AlterShareGroupOffsetsResponse(responses=answer.topics)
 
 
-def _topic(
-    call: Call, requested: AlterShareGroupOffsetsRequestTopic, readable: frozenset[str]
-) -> AlterShareGroupOffsetsResponseTopic:
-    groups, name = call.cluster.groups.share, requested.topic_name
-    topic = call.cluster.controller.metadata_view(call.broker_id).topics.get(name)
-    answer = AlterShareGroupOffsetsResponseTopic(topic_name=name)
-    if topic is not None:
-        answer.topic_id = topic.topic_id
-    code = ErrorCode.NONE if name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    for each in requested.partitions:
-        index = each.partition_index
-        problem = code
-        if not problem and (topic is None or topic.partition(index) is None):
-            problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        answer.partitions.append(
-            AlterShareGroupOffsetsResponsePartition(
-                partition_index=index,
-                error_code=problem,
-                error_message=message(problem) if problem else None,
-            )
-        )
-        if not problem and topic is not None:
-            group, key = groups.make_empty(call.body.group_id), (topic.topic_id, index)
-            call.cluster.share_fetches.initialize(
-                group.group_id, frozenset({key}), group.epoch, each.start_offset
-            )
-            groups.initialize_at(group, frozenset({key}))
-    return answer
+class _Answer:
+    """The rows by topic, those that the broker refuses first, and the offsets of the others."""
+
+    def __init__(self, call: Call) -> None:
+        body: AlterShareGroupOffsetsRequest = call.body
+        self.offsets: dict[uuid.UUID, dict[int, int]] = {}
+        self._rows: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
+        self._topics = call.cluster.controller.metadata_view(call.broker_id).topics
+        self._negative_fail = call.release.has(facts.NEGATIVE_SHARE_PARTITIONS_FAIL)
+        names = (each.topic_name for each in body.topics)
+        readable = authorized_names(call, names, AclOperation.READ)
+        for each in body.topics:
+            if each.topic_name not in readable:
+                self._refuse(each, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif each.topic_name not in self._topics:
+                self._refuse(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for each in body.topics:
+            if each.topic_name in readable and each.topic_name in self._topics:
+                self._alter(each, self._topics[each.topic_name])
+
+    @property
+    def topics(self) -> list[AlterShareGroupOffsetsResponseTopic]:
+        return list(self._rows.values())
+
+    def _refuse(self, requested: AlterShareGroupOffsetsRequestTopic, code: ErrorCode) -> None:
+        for each in requested.partitions:
+            self._add(requested.topic_name, each.partition_index, code)
+
+    def _alter(self, requested: AlterShareGroupOffsetsRequestTopic, topic: Topic) -> None:
+        self._row(requested.topic_name)
+        starts = self.offsets.setdefault(topic.topic_id, {})
+        for each in requested.partitions:
+            index = each.partition_index
+            if topic.partition(index) is not None or (index < 0 and self._negative_fail):
+                starts[index] = each.start_offset
+                self._add(requested.topic_name, index, ErrorCode.NONE)
+            else:
+                self._add(requested.topic_name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _add(self, name: str, index: int, code: ErrorCode) -> None:
+        row = AlterShareGroupOffsetsResponsePartition(partition_index=index, error_code=code)
+        row.error_message = message(code) if code else None
+        self._row(name).partitions.append(row)
+
+    def _row(self, name: str) -> AlterShareGroupOffsetsResponseTopic:
+        row = self._rows.setdefault(name, AlterShareGroupOffsetsResponseTopic(topic_name=name))
+        topic = self._topics.get(name)
+        if topic is not None:
+            row.topic_id = topic.topic_id
+        return row

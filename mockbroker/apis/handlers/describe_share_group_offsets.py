@@ -80,8 +80,9 @@ def _exists(call: Call, name: str) -> bool:
 
 
 def _may_be_read(call: Call, group_id: str, name: str, indexes: Sequence[int]) -> bool:
-    """Kafka's share coordinator reads nothing without a group id or without partitions."""
-    return not _exists(call, name) or (bool(group_id) and bool(indexes))
+    """Kafka's share coordinator reads nothing without a group id, without partitions, or with a
+    negative one."""
+    return not _exists(call, name) or (bool(group_id) and min(indexes, default=-1) >= 0)
 
 
 def _all_topics(call: Call, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:

@@ -5,7 +5,10 @@ State without rules. Members are values: a change makes another member.
 
 from __future__ import annotations
 
+import uuid
 from typing import Final
+
+import msgspec
 
 from mockbroker.simulation.groups.modern.heartbeats import Heartbeat
 from mockbroker.simulation.groups.modern.modern_group import (
@@ -44,11 +47,14 @@ class ShareMember(ModernMember, frozen=True):
 
 
 class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
-    """``initialized`` are the partitions whose share state exists: only these are assigned."""
+    """``initialized`` are the partitions whose share state exists: only these are assigned.
+    ``initializing`` are those of which Kafka has begun to make the state and not told the result:
+    requests name topics without partitions that exist, and negative partitions."""
 
     group_type = SHARE_TYPE
 
     initialized: Assignment = NOTHING
+    initializing: dict[uuid.UUID, frozenset[int]] = msgspec.field(default_factory=dict)
 
     @property
     def state(self) -> EpochGroupState:

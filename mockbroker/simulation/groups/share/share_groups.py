@@ -6,7 +6,9 @@ One object holds the groups of all brokers; the broker that leads a group's part
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError
@@ -22,6 +24,7 @@ from mockbroker.simulation.groups.share.share_membership import ShareMembership
 from mockbroker.simulation.groups.share.share_rules import ShareHeartbeatEvent
 from mockbroker.simulation.groups.share.share_settings import ShareSettings
 from mockbroker.simulation.releases.rows import apply_first
+from mockbroker.simulation.state.java_maps import hash_order_of_numbers, hash_order_of_uuids
 
 __all__ = ["ShareGroups"]
 
@@ -46,6 +49,7 @@ class ShareGroups(ModernGroups[ShareGroup, HeartbeatResult]):
         super().__init__(shared, ShareMembership(shared, times, partitions.initialize))
         self.partitions_of = partitions.partitions_of
         self.forget = partitions.forget
+        self._initialize = partitions.initialize
         self._settings = settings
 
     # ---- ShareGroupHeartbeat -----------------------------------------------------------------
@@ -105,12 +109,30 @@ class ShareGroups(ModernGroups[ShareGroup, HeartbeatResult]):
         apply_first(self.membership.rules.group, event, event)
         return event.known
 
-    def initialize_at(self, group: ShareGroup, partitions: Assignment) -> None:
-        """Take note of share partitions whose state was made by AlterShareGroupOffsets."""
-        self.membership.note(self.membership.records.share_states(group, partitions))
-        self.membership.flush(group)
-        self.membership.initialized(group, partitions)
-        self.membership.flush(group)
+    def alter_offsets(
+        self, group_id: str, offsets: Mapping[uuid.UUID, Mapping[int, int]]
+    ) -> str | None:
+        """AlterShareGroupOffsets, for a group without members: make the states of partitions at
+        other offsets. Any topic makes the group. Returns the text of a failure: the partitions of
+        the request stay as they were if one of them is negative."""
+        if not offsets:
+            return None
+        group = self.make_empty(group_id)
+        started = {topic_id: frozenset(starts) for topic_id, starts in offsets.items()}
+        self.membership.initializing(group, started)
+        for topic_id in hash_order_of_uuids(started):
+            for index in hash_order_of_numbers(offsets[topic_id]):
+                if index < 0:
+                    text = urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+                    named = f"{group_id} {text} {index}"
+                    return f"Initialize share group parameters has invalid partitionId - {named}"
+        for topic_id, starts in offsets.items():
+            for index, start in starts.items():
+                self._initialize(group_id, frozenset({(topic_id, index)}), group.epoch, start)
+        made = frozenset((topic_id, index) for topic_id in started for index in started[topic_id])
+        if made:
+            self.membership.initialized(group, made)
+        return None
 
     def forget_topics(self, group: ShareGroup, partitions: Assignment) -> None:
         """Delete the state of share partitions."""
@@ -119,10 +141,13 @@ class ShareGroups(ModernGroups[ShareGroup, HeartbeatResult]):
         self.forget(group.group_id, partitions)
 
     def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups, for a group that exists: an empty group goes, with its share state."""
+        """DeleteGroups, for a group that exists: an empty group goes, with its share state. Kafka
+        fails to delete the state of negative partitions."""
         group = self._groups[group_id]
         if group.members:
             return ErrorCode.NON_EMPTY_GROUP
+        if any(index < 0 for indexes in group.initializing.values() for index in indexes):
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         self.discard(group)
         self.forget(group_id, group.initialized)
         for call in self._shared.on_deleted:

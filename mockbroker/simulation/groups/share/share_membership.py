@@ -6,7 +6,8 @@ over in one batch for each request or timer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -15,11 +16,13 @@ from mockbroker.simulation.groups.modern.modern_membership import (
     GroupDependencies,
     ModernMembership,
 )
-from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment
+from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, by_topic
 from mockbroker.simulation.groups.share.share_assignor import simple
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareHeartbeat, ShareMember
+from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
 from mockbroker.simulation.groups.share.share_records import ShareRecords
 from mockbroker.simulation.groups.share.share_rules import ShareChange, ShareRules
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.rows import apply_first
 
 __all__ = ["ShareMembership"]
@@ -27,17 +30,18 @@ __all__ = ["ShareMembership"]
 
 class ShareMembership(ModernMembership[ShareGroup]):
     """The state machine of share groups. ``initialize`` makes the state of share partitions
-    for a group, given by its id and its epoch."""
+    for a group, given by its id and its epoch, at an offset."""
 
     def __init__(
         self,
         shared: GroupDependencies,
         times: Callable[[str], GroupTimes],
-        initialize: Callable[[str, Assignment, int], None],
+        initialize: Callable[[str, Assignment, int, int], None],
     ) -> None:
         records = ShareRecords(shared.release, shared.topics.name_of)
         super().__init__(shared, ShareRules, records, times)
         self._initialize = initialize
+        self._later_at_zero = shared.release.has(facts.LATER_SHARE_PARTITIONS_AT_ZERO)
 
     def renew(self, group: ShareGroup, member: ShareMember) -> None:
         session = group.clocks.get(member.member_id)
@@ -131,16 +135,34 @@ class ShareMembership(ModernMembership[ShareGroup]):
         missing = frozenset(every - group.initialized)
         if not missing:
             return
-        self.note(self.records.share_states(group, missing))
-        self.flush(group)
-        self._initialize(group.group_id, missing, group.epoch)
+        known = {topic_id for topic_id, _ in group.initialized} | group.initializing.keys()
+        later = frozenset(each for each in missing if each[0] in known)
+        if not self._later_at_zero:
+            later = NOTHING
+        self.initializing(
+            group, {topic: frozenset(indexes) for topic, indexes in by_topic(missing)}
+        )
+        self._initialize(group.group_id, missing - later, group.epoch, UNINITIALIZED)
+        self._initialize(group.group_id, later, group.epoch, 0)
         self.initialized(group, missing)
+
+    def initializing(self, group: ShareGroup, topics: Mapping[uuid.UUID, frozenset[int]]) -> None:
+        """Note that share partitions are getting a state."""
+        for topic_id, indexes in topics.items():
+            found = group.initializing.get(topic_id, frozenset())
+            group.initializing[topic_id] = found | indexes
+        self.note(self.records.share_states(group))
         self.flush(group)
 
     def initialized(self, group: ShareGroup, partitions: Assignment) -> None:
         """Note that share partitions have a state."""
         group.initialized |= partitions
+        for topic_id, indexes in by_topic(partitions):
+            left = group.initializing.pop(topic_id, frozenset()).difference(indexes)
+            if left:
+                group.initializing[topic_id] = left
         self.note(self.records.share_states(group))
+        self.flush(group)
 
     def forget(self, group: ShareGroup, partitions: Assignment) -> None:
         """Forget the state of share partitions."""

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kproto.codec.message import Message
 from kproto.messages import share_group_current_member_assignment_value as current
@@ -29,7 +29,7 @@ from mockbroker.simulation.groups.modern.group_records import (
     StoredRecord,
     metadata_hash,
 )
-from mockbroker.simulation.groups.modern.partitions import NOTHING, Assignment, by_topic
+from mockbroker.simulation.groups.modern.partitions import Assignment, by_topic
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
@@ -49,22 +49,27 @@ class ShareRecords(GroupRecords[ShareGroup], kind="ShareGroup"):
     def _epoch_value(self, group: ShareGroup) -> Message:
         return ShareGroupMetadataValue(epoch=group.epoch, metadata_hash=metadata_hash(group.facts))
 
-    def share_states(self, group: ShareGroup, initializing: Assignment = NOTHING) -> StoredRecord:
+    def share_states(self, group: ShareGroup) -> StoredRecord:
         """The partitions that have a share state, and those that are getting one."""
+        getting = (
+            (topic, sorted(indexes)) for topic, indexes in sorted(group.initializing.items())
+        )
         value = states.ShareGroupStatePartitionMetadataValue(
-            initializing_topics=self._infos(initializing),
-            initialized_topics=self._infos(group.initialized),
+            initializing_topics=self._infos(getting),
+            initialized_topics=self._infos(by_topic(group.initialized)),
         )
         return ShareGroupStatePartitionMetadataKey(group_id=group.group_id), value
 
-    def _infos(self, partitions: Assignment) -> list[states.TopicPartitionsInfo]:
+    def _infos(
+        self, topics: Iterable[tuple[uuid.UUID, list[int]]]
+    ) -> list[states.TopicPartitionsInfo]:
         return [
             states.TopicPartitionsInfo(
                 topic_id=topic_id,
                 topic_name=self._name_of(topic_id) or "<UNKNOWN>",
                 partitions=indexes,
             )
-            for topic_id, indexes in by_topic(partitions)
+            for topic_id, indexes in topics
         ]
 
     def _group_keys(self, group: ShareGroup) -> list[Message]:

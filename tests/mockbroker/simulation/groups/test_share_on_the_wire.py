@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -43,6 +44,7 @@ def broker(
     brokers: int = 1,
     *,
     security: Security = OPEN,
+    features: Mapping[str, int] | None = None,
     **configs: str,
 ) -> DirectBroker:
     given = {name.replace("_", "."): each for name, each in configs.items()}
@@ -50,7 +52,11 @@ def broker(
     if line >= (4, 3):
         given.setdefault("group.share.assignment.interval.ms", "0")
     cluster = simulated_cluster(
-        brokers, release=line, topics=["foo:2:1", "bar:1:1"], broker_configs=given
+        brokers,
+        release=line,
+        topics=["foo:2:1", "bar:1:1"],
+        broker_configs=given,
+        features=features or {},
     )
     prepare(cluster)
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
@@ -488,17 +494,27 @@ def test_offsets_are_described_once_or_not_at_all() -> None:
         (each.topic_name, [row.partition_index for row in each.partitions]) for each in found.topics
     ] == [("foo", [0, 1]), ("none", [0]), ("none", [0])]
     assert offsets(at, asked(("none", []))).error_code == 0
-    refused = offsets(at, asked(("foo", []), ("bar", [0])))
     text = message(ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert (refused.error_code, refused.error_message, refused.topics) == (-1, text, [])
+    for indexes in ([], [0, -1]):
+        refused = offsets(at, asked(("foo", indexes), ("bar", [0])))
+        assert (refused.error_code, refused.error_message, refused.topics) == (-1, text, [])
 
 
 def change(at: DirectBroker, name: str, index: int, offset: int) -> Any:
-    partition = alter.AlterShareGroupOffsetsRequestPartition(
-        partition_index=index, start_offset=offset
-    )
-    topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=[partition])
-    return at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g", topics=[topic]), 0)
+    return change_all(at, (name, [(index, offset)]))
+
+
+def change_all(at: DirectBroker, *topics: tuple[str, list[tuple[int, int]]]) -> Any:
+    """Alter the offsets of partitions of topics."""
+    body = alter.AlterShareGroupOffsetsRequest(group_id="g")
+    for name, offsets in topics:
+        row = alter.AlterShareGroupOffsetsRequestTopic(topic_name=name)
+        for index, offset in offsets:
+            partition = alter.AlterShareGroupOffsetsRequestPartition(partition_index=index)
+            partition.start_offset = offset
+            row.partitions.append(partition)
+        body.topics.append(row)
+    return at.ask(body, 0)
 
 
 def forget(at: DirectBroker, *names: str) -> Any:
@@ -519,6 +535,82 @@ def test_offsets_are_altered_while_the_group_is_empty() -> None:
     member = settled(at)
     assert change(at, "foo", 0, 1).error_code == ErrorCode.NON_EMPTY_GROUP
     assert ranges(member.fetch(0, [0])) == [(2, 3, 1)]
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+@pytest.mark.parametrize(
+    ("topics", "rows", "starts"),
+    [
+        ([], {}, None),
+        ([("none", [])], {}, None),
+        ([("none", [(0, 1)])], {"none": [(0, 3)]}, None),
+        ([("foo", [])], {"foo": []}, {}),
+        ([("foo", [(9, 1)])], {"foo": [(9, 3)]}, {}),
+        ([("foo", [(0, 1), (0, 2)])], {"foo": [(0, 0), (0, 0)]}, {0: 2}),
+        ([("foo", [(0, 1)]), ("foo", [(9, 1)])], {"foo": [(0, 0), (9, 3)]}, {0: 1}),
+        (
+            [("foo", [(1, 1)]), ("none", [(0, 1)]), ("none", [(0, 1)])],
+            {"none": [(0, 3), (0, 3)], "foo": [(1, 0)]},
+            {1: 1},
+        ),
+        ([("foo", [(0, 1), (-7, 1), (-1, 1)])], "-1", {}),
+        ([("none", [(0, 1)]), ("foo", [(-2, 1)])], "-2", {}),
+    ],
+)
+def test_topics_that_exist_make_a_group_by_their_offsets(
+    topics: list[tuple[str, list[tuple[int, int]]]],
+    rows: dict[str, list[tuple[int, int]]] | str,
+    starts: dict[int, int] | None,
+) -> None:
+    """``rows`` is the partition that fails the request, or the answer; without ``starts`` there is
+    no group."""
+    at = broker()
+    answer = change_all(at, *topics)
+    if isinstance(rows, str):
+        named = urlsafe_b64encode(at.cluster.topics["foo"].topic_id.bytes).decode().rstrip("=")
+        text = f"Initialize share group parameters has invalid partitionId - g {named} {rows}"
+        assert (answer.error_code, answer.error_message, answer.responses) == (-1, text, [])
+    else:
+        found = {
+            topic.topic_name: [(each.partition_index, each.error_code) for each in topic.partitions]
+            for topic in answer.responses
+        }
+        assert (answer.error_code, list(found.items())) == (0, list(rows.items()))
+    group = at.cluster.groups.share.group("g")
+    assert (group is None) == (starts is None)
+    if starts is not None:
+        described = [each for topic in offsets(at).topics for each in topic.partitions]
+        assert {each.partition_index: each.start_offset for each in described} == starts
+        deletion = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2).results[0]
+        assert deletion.error_code == (-1 if isinstance(rows, str) else 0)
+
+
+@pytest.mark.requirement("DP-SHARE-11")
+@pytest.mark.parametrize("name", ["kafka-4.1", "kafka-4.2"])
+def test_offsets_make_a_group_since_kafka_4_2(name: str) -> None:
+    at = broker(name, features={"share.version": 1})
+    answer = change(at, "foo", 0, 2)
+    if name == "kafka-4.2":
+        assert (answer.error_code, row(answer).error_code) == (0, 0)
+        assert change(at, "foo", -1, 2).error_code == -1
+        return
+    assert (answer.error_code, answer.error_message) == (69, "Group g not found.")
+    settled(at).beat(-1)
+    assert row(change(at, "foo", 0, 2)).error_code == 0
+    assert row(change(at, "foo", -1, 2)).error_code == 3
+
+
+@pytest.mark.requirement("DP-SHARE-04")
+@pytest.mark.parametrize(("name", "start"), [("kafka-4.3", -1), ("kafka-4.4", 0)])
+@pytest.mark.parametrize("altered", [0, 9])
+def test_where_a_group_begins_in_further_partitions(name: str, start: int, altered: int) -> None:
+    at = broker(name)
+    change(at, "foo", altered, 2)
+    Member(at).join()
+    (topic,) = offsets(at).topics
+    assert [each.start_offset for each in topic.partitions] == [
+        2 if each == altered else start for each in (0, 1)
+    ]
 
 
 @pytest.mark.requirement("DP-SHARE-11")
