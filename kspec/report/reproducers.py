@@ -92,6 +92,8 @@ def _options(cluster: ClusterSpec) -> Iterator[str]:
         yield from ("--broker-config", f"{name}={value}")
     if cluster.auto_progress_ms is not None:
         yield from ("--auto-progress", f"{cluster.auto_progress_ms}ms")
+    if cluster.controller is not None:
+        yield from ("--named-controller", "leader")
     if cluster.propagation_ms:
         yield from ("--propagation", f"{cluster.propagation_ms}ms")
     if cluster.clock != default.clock:

@@ -70,6 +70,7 @@ def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
         scram_iterations=spec.scram_iterations,
         scram_final=spec.scram_final,
         propagation_ms=spec.propagation_ms,
+        named_controller=None if spec.controller is None else "leader",
     )
 
 

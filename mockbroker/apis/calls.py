@@ -109,6 +109,8 @@ class Call(msgspec.Struct, eq=False):
     authorizer: Authorizer | None = None
     in_parts: bool = False
     """Set by a handler whose answer holds tuples of buffers in place of large bytes."""
+    draws_controller: Callable[[], int] | None = None
+    """Set by a handler whose answer has a ``controller_id`` that is drawn for each answer."""
 
     @property
     def advertised(self) -> Mapping[int, Versions]:
@@ -132,6 +134,15 @@ class Call(msgspec.Struct, eq=False):
             resource_type,
             resource_name,
         )
+
+    def named_controller(self) -> int:
+        """Return the ``controller_id`` of the answer."""
+        view = self.cluster.controller.metadata_view(self.broker_id)
+        named, forwarding = self.cluster.named_controller, self.profile.forwarding
+        self.draws_controller = named.draw_from(view, forwarding=forwarding)
+        if self.draws_controller is not None:
+            return self.draws_controller()
+        return named.fixed(view, forwarding=forwarding)
 
     @property
     def release(self) -> Release:

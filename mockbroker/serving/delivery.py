@@ -9,8 +9,11 @@ Passwords are left out, as ``redaction`` says.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from kproto.codec.message import Buffer, Message
 from kproto.connection import (
@@ -39,6 +42,8 @@ __all__ = ["CachedResponse", "Delivery", "ResponseCache"]
 _PREFIX: Final = Struct(">ihhi")
 """Size, api key, api version, correlation id: the beginning of every request."""
 
+_CORRELATION_END: Final = 8
+"""Of a response."""
 _MAX_REQUEST: Final = 4096
 _MAX_RESPONSES: Final = 256
 _LARGE: Final = 64 * 1024
@@ -46,9 +51,27 @@ _LARGE: Final = 64 * 1024
 _MOST_BETWEEN: Final = 4096
 """Where in a request the next records are looked for."""
 
-CachedResponse: TypeAlias = tuple[bytes, bytes, int, int, str | None, ClientSoftware | None, str]
+_CONTROLLER_ID: Final = Struct(">i")
+
+
+class DrawnField(msgspec.Struct, frozen=True):
+    """The ``controller_id`` of a response that is drawn anew for each equal request; ``offset`` is
+    counted from the end of the correlation id."""
+
+    offset: int
+    draw: Callable[[], int]
+
+    def drawn(self, tail: bytes) -> bytes:
+        """Return the part of a response behind its correlation id, with another id."""
+        end = self.offset + _CONTROLLER_ID.size
+        return tail[: self.offset] + _CONTROLLER_ID.pack(self.draw()) + tail[end:]
+
+
+CachedResponse: TypeAlias = tuple[
+    bytes, bytes, int, int, str | None, ClientSoftware | None, str, DrawnField | None
+]
 """The response before and behind its correlation id; api key and version; client id; for
-ApiVersions, the software that the client names; the dialect."""
+ApiVersions, the software that the client names; the dialect; the field that is drawn anew."""
 
 
 class ResponseCache:
@@ -75,7 +98,12 @@ class ResponseCache:
         return None if known is None or self._offset != len(self._log) else known
 
     def remember(
-        self, session: Session, request: RequestReceived, response: bytes, offset: int
+        self,
+        session: Session,
+        request: RequestReceived,
+        response: bytes,
+        offset: int,
+        drawn: DrawnField | None,
     ) -> None:
         """``response`` held while the log had ``offset`` entries."""
         frame, header = request.frame, request.header
@@ -96,6 +124,7 @@ class ResponseCache:
             header.client_id,
             session.software if header.request_api_key == API_VERSIONS else None,
             request.dialect.name,
+            drawn,
         )
 
     def forget(self) -> None:
@@ -128,7 +157,8 @@ class Delivery:
             if reply.log_offset is not None:
                 request = exchange.request
                 assert isinstance(request, RequestReceived)
-                self._cache.remember(exchange.session, request, data, reply.log_offset)
+                drawn = _drawn_field(exchange, reply, version, data)
+                self._cache.remember(exchange.session, request, data, reply.log_offset, drawn)
         return data
 
     def _send_parts(self, exchange: Exchange, reply: Reply) -> list[Buffer]:
@@ -184,7 +214,9 @@ class Delivery:
             found = known.get(data[at + 4 : at + 8] + data[at + 12 : end])
             if found is None:
                 break
-            head, tail, api_key, version, client_id, software, dialect_name = found
+            head, tail, api_key, version, client_id, software, dialect_name, drawn = found
+            if drawn is not None:
+                tail = drawn.drawn(tail)
             if software is not None:
                 session.software = software
             answer = head + data[at + 8 : at + 12] + tail
@@ -280,6 +312,20 @@ class Delivery:
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             client_software=session.software, dialect=self._codec.name, event=event, note=note,
         )  # fmt: skip
+
+
+def _drawn_field(exchange: Exchange, reply: Reply, version: int, data: bytes) -> DrawnField | None:
+    """Find ``controller_id`` in an encoded response, if it is drawn: the response is encoded with
+    every bit of it inverted, and differs from there on."""
+    if reply.redraw is None:
+        return None
+    body: Any = reply.body
+    inverted = msgspec.structs.replace(body, controller_id=~body.controller_id)
+    other = exchange.dialect.encode_response(
+        inverted, api_version=version, correlation_id=exchange.correlation_id
+    )
+    offset = next(i for i, (a, b) in enumerate(zip(data, other, strict=True)) if a != b)
+    return DrawnField(offset - _CORRELATION_END, reply.redraw)
 
 
 def _around_records(frame: bytes, body: ProduceRequest) -> list[bytes]:

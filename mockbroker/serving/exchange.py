@@ -48,7 +48,8 @@ class Reply(msgspec.Struct, frozen=True):
     ``log_offset`` is the length of the action log that the answer depends on, if an equal request
     may get an equal answer until the log grows. ``ends_sasl``: the client counts as authenticated
     once it has this response. ``scripted``: it was made by a script of the test. ``in_parts``: it
-    has large values of bytes, which are written without a copy.
+    has large values of bytes, which are written without a copy. ``redraw`` draws the
+    ``controller_id`` of an equal answer, if it is drawn anew for each.
     """
 
     body: Message | bytes | None
@@ -58,6 +59,7 @@ class Reply(msgspec.Struct, frozen=True):
     ends_sasl: bool = False
     scripted: bool = False
     in_parts: bool = False
+    redraw: Callable[[], int] | None = None
 
 
 class Pending(NamedTuple):

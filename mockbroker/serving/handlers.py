@@ -76,7 +76,9 @@ class HandlerStage:
         call = self.call(exchange, request)
         body: Message | Awaitable[Any] = self.calls.start(handler.answer, call)
         if isinstance(body, Message):
-            return Reply(body, log_offset=offset, in_parts=call.in_parts)
+            return Reply(
+                body, log_offset=offset, in_parts=call.in_parts, redraw=call.draws_controller
+            )
         return Pending(partial(_later, body, call))
 
     def _offset(self, exchange: Exchange) -> int | None:

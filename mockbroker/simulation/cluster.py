@@ -72,6 +72,7 @@ from mockbroker.simulation.state.actions import (
 )
 from mockbroker.simulation.state.cluster_parts import LOG_DIR, NO_CONTROLLER, Broker
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.named_controller import NamedController
 from mockbroker.simulation.state.settings import ClusterSettings, SimulationOptions
 from mockbroker.simulation.state.timers import Timers
 from mockbroker.simulation.state.turns import TakeTurn, no_wait
@@ -281,6 +282,8 @@ class Cluster:
         """Elections of leaders, and those that wait for their turn."""
         self.brokers = Brokers(controller, configs, completion)
         """The brokers by id."""
+        self.named_controller = NamedController(options.named_controller, options.seed)
+        """The broker that clients are shown as the controller."""
         self.log_dir_failures = LogDirFailures(controller, self.brokers, release)
         """Lets log directories fail."""
         self.reassignments = reassignment_controller(
@@ -308,6 +311,8 @@ class Cluster:
         self._register(_broker_list(brokers))
         for broker_id in options.own_broker_configs:
             controller.broker(broker_id)
+        if isinstance(options.named_controller, int):
+            controller.broker(options.named_controller)
         self.reassignments.start()
         for topic in topics:
             self.topics.add(topic)

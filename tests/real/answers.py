@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kproto.messages import CreateTopicsRequest, DeleteTopicsRequest
 from kproto.schema.model import ZERO_UUID
-from tests.real.chance import CHANCE, UNORDERED, ZNODE
+from tests.real.chance import CHANCE, UNORDERED, ZNODE, listed_brokers
 from tests.real.steps import Ask
 from tests.real.targets import CLOSED, Target
 
@@ -24,6 +24,7 @@ __all__ = ["Answers", "differences", "leaves"]
 
 
 _MASKS: Final = {(each.api_key, each.path) for each in CHANCE if each.how == "hide"}
+_NAMES_OF_BROKERS: Final = {(each.api_key, each.path) for each in CHANCE if each.how == "broker"}
 _ORDERS: Final = {(each.api_key, each.path): each.fields for each in UNORDERED}
 
 OWN_TOPICS: Final = {3: ("topics", "name"), 46: ("topics", "name"),
@@ -34,7 +35,8 @@ left behind is theirs to compare."""
 
 
 class Answers:
-    """What one side answers to a session or program, whose topics' names begin with ``prefix``."""
+    """What one side answers to a session or program, whose topics' names begin with ``prefix``.
+    ``forwards``: its brokers forward to the controller, as with KRaft."""
 
     def __init__(self, target: Target, prefix: str, *, forwards: bool) -> None:
         self.target = target
@@ -42,6 +44,7 @@ class Answers:
         self._prefix = prefix
         self._forwards = forwards
         self._ids: dict[str, uuid.UUID] = {}
+        self._brokers: frozenset[int] = frozenset()
 
     def body(self, ask: Ask) -> Any:
         return ask.body(self._ids) if callable(ask.body) else ask.body
@@ -57,8 +60,7 @@ class Answers:
             return CLOSED
         self._remember(body, answer)
         plain = json.loads(answer.to_json(version))
-        if self._forwards:
-            _hide_controller(plain)
+        self._brokers = listed_brokers(plain) if self._forwards else frozenset()
         return self._normal(plain, body.API_KEY, "", self._names())
 
     async def znode(self, path: str) -> Any:
@@ -95,6 +97,8 @@ class Answers:
         """Masked fields hidden, arrays without order sorted, other sessions' topics left out."""
         if (api_key, path) in _MASKS:
             return "<masked>"
+        if (api_key, path) in _NAMES_OF_BROKERS and value in self._brokers:
+            return "<a live broker>"
         if isinstance(value, dict):
             return {
                 key: self._normal(each, api_key, f"{path}.{key}" if path else key, ids)
@@ -121,14 +125,6 @@ def _order(row: Any, fields: Sequence[str]) -> Any:
     if not fields:
         return json.dumps(row) if isinstance(row, dict) else row
     return [(row.get(name) is None, row.get(name)) for name in fields]
-
-
-def _hide_controller(answer: dict[str, Any]) -> None:
-    """Each broker forwards, so Kafka names any that is live."""
-    if "controllerId" in answer:
-        brokers = [each.get("nodeId", each.get("brokerId")) for each in answer["brokers"]]
-        if answer["controllerId"] in brokers:
-            answer["controllerId"] = "<a live broker>"
 
 
 def _text(topic_id: uuid.UUID) -> str:

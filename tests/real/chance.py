@@ -6,21 +6,32 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["CHANCE", "HASHED", "UNORDERED", "ZNODE", "Chance", "How", "Unordered"]
+__all__ = [
+    "CHANCE",
+    "HASHED",
+    "UNORDERED",
+    "ZNODE",
+    "Chance",
+    "How",
+    "Unordered",
+    "listed_brokers",
+]
 
 How: TypeAlias = Literal[
-    "hide", "clock", "producer", "session", "records", "coordinator", "ids", "count"
+    "hide", "clock", "producer", "session", "records", "coordinator", "ids", "count", "broker"
 ]
 """What stands in place of a value: one word for all of them; one for those near the present; the
 name that a program gave it; the fields of batches; the coordinator; a text without ids; how many
-there are."""
+there are; with KRaft, one word for the ids of the brokers that the answer lists."""
 
 ZNODE: Final = -1
 """In place of an API key: what brokers and controller keep in ZooKeeper."""
 
 INTERNAL: Final = "counts metadata records and elections, most of which are internal"
+ANY_BROKER: Final = "KRaft names any live broker, since each forwards to the controller"
 HASHED: Final = "Kafka gathers them in a hash map"
 
 
@@ -40,6 +51,13 @@ class Unordered(NamedTuple):
     why: str
 
 
+def listed_brokers(answer: Mapping[str, Any]) -> frozenset[int]:
+    """The ids of the brokers that an answer, as JSON, lists with the controller."""
+    if "controllerId" not in answer:
+        return frozenset()
+    return frozenset(each.get("nodeId", each.get("brokerId")) for each in answer["brokers"])
+
+
 CHANCE: Final = (
     Chance(0, "nodeEndpoints[].port", "hide", "a free port"),
     Chance(0, "responses[].partitionResponses[].logAppendTimeMs", "clock", "the broker's clock"),
@@ -55,6 +73,7 @@ CHANCE: Final = (
     Chance(2, "topics[].partitions[].timestamp", "clock", "the broker's clock, for LogAppendTime"),
     Chance(3, "brokers[].port", "hide", "a free port"),
     Chance(3, "clusterId", "hide", "drawn at random"),
+    Chance(3, "controllerId", "broker", ANY_BROKER),
     Chance(10, "coordinators[].nodeId", "coordinator", "Kafka places internal topics at random"),
     Chance(10, "coordinators[].port", "hide", "a free port"),
     Chance(10, "nodeId", "coordinator", "Kafka places the internal topics at random"),
@@ -76,6 +95,7 @@ CHANCE: Final = (
     Chance(55, "nodes[].listeners[].port", "hide", "a free port"),
     Chance(60, "brokers[].port", "hide", "a free port"),
     Chance(60, "clusterId", "hide", "random"),
+    Chance(60, "controllerId", "broker", ANY_BROKER),
     Chance(61, "topics[].partitions[].activeProducers[].lastTimestamp", "clock", "the clock"),
     Chance(
         61, "topics[].partitions[].activeProducers[].producerId", "producer", "counted by Kafka"

@@ -32,7 +32,7 @@ def describe_cluster(call: Call) -> DescribeClusterResponse:
     fenced_too = call.version >= 2 and request.include_fenced_brokers
     response = DescribeClusterResponse(
         cluster_id=view.cluster_id,
-        controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
+        controller_id=call.named_controller(),
         brokers=[
             DescribeClusterBroker(
                 broker_id=b.broker_id, host=b.host, port=b.port, rack=b.rack, is_fenced=not b.live

@@ -49,7 +49,7 @@ def metadata(call: Call) -> Message:
             for b in view.live_brokers()
         ],
         cluster_id=view.cluster_id,
-        controller_id=view.shown_controller_id(forwarding=call.profile.forwarding),
+        controller_id=call.named_controller() if call.version else -1,
         topics=_topics(call, request, view),
     )
     if call.version >= 8 and call.release.has(facts.UNREQUESTED_OPERATIONS_ZERO):

@@ -55,7 +55,7 @@ class MetadataView:
         With forwarding (KRaft) any live broker forwards requests to the controller: this is the
         controller if it is live, else the first live broker.
         """
-        if self._is_live(self.controller_id):
+        if self.is_live(self.controller_id):
             return self.controller_id
         live = self.live_brokers()
         return live[0].broker_id if forwarding and live else -1
@@ -67,16 +67,17 @@ class MetadataView:
         return tuple(
             replica
             for replica in partition.replicas
-            if not self._is_live(replica) or self._replica_dirs.is_reported(replica, tp)
+            if not self.is_live(replica) or self._replica_dirs.is_reported(replica, tp)
         )
 
     def partition_error(self, partition: Partition) -> ErrorCode:
         """Return the error code in Metadata: LEADER_NOT_AVAILABLE for an offline partition."""
-        if partition.leader == NO_LEADER or not self._is_live(partition.leader):
+        if partition.leader == NO_LEADER or not self.is_live(partition.leader):
             return ErrorCode.LEADER_NOT_AVAILABLE
         return ErrorCode.NONE
 
-    def _is_live(self, broker_id: int) -> bool:
+    def is_live(self, broker_id: int) -> bool:
+        """Return whether a broker of this id is live."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.live
 

@@ -23,6 +23,7 @@ __all__ = [
     "SIZE",
     "by_broker",
     "choice",
+    "choice_or_broker",
     "duration_or_off",
     "feature_level",
     "flag_of",
@@ -188,6 +189,26 @@ def choice(*words: str) -> OptionType:
         return str(value)
 
     return OptionType({"type": "string", "enum": list(words)}, read, words=words)
+
+
+def choice_or_broker(*words: str) -> OptionType:
+    """One of these words, or a broker id; null in JSON for None."""
+    expected = f"{', '.join(words)} or a broker id"
+
+    def read(name: str, value: Any) -> str | int | None:
+        is_id = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+        if value is not None and value not in words and not is_id:
+            raise ClusterError(f"{name} must be {expected}, not {value!r:.80}")
+        return value  # type: ignore[no-any-return]
+
+    def from_text(text: str) -> str | int | None:
+        is_id = text.isascii() and text.isdigit() and len(text) < 11
+        if text not in words and not is_id:
+            raise ClusterError(f"{text!r} is not {expected}")
+        return int(text) if is_id else text
+
+    schema = {"type": ["string", "integer", "null"], "examples": [words[0], 2]}
+    return OptionType(schema, read, "|".join((*words, "ID")), from_text)
 
 
 def integer(lowest: int, highest: int | None = None) -> OptionType:

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal, TypeAlias
 
 from mockbroker.simulation.releases.release import NEWEST, Release
+from mockbroker.simulation.state.named_controller import CONTROLLER_RULE
 from mockbroker.simulation.state.option_declarations import option
 from mockbroker.simulation.state.option_types import (
     CONFIGS,
@@ -58,6 +59,16 @@ class SimulationOptions:
     features: Mapping[str, int] = option(
         {}, FEATURES, "Set the level of a feature (KIP-584) that differs from the profile's, such "
         "as transaction.version=1.", "Cluster", flag="--feature",
+    )  # fmt: skip
+    named_controller: str | int | None = option(
+        None, CONTROLLER_RULE, "The broker that Metadata and DescribeCluster "
+        "name as the controller: the controller itself, a live broker drawn for each answer, or "
+        "always the same one. Default: what Kafka does, random with KRaft and leader with "
+        "ZooKeeper.", "Cluster",
+    )  # fmt: skip
+    seed: int = option(
+        0, integer(0), "Decides on what is drawn at random, such as --named-controller random.",
+        "Cluster", json_help="Decides on what is drawn at random, such as the named controller.",
     )  # fmt: skip
     busy_elections_fail: bool = option(
         False, switch("wait", "error", on="error"), "Profile kip-183: a second concurrent election "

@@ -26,6 +26,7 @@ def asked(*, auto_create: bool = False) -> DirectBroker:
     cluster = simulated_cluster(
         [Broker(1, "one", 1001), Broker(2, "two", 1002, rack="b"), Broker(3, "three", 1003)],
         cluster_id="the-cluster",
+        named_controller="leader",
         topics=["foo=1,2,3/3,2", "bar=2", "__consumer_offsets:1:1"],
         broker_configs={"auto.create.topics.enable": str(auto_create).lower()},
     )

@@ -53,7 +53,7 @@ async def answers(wire: Wire, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 10_000])
 async def test_answers_do_not_depend_on_the_chunks(size: int) -> None:
-    async with MockCluster(topics=["foo=1,2,3"]) as mock:
+    async with MockCluster(topics=["foo=1,2,3"], named_controller="leader") as mock:
         async with connect(mock) as whole:
             frames = burst(whole)
             expected = []

@@ -152,7 +152,9 @@ def librdkafka_admin(confluent: Any, mock: MockCluster) -> Any:
 
 @pytest.mark.parametrize("profile", [NEWEST, "kafka-3.9-zk", "kafka-2.4", "kafka-2.2"])
 async def test_librdkafka_lists_topics(confluent: Any, profile: str) -> None:
-    async with MockCluster(topics=["foo=3,1", "bar:2:1"], profile=profile) as mock:
+    async with MockCluster(
+        topics=["foo=3,1", "bar:2:1"], profile=profile, named_controller="leader"
+    ) as mock:
         admin = librdkafka_admin(confluent, mock)
         everything = await in_thread(lambda: admin.list_topics(timeout=10))
         assert set(everything.brokers) == {1, 2, 3}

@@ -88,7 +88,9 @@ async def check(mock: MockCluster, wire: Wire) -> None:
 @given(steps=st.lists(STEPS, max_size=8))
 def test_answers_follow_every_change(steps: list[tuple[Any, ...]]) -> None:
     async def run() -> None:
-        cluster = MockCluster(topics=["foo=1,2,3"], auto_create_topics=True)
+        cluster = MockCluster(
+            topics=["foo=1,2,3"], auto_create_topics=True, named_controller="leader"
+        )
         async with cluster as mock, connect(mock) as wire:
             await check(mock, wire)
             for step in steps:
@@ -100,7 +102,9 @@ def test_answers_follow_every_change(steps: list[tuple[Any, ...]]) -> None:
 
 async def test_brokers_answer_for_themselves() -> None:
     async with (
-        MockCluster(topics=["foo=1,2,3"], auto_create_topics=True) as mock,
+        MockCluster(
+            topics=["foo=1,2,3"], auto_create_topics=True, named_controller="leader"
+        ) as mock,
         connect(mock, 1) as one,
         connect(mock, 2) as two,
     ):
@@ -113,7 +117,7 @@ async def test_brokers_answer_for_themselves() -> None:
 
 
 async def test_what_is_answered_from_memory_is_journalled_all_the_same() -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         for _ in range(3):
             await wire.ask(*QUESTIONS[0])
         requests = mock.journal.select(api=18, direction="request")
@@ -125,7 +129,7 @@ async def test_what_is_answered_from_memory_is_journalled_all_the_same() -> None
 
 
 async def test_the_client_is_known_by_its_own_words_even_when_answered_from_memory() -> None:
-    async with MockCluster() as mock:
+    async with MockCluster(named_controller="leader") as mock:
         for name in ("one", "two", "one"):
             body = ApiVersionsRequest(client_software_name=name, client_software_version="1")
             async with connect(mock) as wire:
@@ -137,7 +141,7 @@ async def test_the_client_is_known_by_its_own_words_even_when_answered_from_memo
 
 @pytest.mark.parametrize("times", [None, 2])
 async def test_a_script_comes_before_what_is_known(times: int | None) -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         known = await wire.ask(MetadataRequest(topics=[]), 12)
         mock.script(3, type(known)(cluster_id="scripted", controller_id=77), times=times)
         for _ in range(2):

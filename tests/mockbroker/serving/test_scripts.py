@@ -93,7 +93,7 @@ async def test_a_replaced_message_is_not_answered_with_the_released_one(tmp_path
 
 @pytest.mark.requirement("C-08")
 async def test_replies_may_be_functions_messages_json_or_slow() -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         question = MetadataRequest(topics=[])
 
         @mock.on(3, times=1)
@@ -120,7 +120,7 @@ async def test_replies_may_be_functions_messages_json_or_slow() -> None:
 
 @pytest.mark.requirement("C-08")
 async def test_later_scripts_are_asked_first_and_run_out() -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         mock.script(3, MetadataResponse(controller_id=1000))
         mock.script(3, MetadataResponse(controller_id=1001), times=2)
         seen = [(await wire.ask(MetadataRequest(topics=[]), 9)).controller_id for _ in range(4)]
@@ -132,7 +132,7 @@ async def test_later_scripts_are_asked_first_and_run_out() -> None:
 @pytest.mark.parametrize("reply", ["{}", '{"errorCode": "x"}', "not json"])
 async def test_a_reply_that_cannot_be_sent_is_a_server_error(reply: str) -> None:
     """Our user's mistake: told in the journal, -1 on the wire, and the server lives on."""
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         mock.script(16, reply, times=1)
         assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
         (entry,) = mock.journal.select(event="failed", direction="event")
@@ -142,7 +142,7 @@ async def test_a_reply_that_cannot_be_sent_is_a_server_error(reply: str) -> None
 
 
 async def test_a_script_that_raises_is_a_server_error(caplog: pytest.LogCaptureFixture) -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
 
         @mock.on(16)
         def broken(_call):
@@ -156,7 +156,7 @@ async def test_a_script_that_raises_is_a_server_error(caplog: pytest.LogCaptureF
 
 
 async def test_a_slow_script_that_raises_is_a_server_error() -> None:
-    async with MockCluster() as mock, connect(mock) as wire:
+    async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
 
         @mock.on(16)
         async def broken(_call):
@@ -176,7 +176,7 @@ async def test_errors_of_handlers_and_predicates_end_the_context() -> None:
         raise RuntimeError("a predicate's mistake")
 
     async def run(arrange, fail=lambda: None) -> None:
-        async with MockCluster() as mock, connect(mock) as wire:
+        async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
             arrange(mock)
             await wire.ask(MetadataRequest(topics=[]), 1)
             fail()

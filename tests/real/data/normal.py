@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kproto.errors import DecodeError
 from kproto.records import Record, RecordBatches
-from tests.real.chance import CHANCE, UNORDERED
+from tests.real.chance import CHANCE, UNORDERED, listed_brokers
 
 __all__ = ["Names", "normal", "normal_plain"]
 
@@ -49,6 +49,8 @@ class Names:
         self._texts: dict[str, str] = {}
         self._numbers: dict[tuple[str, int], str] = {}
         self.coordinators: set[int] = set()
+        self.listed: frozenset[int] = frozenset()
+        """The brokers in the answer that is read."""
         self.own = ""
 
     def is_own(self, name: str) -> bool:
@@ -88,6 +90,7 @@ def normal(answer: Any, api_key: int, version: int, names: Names) -> Any:
 
 def normal_plain(answer: Any, api_key: int, names: Names) -> Any:
     """As ``normal``, of an answer in the form of ``Message.to_json``."""
+    names.listed = listed_brokers(answer)
     return _normal(answer, api_key, "", names)
 
 
@@ -200,4 +203,5 @@ _MASKING: Final[Mapping[str, Callable[[Any, Names], Any]]] = {
     "session": lambda value, names: names.of_number("session", int(value)),
     "records": _records,
     "coordinator": lambda value, names: "<coordinator>" if value in names.coordinators else value,
+    "broker": lambda value, names: "<a live broker>" if value in names.listed else value,
 }

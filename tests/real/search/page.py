@@ -30,6 +30,7 @@ _HOW = {
     "coordinator": "whether it coordinates",
     "ids": "without ids",
     "count": "by their number",
+    "broker": "whether it is a live broker",
 }
 
 
