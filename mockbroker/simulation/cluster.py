@@ -239,6 +239,7 @@ class Cluster:
             self.marker_writer,
             offsets.groups_with_pending,
             machine.complete,
+            options.marker_delay_ms,
         )
         transaction_configs = partial(transaction_settings, configs)
         self.transactions = TransactionCoordinator(

@@ -13,6 +13,7 @@ from mockbroker.simulation.state.option_declarations import option
 from mockbroker.simulation.state.option_types import (
     CONFIGS,
     CONFIGS_BY_BROKER,
+    DELAY,
     FEATURES,
     FLAG,
     SIZE,
@@ -74,6 +75,11 @@ class SimulationOptions:
         False, switch("wait", "error", on="error"), "Profile kip-183: a second concurrent election "
         "waits, or fails with error 7.", "Cluster", flag="--busy-elections",
         json_help="Profile kip-183: a second concurrent election fails with error 7.",
+    )  # fmt: skip
+    marker_delay_ms: int = option(
+        0, DELAY, "Write the markers of a transaction this long after EndTxn is answered, for "
+        "example 200ms. Until then its producer gets CONCURRENT_TRANSACTIONS(51).", "Time",
+        json_help="How long after EndTxn is answered the markers of a transaction are written.",
     )  # fmt: skip
     data_waits: DataWaits = option(
         "real", choice("real", "virtual"), "virtual: long polls and produce requests wait by the "

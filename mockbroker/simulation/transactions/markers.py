@@ -30,6 +30,7 @@ from mockbroker.simulation.state.actions import (
 )
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.timers import Timer
 from mockbroker.simulation.transactions.partition_rules import ON_MARKER, MarkerArrival
 from mockbroker.simulation.transactions.transactional_ids import (
     CodeAnswer,
@@ -147,6 +148,7 @@ class MarkerSender:
     """Sends the markers of transactions whose end is written.
 
     ``complete`` is called once a transaction lacks none; it calls back with the error of the log.
+    ``delay_ms`` is the time from the end of a transaction until its markers are sent.
     """
 
     def __init__(
@@ -156,6 +158,7 @@ class MarkerSender:
         writer: MarkerWriter,
         groups_with_pending: Callable[[], Iterable[str]],
         complete: Callable[[Transaction, CodeAnswer], None],
+        delay_ms: int = 0,
     ) -> None:
         self._controller = controller
         self._coordinators = coordinators
@@ -166,6 +169,8 @@ class MarkerSender:
         self._waits: dict[tuple[str, TopicPartition], Callable[[], None]] = {}
         self._held: set[str] = set()
         self._holds_all = False
+        self._delay_ms = delay_ms
+        self._delays: dict[str, Timer] = {}
         controller.add_hooks((PartitionChanged, TopicDeleted, ConfigChanged), after=self._after)
         coordinators.attach(
             CoordinatorKind.GROUP,
@@ -179,13 +184,28 @@ class MarkerSender:
         self.withdraw(transaction.transactional_id)
         transaction.unmarked = dict.fromkeys(transaction.metadata.partitions)
         self._sending[transaction.transactional_id] = transaction
+        if self._delay_ms:
+            self._delay(transaction)
         self._push(transaction)
+
+    def _delay(self, transaction: Transaction) -> None:
+        name = transaction.transactional_id
+
+        def expire() -> None:
+            del self._delays[name]
+            self._push(transaction)
+
+        self._delays[name] = timer = self._controller.timers.timer(expire, f"markers of {name}")
+        timer.set(self._controller.now_ms + self._delay_ms)
 
     def withdraw(self, transactional_id: str) -> None:
         """Send nothing more of a transaction, and wait for nothing: its coordinator is gone, or a
         partition knows a newer one."""
         self._sending.pop(transactional_id, None)
         self._completing.discard(transactional_id)
+        delay = self._delays.pop(transactional_id, None)
+        if delay is not None:
+            delay.set(None)
         for key in [wait for wait in self._waits if wait[0] == transactional_id]:
             self._waits.pop(key)()
 
@@ -229,7 +249,7 @@ class MarkerSender:
     def _push(self, transaction: Transaction) -> None:
         name = transaction.transactional_id
         is_served = self._coordinators.is_active(CoordinatorKind.TRANSACTION, name)
-        if self.is_held(name) or not is_served:
+        if self.is_held(name) or name in self._delays or not is_served:
             return
         for tp in tuple(transaction.unmarked):
             if (name, tp) not in self._waits and self._sending.get(name) is transaction:
