@@ -191,7 +191,7 @@ class ClientTlsSpec(Strict, frozen=True):
 class ClusterSpec(Strict, frozen=True):
     """The mock cluster, with the options of ``mockbroker serve``.
 
-    ``controller`` is the broker that Metadata names as the controller; None leaves it to the profile.
+    ``controller`` is the controller, which Metadata then names; None leaves both to the profile.
     ``acls`` are texts of ``kspec.access_rules``; None is a cluster without an authorizer, and None
     for ``telemetry`` one that takes no metrics."""
 
