@@ -99,6 +99,7 @@ def _kip_240(text: str) -> Dialect:
         "min.insync.replicas=2, or of one broker: 2:log.dirs=/a,/b. Repeatable.",
     ),
 )
+@option_group("Behaviour", *flags_of(ClusterOptions, "Behaviour"))
 @option_group("Time", *flags_of(ClusterOptions, "Time"))
 @option_group(
     "Addresses",

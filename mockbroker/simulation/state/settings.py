@@ -65,15 +65,15 @@ class SimulationOptions:
         None, CONTROLLER_RULE, "The broker that Metadata and DescribeCluster "
         "name as the controller: the controller itself, a live broker drawn for each answer, or "
         "always the same one. Default: what Kafka does, random with KRaft and leader with "
-        "ZooKeeper.", "Cluster",
+        "ZooKeeper.", "Behaviour",
     )  # fmt: skip
     seed: int = option(
         0, integer(0), "Decides on what is drawn at random, such as --named-controller random.",
-        "Cluster", json_help="Decides on what is drawn at random, such as the named controller.",
+        "Behaviour", json_help="Decides on what is drawn at random, such as the named controller.",
     )  # fmt: skip
     busy_elections_fail: bool = option(
         False, switch("wait", "error", on="error"), "Profile kip-183: a second concurrent election "
-        "waits, or fails with error 7.", "Cluster", flag="--busy-elections",
+        "waits, or fails with error 7.", "Behaviour", flag="--busy-elections",
         json_help="Profile kip-183: a second concurrent election fails with error 7.",
     )  # fmt: skip
     marker_delay_ms: int = option(
