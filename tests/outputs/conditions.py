@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
+import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
-from tests.cli.programs import MAINS
+from tests.outputs.signalled import UNEXPECTED
 
 __all__ = ["ended_at_rename", "full_disk", "left_in", "read_from", "unprivileged"]
 
@@ -67,34 +66,23 @@ def read_from(path: Path) -> Iterator[list[bytes]]:
 
 
 def ended_at_rename(program: str, words: Sequence[str], number: int, at: int, within: Path) -> int:
-    """Run a command in a copy of this process, which gets a signal at the rename with this number
-    of those within a folder; return how it ended, as subprocess does. It ends with 99 after an
-    unexpected exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that the copy lacks
-        child = os.fork()
-    if not child:
-        _run(program, words, number, at, str(within))
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-def _run(program: str, words: Sequence[str], number: int, at: int, within: str) -> NoReturn:
-    replace, count = os.replace, 0
-
-    def signalled(source: str, target: str) -> None:
-        nonlocal count
-        count += os.fspath(target).startswith(within)
-        if count == at:
-            signal.raise_signal(number)
-        replace(source, target)
-
-    code = 99
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.replace = signalled  # type: ignore[assignment]
-        MAINS[program](words)
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    finally:
-        os._exit(code)
+    """Run a command in a process that gets a signal at the rename with this number of those within
+    a folder; return how it ended, as subprocess does. It ends with 99 after an unexpected
+    exception."""
+    arguments = [program, str(number), str(at), str(within), *words]
+    root = Path(__file__).parents[2]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+    }
+    # A copy of this process, by fork, would have locks that threads of libraries held.
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.outputs.signalled", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if ended.returncode == UNEXPECTED:
+        print(ended.stderr)
+    return ended.returncode
