@@ -704,9 +704,10 @@ async def test_a_connection_ends_the_session_that_began_there_last(
             for name in "AB":
                 inner = await stack.enter_async_context(AsyncExitStack())
                 wires[name] = inner, await inner.enter_async_context(connect(mock, 1))
-            for member, *epoch, on in requests.split():
-                body = fetch.ShareFetchRequest(group_id="g", member_id=member)
-                body.share_session_epoch = int("".join(epoch))
+            for request in requests.split():
+                on = request[-1]
+                body = fetch.ShareFetchRequest(group_id="g", member_id=request[0])
+                body.share_session_epoch = int(request[1:-1])
                 body.topics = [] if body.share_session_epoch else [topic]
                 assert (await wires[on][1].ask(body, 2)).error_code == 0
             before = mock.connections(1)
