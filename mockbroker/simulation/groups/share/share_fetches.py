@@ -562,7 +562,8 @@ class ShareFetches:
     def connection_closed(self, broker_id: int, connection_id: int, group_id: str) -> None:
         """End the session that began last on a connection, unless a session that began there has
         ended since; if the group then has no session, unload its partitions. ``group_id`` is that
-        of the session. Sessions that began on other connections go on, whoever continued them."""
+        of the session. Sessions that began on other connections go on, also those that requests on
+        this one continued."""
         session = self._last_begun.get((broker_id, connection_id))
         if session is not None:
             self.end_session(broker_id, session.group_id, session.member_id)

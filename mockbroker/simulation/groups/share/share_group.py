@@ -48,7 +48,7 @@ class ShareMember(ModernMember, frozen=True):
 
 class ShareGroup(ModernGroup[ShareMember, Assignment, Session], eq=False):
     """``initialized`` are the partitions whose share state exists: only these are assigned.
-    ``initializing`` are those of which Kafka has begun to make the state and not told the result:
+    ``initializing`` are those of which Kafka has begun to make the state, without a known result:
     requests name topics without partitions that exist, and negative partitions."""
 
     group_type = SHARE_TYPE
