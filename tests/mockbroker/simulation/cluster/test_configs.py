@@ -230,6 +230,9 @@ def marked(requirement: str, *values: object) -> object:
                "Cannot update these configs at default cluster level, broker id must be specified: "
                "[sasl.enabled.mechanisms]"),
         marked("CONFIG-03", "1", ("sasl.enabled.mechanisms", SET, "PLAIN"), None),
+        marked("CONFIG-03", "", ("cordoned.log.dirs", SET, "*"),
+               "Cannot update these configs at default cluster level, broker id must be specified: "
+               "[cordoned.log.dirs]"),
         marked("CONFIG-04", "", ("max.connections.per.ip.overrides", SET, "a:1,bb"),
                "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, "
                "end -1, length 2"),
