@@ -74,7 +74,7 @@ async def test_several_calls_run_at_once(adapter: ProcessAdapter) -> None:
         {"op": "describe_cluster"},
         {"op": "no_such_call"},
     ]
-    async with MockCluster(topics=["foo=1"]) as mock:
+    async with MockCluster(topics=["foo=1"], named_controller="leader") as mock:
         await connected(adapter, mock, producer={"delivery_timeout_ms": 30_000})
         await raw_line(adapter, "assign", offsets={"foo-0": 0})
         answer = await raw_line(adapter, "together", calls=calls)

@@ -283,6 +283,7 @@ async def _cluster(api_key: int | None = None) -> MockCluster:
     mock = MockCluster(
         brokers=BROKERS,
         topics=TOPICS,
+        named_controller="leader",  # runs meet the same broker, and are compared
         apis=dict.fromkeys(TELEMETRY, Versions(0, 0)) if telemetry else None,
     )
     if telemetry:
