@@ -335,7 +335,7 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
         since=(3, 3),
     ),
-    Row("DP-FETCH-17", lambda at: at.redirected, (_redirect,), since=facts.KAFKA_13767),
+    Row("DP-FETCH-17 REL-27", lambda at: at.redirected, (_redirect,), since=facts.KAFKA_13767),
     Row("REL-27", lambda at: at.redirected, (_redirect, _wait_for_time), since=(2, 4)),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
