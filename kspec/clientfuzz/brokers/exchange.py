@@ -49,20 +49,20 @@ def _probe() -> bytes:
 
 async def healthy(address: Address) -> bool:
     """Return whether the broker answers a valid request on a new connection."""
-    reply = await _exchange(address, _probe(), whole=True)
+    reply = await _exchange(address, _probe())
     return reply.outcome == "answered" and reply.data[4:8] == PROBE_ID.to_bytes(4, "big")
 
 
 async def ask(address: Address, api_key: int, version: int, frame: bytes) -> Reply:
     """Send the bytes and classify the result. The response is decoded as ``api_key`` at
     ``version``."""
-    reply = await _exchange(address, frame, whole=_is_whole(frame))
+    reply = await _exchange(address, frame)
     if reply.outcome != "answered":
         return reply
     return reply._replace(code=_code(reply.data, api_key, version))
 
 
-async def _exchange(address: Address, frame: bytes, *, whole: bool) -> Reply:
+async def _exchange(address: Address, frame: bytes) -> Reply:
     try:
         reader, writer = await asyncio.open_connection(*address)
     except OSError:
@@ -71,18 +71,20 @@ async def _exchange(address: Address, frame: bytes, *, whole: bool) -> Reply:
         with suppress(OSError):  # a broker that closes early may not read everything
             writer.write(frame)
             await writer.drain()
-        return await _outcome(reader, writer, whole)
+        return await _outcome(reader, writer, *_frames_and_rest(frame))
     finally:
         writer.transport.abort()
 
 
 async def _outcome(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, whole: bool
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frames: int, rest: int
 ) -> Reply:
-    reply = await _frame(reader, WAIT_SECONDS)
+    """Wait for the answer to the first of whole frames; ``rest`` bytes are behind them."""
+    # A probe behind a rest would be read as its end, so that only the time tells of silence.
+    reply = await _frame(reader, ANSWER_SECONDS if frames and rest else WAIT_SECONDS)
     if reply is not None:
         return reply
-    if not whole:
+    if rest:
         return Reply("waits")
     with suppress(OSError):
         writer.write(_probe())
@@ -112,16 +114,18 @@ async def _frame(reader: asyncio.StreamReader, seconds: float) -> Reply | None:
     return Reply("closed")
 
 
-def _is_whole(frame: bytes) -> bool:
-    """Return whether every frame, the last one too, has as many bytes as its size promises."""
+def _frames_and_rest(data: bytes) -> tuple[int, int]:
+    """Return how many frames have as many bytes as their sizes promise, and how many bytes follow.
+    Nothing follows a size that no broker accepts."""
     splitter = FrameSplitter(keep_size=True)
-    splitter.feed(frame)
+    splitter.feed(data)
+    frames = 0
     try:
         while splitter.next_frame() is not None:
-            pass
+            frames += 1
     except RemoteProtocolError:
-        return True
-    return splitter.buffered == 0
+        return frames, 0
+    return frames, splitter.buffered
 
 
 def _code(answer: bytes, api_key: int, version: int) -> int | None:
