@@ -73,7 +73,7 @@ _JAVA: Final = (
     "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dzookeeper.admin.enableServer=false",
+    "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.jmx.log4j.disable=true",
 )  # fmt: skip
 
 _DIES_WITH_PARENT: Final = (
