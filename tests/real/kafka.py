@@ -74,6 +74,7 @@ _JAVA: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.jmx.log4j.disable=true",
+    "-Dzookeeper.sasl.client=false",
 )  # fmt: skip
 
 _DIES_WITH_PARENT: Final = (
