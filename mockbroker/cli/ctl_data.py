@@ -231,6 +231,11 @@ def show_log(client: ControlClient, partition: str, *, as_json: bool) -> None:
         f"high watermark {answer['high_watermark']}, {answer['batches']} batches, "
         f"{answer['bytes']} bytes"
     )
+    if answer["highest_remote_offset"] >= 0:
+        echo(
+            f"  remote storage has offsets up to {answer['highest_remote_offset']}, "
+            f"brokers from {answer['local_start_offset']} on"
+        )
     for broker, replica in answer["replicas"].items():
         facts = [f"end {replica['end_offset']}"]
         if int(broker) == answer["leader"]:

@@ -196,6 +196,14 @@ COMPONENTS: Final[dict[str, Schema]] = {
         (),
         partition=TEXT,
         **_LOG_SUMMARY,
+        local_start_offset={
+            **WHOLE,
+            "description": "Records before it are in remote storage only.",
+        },
+        highest_remote_offset={
+            **_INTEGER,
+            "description": "The last offset that was copied to remote storage; -1 if none was.",
+        },
         batches=WHOLE,
         watermark_lag={**WHOLE, "description": "What lag-high-watermark has set."},
         waiting={**WHOLE, "description": "The requests that wait for this log."},

@@ -87,6 +87,14 @@ class AwaitableOperations(OperationMethods):
         self, partition: str | tuple[str, int], offset: int | str
     ) -> Awaitable[None]:
         """Raise the log start offset."""
+    def copy_to_remote(
+        self, partition: str | tuple[str, int], offset: int | str
+    ) -> Awaitable[None]:
+        """Copy the records before OFFSET to remote storage."""
+    def jump_local_log_start(
+        self, partition: str | tuple[str, int], offset: int | str
+    ) -> Awaitable[None]:
+        """Raise the local log start offset."""
     def roll_segment(self, partition: str | tuple[str, int]) -> Awaitable[None]:
         """Roll the active segment of a log."""
     def apply_retention(self, partition: str | tuple[str, int] | None = None) -> Awaitable[None]:
@@ -279,6 +287,10 @@ class LoopOperations(OperationMethods):
         """Truncate a log on all replicas."""
     def jump_log_start(self, partition: str | tuple[str, int], offset: int | str) -> None:
         """Raise the log start offset."""
+    def copy_to_remote(self, partition: str | tuple[str, int], offset: int | str) -> None:
+        """Copy the records before OFFSET to remote storage."""
+    def jump_local_log_start(self, partition: str | tuple[str, int], offset: int | str) -> None:
+        """Raise the local log start offset."""
     def roll_segment(self, partition: str | tuple[str, int]) -> None:
         """Roll the active segment of a log."""
     def apply_retention(self, partition: str | tuple[str, int] | None = None) -> None:
@@ -455,6 +467,10 @@ class ThreadOperations(OperationMethods):
         """Truncate a log on all replicas."""
     def jump_log_start(self, partition: str | tuple[str, int], offset: int | str) -> None:
         """Raise the log start offset."""
+    def copy_to_remote(self, partition: str | tuple[str, int], offset: int | str) -> None:
+        """Copy the records before OFFSET to remote storage."""
+    def jump_local_log_start(self, partition: str | tuple[str, int], offset: int | str) -> None:
+        """Raise the local log start offset."""
     def roll_segment(self, partition: str | tuple[str, int]) -> None:
         """Roll the active segment of a log."""
     def apply_retention(self, partition: str | tuple[str, int] | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from mockbroker import MockCluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
@@ -31,6 +33,8 @@ _PROGRAM = [
     "roll-segment foo-0",
     "apply-retention foo-0",
     "compact",
+    "copy-to-remote foo-0 1",
+    "jump-local-log-start foo-0 1",
     "jump-log-start foo-0 1",
     "unclean-election foo-0 2",
     "forget-producer foo-0",
@@ -133,6 +137,7 @@ def prepare(mock: MockCluster) -> None:
     """Let there be what the calls act on."""
     join_group(mock)
     begin_transactions(mock)
+    tier(mock)
 
 
 def join_group(mock: MockCluster) -> None:
@@ -145,6 +150,13 @@ def join_group(mock: MockCluster) -> None:
     mock.cluster.groups.consumer._groups["c"] = ConsumerGroup("c")
     mock.cluster.groups.streams._groups["s"] = StreamsGroup("s", members={"m": Member("m")})
     share_partition(mock)
+
+
+def tier(mock: MockCluster) -> None:
+    """Let topic foo have tiered storage, which the configs of this release lack."""
+    logs = mock.cluster.logs
+    if mock.cluster.topics.get("foo") is not None:
+        logs._settings["foo"] = structs.replace(logs.settings("foo"), is_tiered=True)
 
 
 def share_partition(mock: MockCluster) -> None:

@@ -27,6 +27,7 @@ from mockbroker.simulation.configs.group_limits import (
     ON_GROUP_TEXTS,
     GroupConfigCheck,
 )
+from mockbroker.simulation.configs.tiered_limits import ON_TIERED_TOPICS, TieredCheck
 from mockbroker.simulation.configs.values import check_value
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import NEWEST, Release
@@ -55,10 +56,10 @@ _NULL_POINTER: Final = (
 
 _TIERED: Final = "remote.storage.enable"
 _TIERED_BROKERS: Final = "remote.log.storage.system.enable"
-_TIERED_TEXT: Final = (
-    "Tiered Storage functionality is disabled in the broker. "
-    "Topic cannot be configured with remote log storage."
+_TIERED_CONFIGS: Final = frozenset(
+    {_TIERED, "remote.log.copy.disable", "remote.log.delete.on.disable"}
 )
+"""The configs without any of which no rule of tiered storage applies."""
 
 ConfigOperation: TypeAlias = tuple[str, int, str | None]
 """(config name, operation: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT; value)"""
@@ -85,6 +86,7 @@ class ConfigChanges:
         self._broker_default_rows = rows_of_release(ON_BROKER_DEFAULTS, release)
         self._broker_value_rows = rows_of_release(ON_BROKER_VALUES, release)
         self._group_text_rows = rows_of_release(ON_GROUP_TEXTS, release)
+        self._tiered_rows = rows_of_release(ON_TIERED_TOPICS, release)
         self._group_rows = rows_of_release(ON_GROUP_CONFIGS, release)
 
     @step()
@@ -144,6 +146,7 @@ class ConfigChanges:
         """Return the configs of a new topic. Raises Refusal, as CreateTopics does."""
         values = {name: value or "" for name, value in configs}
         self._check_values(TOPIC, values)
+        self._check_tiered({}, values)
         return values
 
     def store_new(self, topic: str, values: Mapping[str, str]) -> None:
@@ -191,6 +194,7 @@ class ConfigChanges:
             self._check_exists(name)
         try:
             self._check_values(TOPIC, _touched(after, operations))
+            self._check_tiered(self._controller.state.configs.get((TOPIC, name), {}), after)
         except _BadValue as bad:
             raise Refusal(
                 answers.wrong, answers.bad_value.format(topic=name, problem=bad.message)
@@ -332,12 +336,24 @@ class ConfigChanges:
                 check_value(self._definition(resource_type, name), value)
             except Refusal as refusal:
                 raise _BadValue(refusal.code, refusal.message) from None
-        if (
-            resource_type == TOPIC
-            and values.get(_TIERED, "").strip().lower() == "true"
-            and self._configs.controller_value(_TIERED_BROKERS) != "true"
-        ):
-            raise _BadValue(ErrorCode.INVALID_CONFIG, _TIERED_TEXT)
+
+    def _check_tiered(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Check the tiered storage of a topic whose own configs were ``before``."""
+        if not after or not self._tiered_rows:
+            return
+        is_set = {**before, **after}.keys() & _TIERED_CONFIGS
+        if not is_set:
+            return
+        check = TieredCheck(
+            {each.name: each.value or "" for each in self._configs.of_new_topic(after)},
+            was_enabled=before.get(_TIERED, "").strip().lower() == "true",
+            brokers_enabled=self._configs.controller_value(_TIERED_BROKERS) == "true",
+            in_zookeeper=self._controller.keeps_znodes,
+        )
+        apply_first(self._tiered_rows, check, check)
+        if check.text:
+            refusal = _BadValue if check.names_resource else Refusal
+            raise refusal(ErrorCode.INVALID_CONFIG, check.text)
 
     def _definition(self, resource_type: int, name: str) -> ConfigDefinition:
         if resource_type == CLIENT_METRICS:

@@ -156,6 +156,13 @@ class _Lookup:
         own = self.query.replica_id == CONSUMER
         return own and self.log.epochs.latest_start > self.log.high_watermark
 
+    @property
+    def is_tiered(self) -> bool:
+        return self._logs.settings(self.query.tp[0]).is_tiered
+
+    def find_offset(self, offset: int) -> None:
+        self.found = TimedOffset(-1, offset, self.log.epochs.epoch_of(offset))
+
     def refuse(self, code: ErrorCode) -> None:
         self.answer = ListedOffset(code)
 
@@ -181,6 +188,11 @@ def _newest_while_behind(lookup: _Lookup) -> bool:
     return lookup.query.timestamp == MAX_TIMESTAMP and lookup.behind_own_epoch
 
 
+def _pending_while_behind(lookup: _Lookup) -> bool:
+    is_pending = lookup.query.timestamp == EARLIEST_PENDING_UPLOAD
+    return is_pending and lookup.is_tiered and lookup.behind_own_epoch
+
+
 def refuse_access(lookup: _Lookup) -> None:
     """Answer with the error of a broker that may not answer for the partition."""
     lookup.answer = ListedOffset(lookup.access_error)
@@ -198,6 +210,26 @@ def answer_start(lookup: _Lookup) -> None:
     offset = lookup.log.start_offset
     epoch = lookup.log.epochs.epoch_of(offset)
     lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
+
+
+def answer_local_start(lookup: _Lookup) -> None:
+    """Answer with the start of what brokers have themselves."""
+    offset = lookup.log.local_start_offset
+    epoch = lookup.log.epochs.epoch_of(offset)
+    lookup.answer = ListedOffset(offset=offset, leader_epoch=epoch)
+
+
+def find_latest_tiered(lookup: _Lookup) -> None:
+    """Find the last record that was copied to remote storage."""
+    if lookup.log.highest_remote_offset >= 0:
+        lookup.find_offset(lookup.log.highest_remote_offset)
+
+
+def find_pending_upload(lookup: _Lookup) -> None:
+    """Find the first record that is not in remote storage, though the topic has one."""
+    if lookup.is_tiered:
+        log = lookup.log
+        lookup.find_offset(max(log.highest_remote_offset + 1, log.start_offset))
 
 
 def answer_end(lookup: _Lookup) -> None:
@@ -294,9 +326,25 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
         (find_newest, answer_found()),
         since=_BATCH_IS_READ,
     ),
-    Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (answer_start,), since=_KIP_405),
-    Row("DP-LISTOFF-06", _timestamp_is(LATEST_TIERED), (), since=_KIP_1005),
-    Row("DP-LISTOFF-07", _timestamp_is(EARLIEST_PENDING_UPLOAD), (), since=_KIP_1023),
+    Row("DP-LISTOFF-05", _timestamp_is(EARLIEST_LOCAL), (answer_local_start,), since=_KIP_405),
+    Row(
+        "DP-LISTOFF-06",
+        _timestamp_is(LATEST_TIERED),
+        (find_latest_tiered, answer_found()),
+        since=_KIP_1005,
+    ),
+    Row(
+        "DP-LISTOFF-11",
+        _pending_while_behind,
+        (find_pending_upload, answer_found(otherwise=refuse_as_unavailable)),
+        since=_KIP_1023,
+    ),
+    Row(
+        "DP-LISTOFF-07",
+        _timestamp_is(EARLIEST_PENDING_UPLOAD),
+        (find_pending_upload, answer_found()),
+        since=_KIP_1023,
+    ),
     Row(
         "DP-LISTOFF-11",
         lambda lookup: lookup.behind_own_epoch,
@@ -305,9 +353,8 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
     ),
     Row("DP-LISTOFF-08", always, (find_time, answer_found())),
 )
-"""What a broker without tiered storage answers. A row without effects: there is no such offset.
-Releases that do not check timestamps take an unknown negative one for a time, before that of every
-record."""
+"""The offset of each meaning. Releases that do not check timestamps take an unknown negative one
+for a time, before that of every record."""
 
 
 @cache
@@ -362,7 +409,8 @@ def segment_starts(
     log: PartitionLog, timestamp: int, most: int, now_ms: int, *, for_consumer: bool
 ) -> list[int]:
     """Return what version 0 answers: at most ``most`` offsets at which segments begin that were
-    last modified at or before ``timestamp``, newest first.
+    last modified at or before ``timestamp``, newest first. Those in remote storage only are left
+    out.
 
     The end of the log counts as the start of a segment of this moment, unless the newest segment is
     empty; for a consumer it is the high watermark. Raises ValueError if ``most`` is negative.
@@ -370,7 +418,12 @@ def segment_starts(
     if most < 0:
         raise ValueError(f"{most} offsets cannot be returned")
     *full, active = log.segments
-    starts = [(max(each.base_offset, log.start_offset), each.modified_ms) for each in full]
+    local = zip(full, log.segments[1:], strict=True)
+    starts = [
+        (max(each.base_offset, log.start_offset), each.modified_ms)
+        for each, following in local
+        if following.base_offset > log.local_start_offset
+    ]
     starts.append((max(active.base_offset, log.start_offset), log.appended_ms))
     if active.base_offset < log.end_offset:
         starts.append((log.end_offset, now_ms))

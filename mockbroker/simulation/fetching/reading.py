@@ -216,6 +216,15 @@ class _Access:
         return self.position.offset < self.data.log.start_offset
 
     @property
+    def only_remote(self) -> bool:
+        """Whether a replica asks for a record that only remote storage has: it has to build its
+        state from there (KIP-405). While a fetch waits that is not looked at either."""
+        log = self.data.log
+        return self.query.from_replica and (
+            log.start_offset <= self.position.offset < log.local_start_offset
+        )
+
+    @property
     def epoch_unknown(self) -> bool:
         """Whether it cannot be said where the last epoch that the client read ends. Looks it up."""
         if self.position.last_fetched_epoch < 0:
@@ -280,6 +289,14 @@ def _wait_for_time(subject: _Access) -> None:
     subject.answer.redirects_late = True
 
 
+def _refuse_as_remote(subject: _Access) -> None:
+    """Say between which offsets the log is, with the error."""
+    log = subject.data.log
+    subject.refuse(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
+    subject.answer.high_watermark = min(log.high_watermark, subject.end_offset)
+    subject.answer.log_start_offset = log.start_offset
+
+
 def _report_divergence(subject: _Access) -> None:
     """Say where the client's last epoch ends here."""
     subject.tell_offsets()
@@ -337,9 +354,21 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
     ),
     Row("DP-FETCH-17 REL-27", lambda at: at.redirected, (_redirect,), since=facts.KAFKA_13767),
     Row("REL-27", lambda at: at.redirected, (_redirect, _wait_for_time), since=(2, 4)),
+    Row(
+        "DP-FETCH-24",
+        lambda at: at.only_remote and not at.waits and at.epoch_unknown,
+        (_refuse_as_remote,),
+        since=(3, 6),
+    ),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
     Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
     Row("DP-FETCH-16", lambda at: at.diverged, (_report_divergence,), since=(2, 7)),
+    Row(
+        "DP-FETCH-24",
+        lambda at: at.only_remote and not at.waits,
+        (_refuse_as_remote,),
+        since=(3, 6),
+    ),
     Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
     Row("DP-FETCH-23", lambda at: at.from_stranger, (_answer_offsets,), until=(3, 3)),
 )

@@ -9,6 +9,7 @@ import msgspec
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import EVER, Release
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS
 
 __all__ = ["LogSettings", "log_settings"]
 
@@ -38,6 +39,8 @@ class LogSettings(msgspec.Struct, frozen=True):
     min_insync_replicas: int
     compression_type: str
     down_conversion: bool
+    is_tiered: bool
+    """Whether remote storage keeps segments of the topic (KIP-405)."""
     magic: int
     """The message format that clients see in the log: 0 or 1 before 0.11, or by
     ``message.format.version`` before 3.0; else 2."""
@@ -79,6 +82,12 @@ def log_settings(configs: EffectiveConfigs, topic: str) -> LogSettings:
         timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
         min_insync_replicas=number("min.insync.replicas", 1),
         compression_type=text("compression.type", "producer"),
+        is_tiered=(
+            text("remote.storage.enable", "false") == "true"
+            and configs.controller_value("remote.log.storage.system.enable") == "true"
+            and "compact" not in policies
+            and topic not in INTERNAL_TOPICS
+        ),
         magic=_magic(configs, topic),
         down_conversion=text("message.downconversion.enable", "true") == "true",
     )

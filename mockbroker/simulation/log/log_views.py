@@ -51,6 +51,8 @@ def describe_log(logs: Logs, topic: str, partition: Partition) -> dict[str, Any]
     return {
         "partition": f"{topic}-{partition.index}",
         **summarize_log(data, partition),
+        "local_start_offset": log.local_start_offset,
+        "highest_remote_offset": log.highest_remote_offset,
         "batches": len(log.storage),
         "watermark_lag": data.replication.watermark_lag,
         "waiting": log.watched,

@@ -35,6 +35,7 @@ from mockbroker.simulation.state.actions import (
     LogStartMoved,
     PartitionChanged,
     RecordsLost,
+    RemoteStorageChanged,
     TopicDeleted,
 )
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, TopicPartition
@@ -160,12 +161,12 @@ class Logs:
         return bool(dirs.failed) and dirs.is_failed(broker_id, tp)
 
     def replica_size(self, broker_id: int, tp: TopicPartition) -> int:
-        """The bytes of the batches that a replica has. Raises UnknownPartitionError."""
+        """The bytes of the batches that a replica has on its disk. Raises
+        UnknownPartitionError."""
         if tp not in self._partitions:
             return 0
-        storage = self._partitions[tp].log.storage
-        behind = storage.index_of(self.end_of(tp, broker_id))
-        return storage.position(behind) - storage.position(0)
+        log = self._partitions[tp].log
+        return log.readable_bytes(log.local_start_offset, self.end_of(tp, broker_id))
 
     def min_isr(self, topic: str, partition: Partition) -> int:
         """How many in-sync replicas an append with acks -1 needs. Since 3.7 no more than there are
@@ -309,6 +310,35 @@ class Logs:
         if data.log.start_offset != before:
             self._controller.note(cause, LogStartMoved(*tp, before, data.log.start_offset))
 
+    def copy_to_remote(self, cause: str, tp: TopicPartition, offset: int) -> None:
+        """Let remote storage have what lies before an offset, as ``PartitionLog`` does."""
+        log = self.log(tp)
+        before = log.highest_remote_offset
+        log.copy_to_remote(offset, self._controller.now_ms)
+        if log.highest_remote_offset != before:
+            self._note_remote(cause, tp, log)
+
+    def advance_local_start(self, cause: str, tp: TopicPartition, offset: int) -> None:
+        """Keep what lies before an offset in remote storage only, as ``PartitionLog`` does."""
+        log = self.log(tp)
+        before = log.highest_remote_offset, log.local_start_offset
+        log.advance_local_start(offset, self._controller.now_ms)
+        if (log.highest_remote_offset, log.local_start_offset) != before:
+            self._note_remote(cause, tp, log)
+
+    def _note_remote(self, cause: str, tp: TopicPartition, log: PartitionLog) -> None:
+        offsets = log.local_start_offset, log.highest_remote_offset
+        self._controller.note(cause, RemoteStorageChanged(*tp, *offsets))
+
+    def _delete_remote(self, cause: str, topic: str) -> None:
+        """Let logs of a topic that has left tiered storage begin with what brokers have."""
+        for tp, data in list(self._partitions.items()):
+            log = data.log
+            if tp[0] == topic and log.highest_remote_offset >= 0:
+                self.advance_start(cause, tp, log.local_start_offset)
+                log.forget_remote()
+                self._note_remote(cause, tp, log)
+
     def truncate(self, cause: str, tp: TopicPartition, end_offset: int) -> None:
         """Cut a log on all replicas, and tell what was lost."""
         log = self.data(tp).log
@@ -415,6 +445,8 @@ class Logs:
                 self._partition_changed(cause, tp, change.before, change.after)
         elif isinstance(change, ConfigChanged):
             self._settings.clear()
+            if change.name == "remote.storage.enable" and change.after != "true":
+                self._delete_remote(cause, change.resource_name)
         elif isinstance(change, LogDirFailed):
             for tp, data in list(self._partitions.items()):
                 if self.is_failed(tp, change.broker_id):

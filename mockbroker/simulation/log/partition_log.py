@@ -1,7 +1,8 @@
 """One log: its batches, its offsets and what is derived from them.
 
 start <= last stable offset <= high watermark <= end holds always. Offsets count records, not
-batches; a record that is removed keeps its offset to itself.
+batches; a record that is removed keeps its offset to itself. Records before the local start are in
+remote storage only (KIP-405); without tiered storage the log and its local part start together.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ class PartitionLog:
         self.high_watermark = 0
         self.aborted: list[AbortedTransaction] = []
         self.segments = [Segment(0, now_ms)]
+        self.highest_remote_offset = -1
+        """The last offset that was ever copied to remote storage; -1 if none was."""
+        self._local_start = 0
         self.compacted_end = 0
         """The offset below which the log was compacted."""
         self.appended_ms = now_ms
@@ -74,6 +78,11 @@ class PartitionLog:
         if first is None:
             return self.high_watermark
         return min(self.high_watermark, max(first, self.start_offset))
+
+    @property
+    def local_start_offset(self) -> int:
+        """The first offset that the disks of brokers still have."""
+        return max(self._local_start, self.start_offset)
 
     # ---- appending -----------------------------------------------------------------------------
 
@@ -146,6 +155,7 @@ class PartitionLog:
         self.segments = [Segment(0, now_ms)]
         self._segment_position = 0
         self._segment_timestamp = None
+        self.forget_remote()
         self.changed()
 
     # ---- reading -------------------------------------------------------------------------------
@@ -232,6 +242,8 @@ class PartitionLog:
         self.end_offset = max(end_offset, self.start_offset)
         self.high_watermark = min(self.high_watermark, self.end_offset)
         self.compacted_end = min(self.compacted_end, self.end_offset)
+        self.highest_remote_offset = min(self.highest_remote_offset, self.end_offset - 1)
+        self._local_start = min(self._local_start, self.end_offset)
         self.epochs.truncate_end(self.end_offset)
         self.aborted = [each for each in self.aborted if each.last_offset < self.end_offset]
         self.producers.truncate(self.end_offset, self._history())
@@ -289,6 +301,44 @@ class PartitionLog:
         self._segment_timestamp = None
         self.changed()
         return before - self.storage.size
+
+    # ---- remote storage ------------------------------------------------------------------------
+
+    def copy_to_remote(self, end_offset: int, now_ms: int) -> None:
+        """Let remote storage have what lies before this offset, or before the batch that holds it.
+        A segment begins there, because whole segments are copied."""
+        end_offset = self._split(end_offset, now_ms)
+        self.highest_remote_offset = max(self.highest_remote_offset, end_offset - 1)
+
+    def advance_local_start(self, offset: int, now_ms: int) -> None:
+        """As ``copy_to_remote``, and keep only remote storage's copy."""
+        self.copy_to_remote(offset, now_ms)
+        self._local_start = max(self._local_start, self._split(offset, now_ms))
+        self.changed()
+
+    def forget_remote(self) -> None:
+        """Take remote storage for empty, as that of a topic that has none."""
+        self.highest_remote_offset = -1
+        self._local_start = 0
+
+    def _split(self, offset: int, now_ms: int) -> int:
+        """Let a segment begin at the batch that holds this offset, and return where that is."""
+        storage = self.storage
+        index = storage.index_of(offset)
+        if index < len(storage):
+            offset = max(min(offset, storage.base_offset(index)), self.start_offset)
+        place = bisect_right([each.base_offset for each in self.segments], offset)
+        segment = self.segments[place - 1]
+        if segment.base_offset >= offset:
+            return offset
+        if place == len(self.segments):
+            self.segments[-1] = segment._replace(modified_ms=self.appended_ms)
+            self.segments.append(Segment(offset, now_ms))
+            self._segment_position = storage.position(index)
+            self._segment_timestamp = None
+        else:
+            self.segments.insert(place, segment._replace(base_offset=offset))
+        return offset
 
     # ---- watching ------------------------------------------------------------------------------
 

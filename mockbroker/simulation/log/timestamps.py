@@ -40,18 +40,18 @@ def first_at_or_after(log: PartitionLog, timestamp: int, end_offset: int) -> Tim
 
 def first_of_newest(log: PartitionLog, end_offset: int) -> TimedOffset | None:
     """Return the first record of those with the largest timestamp, of those before ``end_offset``.
-    Raises as ``first_at_or_after`` does."""
-    storage = log.storage
-    first, behind = storage.index_of(log.start_offset), storage.index_of(end_offset)
+    Brokers do not look into remote storage for it. Raises as ``first_at_or_after`` does."""
+    storage, start_offset = log.storage, log.local_start_offset
+    first, behind = storage.index_of(start_offset), storage.index_of(end_offset)
     best: TimedOffset | None = None
-    if first < behind and storage.base_offset(first) < log.start_offset:
-        best = _newest(storage.batch(first), log.start_offset)
+    if first < behind and storage.base_offset(first) < start_offset:
+        best = _newest(storage.batch(first), start_offset)
         first += 1
     index = storage.newest_index(first, behind)
     if index is not None:
         batch = storage.batch(index)
         if best is None or batch.header.max_timestamp > best.timestamp:
-            best = _newest(batch, log.start_offset) or best
+            best = _newest(batch, start_offset) or best
     return best
 
 

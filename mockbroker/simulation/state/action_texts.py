@@ -137,6 +137,12 @@ def _log_start(entry: Entry) -> str:
     return f"{entry['topic']}-{entry['index']}  log starts at {entry['after']}"
 
 
+def _remote_storage(entry: Entry) -> str:
+    highest, local = entry["highest_remote_offset"], entry["local_start_offset"]
+    held = "no records" if highest < 0 else f"records up to {highest}"
+    return f"{entry['topic']}-{entry['index']}  remote storage has {held}, brokers from {local} on"
+
+
 def _records_lost(entry: Entry) -> str:
     first, last = entry["first_offset"], entry["last_offset"]
     lost = f"{entry['topic']}-{entry['index']}  records {first} to {last} are lost"
@@ -156,6 +162,7 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str]]] = {
     "ControllerChanged": _controller,
     "Warned": _warned,
     "LogStartMoved": _log_start,
+    "RemoteStorageChanged": _remote_storage,
     "RecordsLost": _records_lost,
     "DataActionsDropped": _events_dropped,
 }

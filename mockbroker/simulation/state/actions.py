@@ -55,6 +55,7 @@ __all__ = [
     "PartitionsAdded",
     "PropagationChanged",
     "RecordsLost",
+    "RemoteStorageChanged",
     "ReplicaPlaced",
     "ReplicasMoved",
     "ScramCredentialChanged",
@@ -363,6 +364,16 @@ class LogStartMoved(msgspec.Struct, frozen=True):
     after: int
 
 
+class RemoteStorageChanged(msgspec.Struct, frozen=True):
+    """Records of a partition moved to remote storage: up to ``highest_remote_offset`` it has them,
+    before ``local_start_offset`` nothing else has. -1: it has none."""
+
+    topic: str
+    index: int
+    local_start_offset: int
+    highest_remote_offset: int
+
+
 class RecordsLost(msgspec.Struct, frozen=True):
     """A log was cut: the records from ``first_offset`` to ``last_offset`` are gone.
     ``acknowledged`` of them, the oldest, were below the high watermark."""
@@ -419,6 +430,7 @@ Change: TypeAlias = (
     | ReplicaPlaced
     | Warned
     | LogStartMoved
+    | RemoteStorageChanged
     | RecordsLost
     | DataActionsDropped
 )

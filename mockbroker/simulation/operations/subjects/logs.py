@@ -90,6 +90,42 @@ def jump_log_start(cluster: Cluster, partition: PartitionArgument, offset: Offse
 
 
 @operation
+def copy_to_remote(cluster: Cluster, partition: PartitionArgument, offset: OffsetArgument) -> None:
+    """Copy the records before OFFSET to remote storage.
+
+    The topic needs remote.storage.enable, and the brokers remote.log.storage.system.enable. Whole
+    batches are copied, and a segment begins behind them; brokers keep their copy.
+    """
+    _check_tiered(cluster, partition, offset)
+    cluster.logs.copy_to_remote("copy_to_remote", partition, offset)
+
+
+@operation
+def jump_local_log_start(
+    cluster: Cluster, partition: PartitionArgument, offset: OffsetArgument
+) -> None:
+    """Raise the local log start offset.
+
+    Only remote storage has the whole batches before OFFSET from now on, as if local.retention.ms
+    had removed them from brokers. They are copied there first if necessary.
+    """
+    _check_tiered(cluster, partition, offset)
+    cluster.logs.advance_local_start("jump_local_log_start", partition, offset)
+
+
+def _check_tiered(cluster: Cluster, tp: TopicPartition, offset: int) -> None:
+    """Raise ClusterError if remote storage cannot have the records before an offset."""
+    log = cluster.logs.log(tp)
+    if not cluster.logs.settings(tp[0]).is_tiered:
+        raise ClusterError(f"{tp[0]} is not a topic with tiered storage: see remote.storage.enable")
+    if not log.start_offset <= offset <= log.last_stable_offset:
+        raise ClusterError(
+            f"remote storage can have {name_of(tp)} up to {log.start_offset} to "
+            f"{log.last_stable_offset}, its last stable offset, and not up to {offset}"
+        )
+
+
+@operation
 def roll_segment(cluster: Cluster, partition: PartitionArgument) -> None:
     """Roll the active segment of a log.
 

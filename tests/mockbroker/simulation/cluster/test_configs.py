@@ -365,3 +365,88 @@ def test_remote_storage_of_topics_needs_that_of_brokers(tiered: bool) -> None:
     assert (created.error_code, created.error_message) == (
         (38, created.error_message) if tiered else expected
     )
+
+
+DISABLED_WITHOUT_DELETION = (
+    "It is invalid to disable remote storage without deleting remote data. If you want to keep the "
+    "remote data and turn to read only, please set "
+    "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote "
+    "storage and delete all remote data, please set "
+    "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
+)
+READ_ONLY = (
+    "When `remote.log.copy.disable` is set to true, the `local.retention.{0}` and `retention.{0}` "
+    "must be set to the identical value because there will be no more logs copied to the remote "
+    "storage."
+)
+
+
+@pytest.mark.requirement("CONFIG-15", "CONFIG-16")
+@pytest.mark.parametrize(
+    ("release", "settings", "text"),
+    [
+        ((3, 6), {}, None),
+        ((3, 6), {"cleanup.policy": "delete,compact"},
+         "Remote log storage is unsupported for the compacted topics"),
+        ((4, 0), {"cleanup.policy": "compact"},
+         "Remote log storage is unsupported for the compacted topics"),
+        ((4, 1), {"cleanup.policy": "compact"},
+         "Remote log storage only supports topics with cleanup.policy=delete"),
+        ((4, 2), {"cleanup.policy": "compact"},
+         "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy "
+         "being an empty list."),
+        ((4, 2), {"cleanup.policy": ""}, None),
+        ((3, 6), {"retention.ms": "5", "local.retention.ms": "5"}, None),
+        ((3, 6), {"retention.ms": "5", "local.retention.ms": "6"},
+         "Invalid value 6 for configuration local.retention.ms: Value must not be more than "
+         "retention.ms property value: 5"),
+        ((3, 6), {"local.retention.ms": "-1"},
+         "Invalid value -1 for configuration local.retention.ms: Value must not be -1 as "
+         "retention.ms value is set as 604800000."),
+        ((3, 6), {"retention.ms": "-1", "local.retention.ms": "-1"}, None),
+        ((3, 6), {"local.retention.bytes": "9"}, None),
+        ((3, 6), {"retention.bytes": "8", "local.retention.bytes": "9"},
+         "Invalid value 9 for configuration local.retention.bytes: Value must not be more than "
+         "retention.bytes property value: 8"),
+        ((3, 6), {"retention.bytes": "0", "local.retention.bytes": "-1"},
+         "Invalid value -1 for configuration local.retention.bytes: Value must not be -1 as "
+         "retention.bytes value is set as 0."),
+        ((4, 4), {"local.retention.ms": "5", "remote.copy.lag.ms": "6"},
+         "Invalid value 6 for configuration remote.copy.lag.ms: Value must not exceed "
+         "local.retention.ms (effective value: 5)"),
+        ((4, 4), {"retention.bytes": "8", "remote.copy.lag.bytes": "9"},
+         "Invalid value 9 for configuration remote.copy.lag.bytes: Value must not exceed "
+         "local.retention.bytes (effective value: 8)"),
+        ((4, 4), {"remote.copy.lag.bytes": "9"}, None),
+        ((3, 9), {"remote.log.copy.disable": "true"}, None),
+        ((3, 9), {"remote.log.copy.disable": "true", "local.retention.ms": "5"},
+         READ_ONLY.format("ms")),
+        ((3, 9), {"remote.log.copy.disable": "true", "local.retention.bytes": "5"},
+         READ_ONLY.format("bytes")),
+    ],
+)  # fmt: skip
+def test_a_topic_with_tiered_storage_has_limits(
+    release: tuple[int, int], settings: dict[str, str], text: str | None
+) -> None:
+    given = {"remote.log.storage.system.enable": "true"}
+    cluster = simulated_cluster(1, topics=["foo:1:1"], broker_configs=given, release=release)
+    expected = (40, text) if text else (0, None)
+    configs = {"remote.storage.enable": "true", **settings}
+    changes = [(name, SET, value) for name, value in configs.items()]
+    assert alter(cluster, (TOPIC, "foo"), *changes) == expected
+    (made,) = cluster.topics.create([NewTopic("bar", 1, 1, configs=tuple(configs.items()))])
+    assert (made.error_code, made.error_message) == expected
+
+
+@pytest.mark.requirement("CONFIG-16")
+def test_tiered_storage_ends_with_its_data() -> None:
+    given = {"remote.log.storage.system.enable": "true"}
+    cluster, foo = simulated_cluster(1, topics=["foo:1:1"], broker_configs=given), (TOPIC, "foo")
+    enable, off = ("remote.storage.enable", SET, "true"), ("remote.storage.enable", SET, "false")
+    other, deleted = ("flush.ms", SET, "5"), ("remote.storage.enable", DELETE, None)
+    assert alter(cluster, foo, enable) == (0, None)
+    assert alter(cluster, foo, off) == (40, DISABLED_WITHOUT_DELETION)
+    assert alter(cluster, foo, deleted) == (0, None)  # no config is left, so none is checked
+    assert alter(cluster, foo, enable, other) == (0, None)
+    assert alter(cluster, foo, deleted) == (40, DISABLED_WITHOUT_DELETION)
+    assert alter(cluster, foo, off, ("remote.log.delete.on.disable", SET, "true")) == (0, None)
