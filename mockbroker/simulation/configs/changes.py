@@ -339,10 +339,7 @@ class ConfigChanges:
 
     def _check_tiered(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Check the tiered storage of a topic whose own configs were ``before``."""
-        if not after or not self._tiered_rows:
-            return
-        is_set = {**before, **after}.keys() & _TIERED_CONFIGS
-        if not is_set:
+        if not self._tiered_rows or not {**before, **after}.keys() & _TIERED_CONFIGS:
             return
         check = TieredCheck(
             {each.name: each.value or "" for each in self._configs.of_new_topic(after)},

@@ -1,8 +1,7 @@
 """When a topic may have tiered storage (KIP-405), and give it up (KIP-950), as rows.
 
 The rows are those of Kafka's ``LogConfig``, which sees all configs of a topic and the brokers'
-defaults. A topic that has no configs of its own is not checked, not even if it had tiered storage
-before.
+defaults, not only those that a request changes.
 """
 
 from __future__ import annotations

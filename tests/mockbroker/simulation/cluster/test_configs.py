@@ -446,7 +446,7 @@ def test_tiered_storage_ends_with_its_data() -> None:
     other, deleted = ("flush.ms", SET, "5"), ("remote.storage.enable", DELETE, None)
     assert alter(cluster, foo, enable) == (0, None)
     assert alter(cluster, foo, off) == (40, DISABLED_WITHOUT_DELETION)
-    assert alter(cluster, foo, deleted) == (0, None)  # no config is left, so none is checked
-    assert alter(cluster, foo, enable, other) == (0, None)
     assert alter(cluster, foo, deleted) == (40, DISABLED_WITHOUT_DELETION)
+    assert alter(cluster, foo, other) == (0, None)
+    assert cluster.config_changes.replace([(*foo, [other])])[0].error_code == 40
     assert alter(cluster, foo, off, ("remote.log.delete.on.disable", SET, "true")) == (0, None)
