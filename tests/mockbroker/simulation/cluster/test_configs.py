@@ -450,3 +450,14 @@ def test_tiered_storage_ends_with_its_data() -> None:
     assert alter(cluster, foo, other) == (0, None)
     assert cluster.config_changes.replace([(*foo, [other])])[0].error_code == 40
     assert alter(cluster, foo, off, ("remote.log.delete.on.disable", SET, "true")) == (0, None)
+
+
+@pytest.mark.requirement("CONFIG-16")
+@pytest.mark.parametrize("name", ["remote.log.copy.disable", "remote.log.delete.on.disable"])
+def test_controllers_with_zookeeper_keep_tiered_storage(name: str) -> None:
+    cluster = simulated_cluster(1, topics=["foo:1:1"], reassignment="zookeeper", release=(3, 9))
+    assert alter(cluster, (TOPIC, "foo"), (name, SET, "true")) == (
+        40,
+        "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under "
+        "Zookeeper's mode.",
+    )

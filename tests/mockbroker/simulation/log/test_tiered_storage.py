@@ -26,10 +26,10 @@ ENABLED = ("remote.storage.enable", 0, "true")
 UNKNOWN = (0, -1, -1, -1)
 
 
-def tiered(**options: Any) -> Cluster:
+def tiered(replicas: str = "1,2", **options: Any) -> Cluster:
     cluster = simulated_cluster(
-        2,
-        topics=["foo=1,2"],
+        3,
+        topics=[f"foo={replicas}"],
         broker_configs={"remote.log.storage.system.enable": "true"},
         **options,
     )
@@ -54,7 +54,8 @@ def listed(cluster: Cluster, timestamp: int, **fields: Any) -> tuple[int, int, i
 
 def read_from(cluster: Cluster, offset: int) -> list[int]:
     """Read to the end as a consumer, and return the offsets."""
-    broker, found = DirectBroker(cluster, profile_name="kafka-4.4"), []
+    broker = DirectBroker(cluster, profile_name="kafka-4.4")
+    found: list[int] = []
     while True:
         (answer,) = fetching.ask(broker, {TP: offset}).responses[0].partitions
         assert answer.error_code == 0
@@ -85,6 +86,21 @@ def test_special_timestamps_distinguish_local_and_remote_records() -> None:
     assert [listed(cluster, each) for each in (0, 15)] == [(0, 90, 0, 0), (0, 90, 0, 0)]
     Operations(cluster).jump_local_log_start("foo-0", 6)
     assert [listed(cluster, each)[2] for each in (-3, -4, -5, -6)] == [-1, 6, 5, -1]
+
+
+@pytest.mark.requirement("DP-LISTOFF-07", "DP-LISTOFF-11")
+def test_a_new_leader_does_not_know_a_pending_upload_behind_what_is_replicated() -> None:
+    cluster = tiered("1,2,3")
+    append_times(cluster, 10)
+    cluster.logs.hold_replication(TP, 3)
+    append_times(cluster, 20)
+    Operations(cluster).stop_broker(1)  # broker 2 has the second record, broker 3 still lacks it
+    assert listed(cluster, -6, broker_id=2) == (0, -1, 0, 0)
+    Operations(cluster).copy_to_remote("foo-0", 1)
+    assert listed(cluster, -6, broker_id=2) == (78, -1, -1, -1)
+    assert listed(cluster, -5, broker_id=2) == (0, -1, 0, 0)
+    cluster.logs.release_replication(TP, 3)
+    assert listed(cluster, -6, broker_id=2) == (0, -1, 1, 0)
 
 
 @pytest.mark.requirement("DP-LISTOFF-01")
@@ -135,7 +151,7 @@ def test_local_sizes_shrink_and_epochs_stay() -> None:
 
     def size() -> int:
         answer = broker.ask(DescribeLogDirsRequest(topics=None), 4)
-        return answer.results[0].topics[0].partitions[0].partition_size
+        return int(answer.results[0].topics[0].partitions[0].partition_size)
 
     whole = size()
     Operations(cluster).jump_local_log_start("foo-0", 4)
