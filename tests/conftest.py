@@ -93,7 +93,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """After options and other plugins have left tests out: sample a quick run, and order the tests
     for several processes."""
     if full.QUICK:
-        items[:], left_out = full.some_parameters(items, name=_without_parameters, slow=_is_slow)
+        from tests.traceability import ids_of  # which pytest loads as a plugin, after this file
+
+        items[:], left_out = full.some_parameters(
+            items, name=_without_parameters, slow=_is_slow, shows=ids_of
+        )
         config.hook.pytest_deselected(items=left_out)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:

@@ -9,7 +9,7 @@ A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` choose
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from tests.support import seeds
@@ -56,11 +56,15 @@ def quick(whole: int, sampled: int) -> int:
 
 
 def some_parameters(
-    tests: Sequence[T], *, name: Callable[[T], str], slow: Callable[[T], bool]
+    tests: Sequence[T],
+    *,
+    name: Callable[[T], str],
+    slow: Callable[[T], bool],
+    shows: Callable[[T], Iterable[str]],
 ) -> tuple[list[T], list[T]]:
     """The tests that run in a quick run, and those left out: of a test with more parameters than
     ``PARAMETERS``, or ``SLOW_PARAMETERS``, all but as many, drawn. ``name`` is the same for a
-    test's parameters."""
+    test's parameters. What only tests that were left out show, the first one of them shows."""
     by_name: dict[tuple[str, bool], list[T]] = {}
     for each in tests:
         by_name.setdefault((name(each), slow(each)), []).append(each)
@@ -69,6 +73,11 @@ def some_parameters(
         for (key, is_slow), same in by_name.items()
         for each in _sample(key, same, SLOW_PARAMETERS if is_slow else PARAMETERS)
     }
+    shown = {what for each in tests if id(each) in kept for what in shows(each)}
+    for each in tests:
+        if not shown.issuperset(shows(each)):
+            kept.add(id(each))
+            shown.update(shows(each))
     return (
         [each for each in tests if id(each) in kept],
         [each for each in tests if id(each) not in kept],
