@@ -80,9 +80,14 @@ class StartedFetch:
 
     def _read(self) -> list[PartitionAnswer]:
         query, room, first = self._context.query, self.max_bytes, True
+        reader, has_remote = self._fetches.reader, False
         answers = []
         for position in self._positions:
-            answer = self._fetches.reader.read(query, position, room, first=first)
+            answer = reader.read(query, position, room, first=first)
+            if reader.reads_one_remote and answer.size and reader.is_remote(position):
+                if has_remote:
+                    answer.records, answer.size, answer.aborted = (), 0, None
+                has_remote = True
             if answer.size:
                 first = False
                 room = max(room - answer.size, 0)

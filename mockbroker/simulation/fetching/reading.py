@@ -432,6 +432,7 @@ class PartitionReader:
         self.holds_all = False
         self.only_in_sync = release.has(facts.KAFKA_14372)
         """Whether only replicas in the ISR are preferred for reading."""
+        self.reads_one_remote = release.has(facts.ONE_REMOTE_PARTITION)
         self._admission_row = first_row(rows_of_release(ADMISSION, release))
         self._refusals = rows_of_release(REFUSALS, release)
         self._access = rows_of_release(ACCESS, release)
@@ -546,6 +547,11 @@ class PartitionReader:
         if topic is None or topic.partition(position.partition) is None:
             return None
         return self.logs.log((topic.name, position.partition))
+
+    def is_remote(self, position: PartitionPosition) -> bool:
+        """Whether only remote storage has the record at a position of the log."""
+        log = self.log_of(position)
+        return log is not None and position.offset < log.local_start_offset
 
     def _is_held(self, position: PartitionPosition) -> bool:
         return self.holds_all or (position.topic, position.partition) in self.held

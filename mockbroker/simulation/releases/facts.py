@@ -23,7 +23,8 @@ __all__ = [
     "LOG_DIRS_CORDONED", "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC",
     "METADATA_HASH_STORED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL", "NULL_TEXT_OF_CONFIGS",
-    "OFFSET_COMMIT_VERSION", "REPEATED_CONFIGS_NAMED", "SET_OF_CONFIGS", "SHARE_COORDINATORS",
+    "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "REPEATED_CONFIGS_NAMED", "SET_OF_CONFIGS",
+    "SHARE_COORDINATORS",
     "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_TARGET_TIMES_STORED", "STREAMS_TARGET_TIMES_STORED",
     "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_OFFSETS_NEED_GROUP", "TRANSACTION_START_KEPT",
     "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_CONFIGS_NAMED", "UNKNOWN_CONFIG_TYPE_NAMED",
@@ -78,6 +79,9 @@ CLIENT_TELEMETRY: Final = Fact("TELEM-20", since=(3, 7))
 """KRaft brokers with a receiver of clients' metrics advertise its two API keys (KIP-714)."""
 
 # ---- data ----------------------------------------------------------------------------------------
+
+ONE_REMOTE_PARTITION: Final = Fact("DP-FETCH-25", since=(3, 6), until=(4, 2))
+"""An answer to Fetch has remote records of one partition, the first of those with any."""
 
 MESSAGE_FORMAT_FIXED: Final = Fact("DP-FORMAT-01", since=(3, 0))
 """``message.format.version`` has no effect."""

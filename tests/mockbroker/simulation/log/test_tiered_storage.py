@@ -133,6 +133,23 @@ def test_consumers_read_remote_records_and_replicas_do_not() -> None:
     assert found == {0: (1, -1, -1), 1: moved, 3: moved, 4: (0, 6, 1)}
 
 
+@pytest.mark.requirement("DP-FETCH-25")
+@pytest.mark.parametrize(("release", "offsets"), [((4, 1), [0]), ((4, 2), [0, 1])])
+def test_how_many_partitions_have_remote_records(
+    release: tuple[int, int], offsets: list[int]
+) -> None:
+    cluster = tiered("1,2/1,2/1,2", release=release)
+    for index in range(3):
+        append_times(cluster, 10, tp=("foo", index))
+    for index in range(2):
+        Operations(cluster).jump_local_log_start(f"foo-{index}", 1)
+    broker = DirectBroker(cluster, profile_name=f"kafka-{release[0]}.{release[1]}")
+    answer = fetching.ask(broker, {("foo", index): 0 for index in range(3)})
+    partitions = [each for topic in answer.responses for each in topic.partitions]
+    found = [each.partition_index for each in partitions if each.records]
+    assert sorted(found) == [*offsets, 2]
+
+
 @pytest.mark.requirement("DP-FETCH-24")
 @pytest.mark.parametrize("last_fetched_epoch", [0, 9])
 def test_moved_records_come_before_an_unknown_epoch(last_fetched_epoch: int) -> None:
