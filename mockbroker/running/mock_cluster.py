@@ -37,10 +37,9 @@ from mockbroker.serving.fault_operations import FaultOperations
 from mockbroker.serving.inter_broker_setup import (
     brokers_to_register,
     inter_broker_network,
-    racks_of,
     software_versions,
 )
-from mockbroker.serving.limits import BufferBudget
+from mockbroker.serving.limits import Admission, BufferBudget, idle_timeout_ms
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
@@ -123,13 +122,13 @@ class MockCluster(DataMethods, LoopOperations):
             client_telemetry=options.client_telemetry,
         )  # fmt: skip
         self.cluster = self._simulated_cluster(options, served)
-        for reason, names in (
-            ("that the mock does not know", self.cluster.configs.unknown()),
-            ("that no rule of the mock reads", self.cluster.configs.unread()),
+        configs = self.cluster.configs
+        for problem, names in (
+            ("broker configs that the mock does not know have no effect", configs.unknown()),
+            ("these configs have no effect here", configs.ineffective(self.profile.software)),
         ):
-            listed = ", ".join(name for name in names if name != _SESSION_TIMEOUT)
-            if listed:
-                _log.warning("broker configs %s have no effect: %s", reason, listed)
+            if names:
+                _log.warning("%s: %s", problem, ", ".join(names))
         self.cluster.turns.on_succession.append(
             lambda broker_id: self._schedule(self._sockets.close(broker_id))
         )
@@ -161,6 +160,7 @@ class MockCluster(DataMethods, LoopOperations):
             carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
         )
         self._budget = BufferBudget(options)
+        self._admissions: dict[int, Admission] = {}
         self._sockets = BrokerSockets(
             self.cluster,
             self._make_listeners(options),
@@ -189,7 +189,7 @@ class MockCluster(DataMethods, LoopOperations):
         return Cluster(
             brokers_to_register(
                 options.brokers, options.external_brokers, self.profile, self.dialect, served,
-                options.broker_levels, racks_of(options.racks, options.own_broker_configs),
+                options.broker_levels, options.racks,
             ),
             topics=options.topics,
             settings=ClusterSettings(
@@ -218,7 +218,7 @@ class MockCluster(DataMethods, LoopOperations):
                 options.port + place if options.port else 0,
                 self._make_protocol,
                 options.tls,
-                options.idle_timeout_ms,
+                idle_timeout_ms(self.cluster.configs, broker_id, options),
                 self._dispatcher.note_refused,
             )
             for place, broker_id in enumerate(self.cluster.brokers)
@@ -229,7 +229,10 @@ class MockCluster(DataMethods, LoopOperations):
         await self.take(self.cluster.brokers.set_endpoint, broker_id, host, port)
 
     def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
-        return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget)
+        admission = self._admissions.get(broker_id)
+        if admission is None:
+            admission = self._admissions[broker_id] = Admission(self.cluster.configs, broker_id)
+        return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget, admission)
 
     # ---- starting and stopping ---------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_B
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.state.cluster_parts import Broker
 
-__all__ = ["brokers_to_register", "inter_broker_network", "racks_of", "software_versions"]
+__all__ = ["brokers_to_register", "inter_broker_network", "software_versions"]
 
 
 def brokers_to_register(
@@ -54,14 +54,6 @@ def brokers_to_register(
             "external broker a higher id"
         )
     return list(found.values())
-
-
-def racks_of(
-    racks: Mapping[int, str], own_configs: Mapping[int, Mapping[str, str]]
-) -> dict[int, str]:
-    """The racks of brokers, by option or by config ``broker.rack``."""
-    name = "broker.rack"
-    return {**{each: own[name] for each, own in own_configs.items() if name in own}, **racks}
 
 
 def software_versions(

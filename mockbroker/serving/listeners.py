@@ -110,15 +110,14 @@ class PlannedConnection(asyncio.Protocol):
             note = f"buffers {fullest._held} bytes; all connections together may buffer {most}"
             fullest.refuse("over-limit", note)
 
-    def check_idle(self) -> None:
+    def check_idle(self, timeout_ms: int) -> None:
         """Called ``IDLE_CHECKS`` times per time-out. A connection is not idle while an answer is
         pending: then the broker is slow, not the client."""
         if self._working and not self._closing:
             return
         self._quiet += 1
         if self._quiet > IDLE_CHECKS:
-            idle = self._budget.limits.idle_timeout_ms
-            self.refuse("idle", f"no bytes were received or sent for {idle} ms")
+            self.refuse("idle", f"no bytes were received or sent for {timeout_ms} ms")
 
     def refuse(self, event: str, note: str) -> None:
         """Close at once, dropping unsent answers, and journal the reason."""
@@ -310,8 +309,9 @@ class BrokerListener(Generic[ConnectionT]):
             self._next_check = asyncio.get_running_loop().call_later(seconds, self._check_idle)
 
     def _check_idle(self) -> None:
+        assert self._idle_timeout_ms is not None, "checks are scheduled with a time-out"
         for connection in list(self.connections):
-            connection.check_idle()
+            connection.check_idle(self._idle_timeout_ms)
         self._schedule_check()
 
     async def close(self) -> None:

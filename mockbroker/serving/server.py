@@ -20,7 +20,12 @@ from mockbroker.apis import Session
 from mockbroker.faults.delivery import Plan
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close, Frames
-from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
+from mockbroker.serving.limits import (
+    MAX_BEFORE_SASL,
+    Admission,
+    BufferBudget,
+    max_frame_bytes,
+)
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import LARGE_READ
 from mockbroker.simulation.security.policy import certificate_principal
@@ -43,15 +48,19 @@ class BrokerProtocol(PlannedConnection):
         broker_id: int,
         open_connections: set[BrokerProtocol],
         budget: BufferBudget | None = None,
+        admission: Admission | None = None,
     ) -> None:
         super().__init__(BufferBudget() if budget is None else budget)
         self._dispatcher = dispatcher
+        self._admission = admission
+        self._waits = False
+        """Whether the connection waits for another one to end."""
         users = dispatcher.security.sasl
         self._connection = ServerConnection(
             codec=dispatcher.codec,
             served=dispatcher.accepted_by(broker_id),
             sasl_required=users is not None,
-            max_size=self._budget.limits.max_frame_bytes,
+            max_size=max_frame_bytes(dispatcher.cluster.configs, broker_id, self._budget.limits),
             max_size_before_sasl=MAX_BEFORE_SASL,
         )
         self._session = Session(
@@ -85,8 +94,22 @@ class BrokerProtocol(PlannedConnection):
         meters = self._dispatcher.cluster.meters
         held_ms = meters.connection(self._session.broker_id, self._session.host)
         if held_ms:
-            self._hold_throttled(held_ms)
+            return self._hold_throttled(held_ms)
+        if self._admission is not None and self._admission.enter(self):
+            self._waits = True
+            self._transport.pause_reading()
         return None
+
+    @property
+    def address(self) -> str:
+        return self._session.host
+
+    def admitted(self, refusal: str | None) -> None:
+        waited, self._waits = self._waits, False
+        if refusal is not None:
+            self.refuse("over-limit", refusal)
+        elif waited and self._transport is not None:
+            self._transport.resume_reading()
 
     def _hold_throttled(self, milliseconds: int) -> None:
         """Read nothing of the connection, and close it after this time."""
@@ -150,6 +173,8 @@ class BrokerProtocol(PlannedConnection):
         if self._pending is not None:
             self._pending.cancel()
         self._open_connections.discard(self)
+        if self._admission is not None:
+            self._admission.leave(self)
         self._budget.hold(self, 0)
         self._closing = True
         self._session.closed()
@@ -292,7 +317,7 @@ class BrokerProtocol(PlannedConnection):
 
     @property
     def _working(self) -> bool:
-        return self._pending is not None or self._turn.waiting
+        return self._pending is not None or self._turn.waiting or self._waits
 
     @property
     def _buffered(self) -> int:

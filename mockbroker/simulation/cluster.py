@@ -88,6 +88,10 @@ from mockbroker.simulation.transactions.verification import Verifier
 
 __all__ = ["Cluster"]
 
+_SHIPPED: Final = {"group.initial.rebalance.delay.ms": "0"}
+"""What the properties file that Kafka ships sets, and rules here follow."""
+_SHIPPED_WITH_KRAFT: Final = {"process.roles": "broker,controller"}
+
 _DEFAULT_SETTINGS: Final = ClusterSettings()
 _DEFAULT_OPTIONS: Final = SimulationOptions()
 
@@ -140,8 +144,13 @@ class Cluster:
         """The action log: everything that happened, oldest first."""
         self.turns = controller.turns
         """The steps of the cluster: whatever changes it is enclosed in one."""
-        self.configs = configs = EffectiveConfigs(controller.state, config_definitions(release))
+        self.configs = configs = EffectiveConfigs(
+            controller.state,
+            config_definitions(release),
+            _SHIPPED if in_zookeeper else _SHIPPED | _SHIPPED_WITH_KRAFT,
+        )
         """The configs in effect; ``config_changes`` changes them."""
+        configs.check_static()
         self.config_changes = ConfigChanges(
             controller, configs, config_answers(release, kraft=not in_zookeeper), release
         )
@@ -321,18 +330,33 @@ class Cluster:
             self.auto_progress.set_interval(options.auto_progress_ms)
         if options.auto_retention_ms is not None:
             AutoRetention(controller, logs, options.auto_retention_ms)
+        if configs.is_set_statically("auto.leader.rebalance.enable"):
+            from mockbroker.simulation.elections.auto_rebalance import AutoRebalance
+
+            AutoRebalance(controller, configs, self.elections.rules, kraft=not in_zookeeper)
+        if configs.is_set_statically("replica.lag.time.max.ms"):
+            from mockbroker.simulation.brokers.replica_lag import LaggingReplicas
+
+            LaggingReplicas(controller, configs, logs, self.brokers)
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:
-            registered = BrokerRegistered(self._with_log_dirs(broker))
+            registered = BrokerRegistered(self._configured(broker))
             self.controller.record("start", registered)
         live = self.controller.live_ids()
         first = live[0] if live else brokers[0].broker_id
         epoch = self.reassignments.last_epoch() + 1
         self.controller.record("start", ControllerChanged(NO_CONTROLLER, first, epoch))
 
-    def _with_log_dirs(self, broker: Broker) -> Broker:
+    def _configured(self, broker: Broker) -> Broker:
+        """Return the broker with the rack and the log directories of its properties file, unless
+        it has its own."""
+        if broker.rack is None:
+            rack = self.state.static_config(broker.broker_id, "broker.rack")
+            broker = broker if rack is None else replace(broker, rack=rack)
         text = self.state.static_config(broker.broker_id, "log.dirs")
+        if text is None:
+            text = self.state.static_config(broker.broker_id, "log.dir")
         if text is None or broker.log_dirs != (LOG_DIR,):
             return broker
         named = tuple(dict.fromkeys(path.strip() for path in text.split(",") if path.strip()))

@@ -6,7 +6,9 @@ import java.util.TreeSet;
 import org.apache.kafka.common.config.ConfigDef;
 
 /** Prints the configs of topics and brokers that a release defines, one a line: kind, name, type,
- * "internal" or "public", and "dynamic" or "static" (of a broker), separated by tabs. */
+ * "internal" or "public", "dynamic" or "static" (of a broker), the default as DescribeConfigs writes
+ * it, after an equals sign, or nothing for null, and how the validator describes itself, separated
+ * by tabs. */
 public final class ConfigFacts {
     public static void main(String[] args) throws Exception {
         ConfigDef broker = found("listeners", "org.apache.kafka.server.config.AbstractKafkaConfig", "kafka.server.KafkaConfig$",
@@ -18,13 +20,35 @@ public final class ConfigFacts {
         print("broker", broker, dynamic);
     }
 
-    private static void print(String kind, ConfigDef def, TreeSet<String> dynamic) {
+    private static void print(String kind, ConfigDef def, TreeSet<String> dynamic) throws Exception {
         for (Map.Entry<String, ConfigDef.ConfigKey> each : new TreeMap<>(def.configKeys()).entrySet()) {
             ConfigDef.ConfigKey key = each.getValue();
             System.out.println(String.join("\t", kind, key.name, key.type.name(),
-                key.internalConfig ? "internal" : "public",
-                dynamic.contains(key.name) ? "dynamic" : "static"));
+                isInternal(key) ? "internal" : "public",
+                dynamic.contains(key.name) ? "dynamic" : "static", defaultOf(key),
+                String.valueOf(key.validator)));
         }
+    }
+
+    private static boolean isInternal(ConfigDef.ConfigKey key) throws Exception {
+        try {
+            return key.getClass().getField("internalConfig").getBoolean(key);
+        } catch (NoSuchFieldException before_0_11) {
+            return false;
+        }
+    }
+
+    private static String defaultOf(ConfigDef.ConfigKey key) {
+        Object value = key.defaultValue;
+        if (value == null || value == ConfigDef.NO_DEFAULT_VALUE) {
+            return "";
+        }
+        if (value instanceof java.util.List) {
+            java.util.StringJoiner joined = new java.util.StringJoiner(",");
+            ((java.util.List<?>) value).forEach(each -> joined.add(String.valueOf(each)));
+            return "=" + joined;
+        }
+        return "=" + (value instanceof Class ? ((Class<?>) value).getName() : value);
     }
 
     /** The largest definition with that config among the fields of the first class that has one. */

@@ -101,7 +101,9 @@ class Brokers(Mapping[int, Broker]):
             )
         return self._change_isr(cause, tp, partition, (*partition.isr, broker_id))
 
-    def leave_isr(self, tp: TopicPartition, broker_id: int) -> Partition:
+    def leave_isr(
+        self, tp: TopicPartition, broker_id: int, *, cause: str = "leave_isr"
+    ) -> Partition:
         """Remove a follower that fell behind from the ISR; do nothing if it is not in the ISR."""
         partition = self._replica_of(tp, broker_id)
         if broker_id not in partition.isr:
@@ -115,7 +117,7 @@ class Brokers(Mapping[int, Broker]):
         if partition.isr == (broker_id,):
             raise ClusterError(f"broker {broker_id} is the last replica in the ISR of {_name(tp)}")
         isr = tuple(replica for replica in partition.isr if replica != broker_id)
-        return self._change_isr("leave_isr", tp, partition, isr)
+        return self._change_isr(cause, tp, partition, isr)
 
     def _change_isr(
         self, cause: str, tp: TopicPartition, partition: Partition, isr: tuple[int, ...]

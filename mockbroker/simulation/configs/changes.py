@@ -54,6 +54,8 @@ _NULL_POINTER: Final = (
 )
 """The text of Java 15 and later; earlier NullPointerExceptions have none."""
 
+_KEPT: Final = frozenset({"advertised.listeners", "listeners"})
+"""A running broker of this mock keeps its addresses."""
 _TIERED: Final = "remote.storage.enable"
 _TIERED_BROKERS: Final = "remote.log.storage.system.enable"
 _TIERED_CONFIGS: Final = frozenset(
@@ -80,6 +82,7 @@ class ConfigChanges:
         self.turns = controller.turns
         self._configs = configs
         self._answers = answers
+        self._release = release
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
         self._names_unknown = release.has(facts.UNKNOWN_CONFIGS_NAMED)
         self._broker_name_rows = rows_of_release(ON_BROKER_NAMES, release)
@@ -159,14 +162,7 @@ class ConfigChanges:
         self, resource_type: int, name: str, operations: ConfigOperations
     ) -> dict[str, str]:
         """Return all values of the resource after the operations."""
-        answers = self._answers
-        times = Counter(config for config, _, _ in operations)
-        repeated = [config for config, count in times.items() if count > 1]
-        if repeated:
-            raise _invalid(answers.repeated.format(names=",".join(repeated)))
-        nulls = [config for config, how, value in operations if how != DELETE and value is None]
-        if nulls:
-            raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
+        self.check_operations(operations)
         if resource_type == BROKER:
             self._check_broker(name)
             return self._altered_broker(name, operations)
@@ -181,6 +177,21 @@ class ConfigChanges:
         if resource_type != TOPIC:
             raise _invalid(f"Unknown resource type {resource_type}")
         return self._altered_topic(name, operations)
+
+    def check_operations(self, operations: ConfigOperations, *, nulls_too: bool = True) -> None:
+        """Raise Refusal for a config that comes twice and, with ``nulls_too``, for null values."""
+        times = Counter(config for config, _, _ in operations)
+        repeated = [config for config, count in times.items() if count > 1]
+        if repeated:
+            raise _invalid(self._answers.repeated.format(names=",".join(repeated)))
+        prefix = self._release.value_of(facts.NULLS_OF_CONFIGS)
+        nulls = [
+            f"{prefix}{config}"
+            for config, how, value in operations
+            if how != DELETE and value is None
+        ]
+        if nulls and nulls_too:
+            raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
 
     def _altered_topic(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Operations are applied before the topic is looked up."""
@@ -215,7 +226,11 @@ class ConfigChanges:
         check = BrokerConfigCheck(
             changed,
             not name,
-            [config for config, definition in definitions.items() if not definition.dynamic],
+            [
+                config
+                for config, definition in definitions.items()
+                if not definition.dynamic or config in _KEPT
+            ],
             in_use,
             self._answers.names,
         )

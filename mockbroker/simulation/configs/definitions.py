@@ -1,10 +1,9 @@
 """The configs of topics, groups, brokers and subscriptions to clients' metrics. Data, no state.
 
 Topic configs are those of ``LogConfig`` in Kafka 0.11 to 4.4; each names the broker config that
-provides its default. Broker configs are those and the ones that clients, tools and this mock's
-rules read. Each row lists the releases for which it holds, so a config that changed has several
-rows. Of a real broker's other configs, about three hundred, ``broker_facts`` has names and types:
-they are accepted, and DescribeConfigs omits them until they are set.
+provides its default. ``broker_facts`` has the broker configs of each release; a row here adds what
+values they accept. Each row lists the releases for which it holds, so a config that changed has
+several rows. ``effects`` says which broker configs change anything here.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
-from mockbroker.simulation.releases.release import EVER, NEWEST, Release, ReleaseNumber
+from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber
 
 __all__ = [
-    "NEWEST_CONFIGS",
     "ConfigDefinition",
     "ConfigDefinitions",
     "ConfigType",
@@ -44,7 +42,6 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
     ``of_replicas``: the value lists replicas, or is an asterisk. ``of_offsets``: it says where a
     share group begins to read. ``of_formats``: it names a version of the message format.
-    ``is_read`` is False if no rule of this mock looks at it.
     """
 
     name: str
@@ -61,7 +58,6 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     of_replicas: bool = False
     of_offsets: bool = False
     of_formats: bool = False
-    is_read: bool = True
     since: ReleaseNumber = EVER
     until: ReleaseNumber = _STILL
 
@@ -101,18 +97,6 @@ def _throttled(name: str) -> ConfigDefinition:
     return ConfigDefinition(name, "LIST", "", of_replicas=True)
 
 
-def _static(
-    name: str,
-    type_: ConfigType,
-    default: str | None,
-    *,
-    minimum: float | None = None,
-    since: ReleaseNumber = EVER,
-    until: ReleaseNumber = _STILL,
-) -> ConfigDefinition:
-    return ConfigDefinition(name, type_, default, minimum, dynamic=False, since=since, until=until)
-
-
 def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) -> ConfigDefinition:
     """Return the message format of these releases; since 3.0 it is fixed."""
     row = _topic(
@@ -120,6 +104,15 @@ def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) ->
         since=since, until=until,
     )  # fmt: skip
     return replace(row, of_formats=True)
+
+
+def _hidden(
+    name: str, type_: ConfigType, default: str, minimum: float | None = None
+) -> ConfigDefinition:
+    """A config of tiered storage before there was any: Kafka documents it nowhere."""
+    return ConfigDefinition(
+        name, type_, default, minimum, only_set=True, internal=True, since=(3, 0), until=(3, 5)
+    )
 
 
 _SEGMENT: Final = (4, 1)
@@ -151,6 +144,7 @@ _TOPIC = (
     ConfigDefinition(
         "internal.segment.bytes", "INT", None, only_set=True, internal=True, since=_SEGMENT
     ),
+    *(_hidden(name, "LONG", "-2", -2) for name in ("local.retention.bytes", "local.retention.ms")),
     _topic("local.retention.bytes", "LONG", "-2", "log.local.retention.bytes", -2, since=(3, 6)),
     _topic("local.retention.ms", "LONG", "-2", "log.local.retention.ms", -2, since=(3, 6)),
     _topic(
@@ -213,14 +207,18 @@ _TOPIC = (
     _topic("remote.copy.lag.ms", "LONG", "0", "log.remote.copy.lag.ms", -1, since=(4, 4)),
     _topic("remote.log.copy.disable", "BOOLEAN", "false", since=(3, 9)),
     _topic("remote.log.delete.on.disable", "BOOLEAN", "false", since=(3, 9)),
+    _hidden("remote.storage.enable", "BOOLEAN", "false"),
     _topic("remote.storage.enable", "BOOLEAN", "false", since=(3, 6)),
     _topic("retention.bytes", "LONG", "-1", "log.retention.bytes"),
-    _topic("retention.ms", "LONG", "604800000", "log.retention.ms", -1),
+    _topic("retention.ms", "LONG", "604800000", "log.retention.ms", until=(0, 10)),
+    _topic("retention.ms", "LONG", "604800000", "log.retention.ms", -1, since=(0, 11)),
     _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 14, until=(3, 9)),
     _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 1048576, since=(4, 0)),
-    _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 4),
+    _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 0, until=(3, 2)),
+    _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 4, since=(3, 3)),
     _topic("segment.jitter.ms", "LONG", "0", "log.roll.jitter.ms", 0),
-    _topic("segment.ms", "LONG", "604800000", "log.roll.ms", 1),
+    _topic("segment.ms", "LONG", "604800000", "log.roll.ms", 0, until=(1, 1)),
+    _topic("segment.ms", "LONG", "604800000", "log.roll.ms", 1, since=(2, 0)),
     _topic(
         "unclean.leader.election.enable", "BOOLEAN", "true", "unclean.leader.election.enable",
         until=(0, 10),
@@ -241,13 +239,11 @@ def _group(
     *,
     type_: ConfigType = "INT",
     since: ReleaseNumber = (4, 0),
-    dynamic: bool = False,
     only_set: bool = False,
 ) -> ConfigDefinition:
-    """``dynamic`` is about the broker config behind it."""
     least = minimum if type_ in ("INT", "LONG") else None
     return ConfigDefinition(
-        name, type_, default, least, None, choices, synonym, dynamic=dynamic, only_set=only_set,
+        name, type_, default, least, None, choices, synonym, only_set=only_set,
         since=since,
     )  # fmt: skip
 
@@ -261,7 +257,7 @@ def _internal(
 
 def _assignment_interval(kind: str) -> ConfigDefinition:
     name = f"{kind}.assignment.interval.ms"
-    return _group(name, "1000", f"group.{name}", 0, since=_INTERVAL_SINCE, dynamic=True)
+    return _group(name, "1000", f"group.{name}", 0, since=_INTERVAL_SINCE)
 
 
 _INTERVAL_SINCE: Final = (4, 3)
@@ -312,185 +308,12 @@ def _rate(name: str) -> tuple[ConfigDefinition, ConfigDefinition]:
     return rate, replace(rate, called_read_only=True, since=EVER, until=(4, 2))
 
 
-_TOKENS: Final = (1, 1)
-"""The first release with delegation tokens."""
-
 _BROKER = (
-    _static("advertised.listeners", "LIST", None),
-    _static("auto.create.topics.enable", "BOOLEAN", "true"),
-    _static("auto.leader.rebalance.enable", "BOOLEAN", "true"),
-    ConfigDefinition("background.threads", "INT", "10", 1),
-    _static("broker.id", "INT", None),
-    _static("broker.rack", "STRING", None),
-    ConfigDefinition("connections.max.reauth.ms", "LONG", "0", dynamic=False, since=(2, 2)),
-    _static("controlled.shutdown.enable", "BOOLEAN", "true"),
-    _static("default.replication.factor", "INT", "1"),
-    _static(
-        "delegation.token.expiry.check.interval.ms", "LONG", "3600000", minimum=1, since=_TOKENS
-    ),
-    _static("delegation.token.expiry.time.ms", "LONG", "86400000", minimum=1, since=_TOKENS),
-    _static("delegation.token.master.key", "PASSWORD", None, since=_TOKENS, until=(3, 9)),
-    _static("delegation.token.max.lifetime.ms", "LONG", "604800000", minimum=1, since=_TOKENS),
-    _static("delegation.token.secret.key", "PASSWORD", None, since=(2, 8)),
-    _static("delete.topic.enable", "BOOLEAN", "true"),
     *_rate("follower.replication.throttled.rate"),
-    ConfigDefinition("fetch.max.bytes", "INT", "57671680", 1024, dynamic=False, since=(2, 5)),
-    _static("group.consumer.assignors", "LIST", "uniform,range", since=(3, 7)),
-    _static("group.consumer.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
-    _static("group.consumer.max.heartbeat.interval.ms", "INT", "15000", since=(3, 7)),
-    _static("group.consumer.max.session.timeout.ms", "INT", "60000", since=(3, 7)),
-    _static("group.consumer.max.size", "INT", str(2**31 - 1), minimum=1, since=(3, 7)),
-    _static("group.consumer.migration.policy", "STRING", "disabled", since=(3, 8), until=(3, 9)),
-    _static("group.consumer.migration.policy", "STRING", "bidirectional", since=(4, 0)),
-    _static("group.consumer.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
-    _static("group.consumer.min.heartbeat.interval.ms", "INT", "5000", since=(3, 7)),
-    _static("group.consumer.min.session.timeout.ms", "INT", "45000", since=(3, 7)),
-    _static("group.consumer.regex.refresh.interval.ms", "INT", "600000", since=(4, 1)),
-    _static("group.coordinator.rebalance.protocols", "LIST", "classic", since=(3, 7), until=(3, 9)),
-    _static(
-        "group.coordinator.rebalance.protocols",
-        "LIST",
-        "classic,consumer",
-        since=(4, 0),
-        until=(4, 0),
-    ),
-    _static(
-        "group.coordinator.rebalance.protocols", "LIST", "classic,consumer,streams", since=(4, 1)
-    ),
-    _static("group.share.delivery.count.limit", "INT", "5", minimum=2, since=(4, 0), until=(4, 2)),
-    _static("group.share.max.share.sessions", "INT", "2000", minimum=1, since=(4, 1)),
-    _static("group.share.max.size", "INT", "200", minimum=1, since=(4, 0)),
-    _static(
-        "group.share.partition.max.record.locks",
-        "INT",
-        "2000",
-        minimum=100,
-        since=(4, 0),
-        until=(4, 2),
-    ),
-    _static("group.streams.max.assignment.interval.ms", "INT", "15000", since=_INTERVAL_SINCE),
-    _static("group.streams.max.heartbeat.interval.ms", "INT", "15000", since=(4, 1)),
-    _static("group.streams.max.session.timeout.ms", "INT", "60000", since=(4, 1)),
-    _static("group.streams.max.size", "INT", str(2**31 - 1), minimum=1, since=(4, 2)),
-    _static("group.streams.max.standby.replicas", "INT", "2", since=(4, 1)),
-    replace(
-        _static("group.streams.max.warmup.replicas", "INT", "20", minimum=0, since=(4, 4)),
-        only_set=True,
-    ),
-    _static("group.streams.min.assignment.interval.ms", "INT", "0", since=_INTERVAL_SINCE),
-    _static("group.streams.min.heartbeat.interval.ms", "INT", "5000", since=(4, 1)),
-    replace(
-        _static(
-            "group.streams.min.task.offset.interval.ms", "INT", "15000", minimum=1, since=(4, 4)
-        ),
-        only_set=True,
-    ),
-    _static("group.streams.min.session.timeout.ms", "INT", "45000", since=(4, 1)),
-    # Kafka's default is 3000; the properties file that it ships sets 0.
-    _static("group.initial.rebalance.delay.ms", "INT", "0", since=(0, 11)),
-    _static("group.max.session.timeout.ms", "INT", "300000", until=(2, 2)),
-    _static("group.max.session.timeout.ms", "INT", "1800000", since=(2, 3)),
-    _static("group.max.size", "INT", str(2**31 - 1), minimum=1, since=(2, 2)),
-    _static("group.min.session.timeout.ms", "INT", "6000"),
-    _static("inter.broker.listener.name", "STRING", None),
     *_rate("leader.replication.throttled.rate"),
-    _static("leader.imbalance.check.interval.seconds", "LONG", "300"),
-    _static("leader.imbalance.per.broker.percentage", "INT", "10", until=(3, 9)),
-    _static("listeners", "LIST", None),
-    ConfigDefinition("log.cleaner.backoff.ms", "LONG", "15000", 0),
-    ConfigDefinition("log.cleaner.dedupe.buffer.size", "LONG", "134217728", is_read=False),
-    ConfigDefinition("log.cleaner.threads", "INT", "1", 0),
-    _static("log.dirs", "LIST", "/var/lib/kafka/data"),
-    ConfigDefinition("max.connections", "INT", str(2**31 - 1), 0),
-    ConfigDefinition("max.connections.per.ip", "INT", str(2**31 - 1), 0),
-    ConfigDefinition(
-        "max.incremental.fetch.session.cache.slots", "INT", "1000", 0, dynamic=False, since=(1, 1)
-    ),
-    _static("node.id", "INT", None),
-    ConfigDefinition("num.io.threads", "INT", "8", 1),
-    ConfigDefinition("num.network.threads", "INT", "3", 1),
-    _static("num.partitions", "INT", "1"),
-    ConfigDefinition(
-        "num.recovery.threads.per.data.dir", "INT", "1", 1, is_read=False, until=(3, 9)
-    ),
-    ConfigDefinition(
-        "num.recovery.threads.per.data.dir", "INT", "2", 1, is_read=False, since=(4, 0)
-    ),
-    ConfigDefinition("num.replica.fetchers", "INT", "1", 1),
-    _static("offset.metadata.max.bytes", "INT", "4096"),
-    _static("offsets.commit.timeout.ms", "INT", "5000"),
-    _static("offsets.retention.check.interval.ms", "LONG", "600000"),
-    ConfigDefinition("offsets.retention.minutes", "INT", "1440", 1, dynamic=False, until=(1, 1)),
-    ConfigDefinition("offsets.retention.minutes", "INT", "10080", 1, dynamic=False, since=(2, 0)),
-    _static("offsets.topic.num.partitions", "INT", "50"),
-    _static("offsets.topic.replication.factor", "INT", "3"),
-    _static("offsets.topic.segment.bytes", "INT", "104857600"),
-    _static("process.roles", "LIST", "broker,controller"),
     *_rate("replica.alter.log.dirs.io.max.bytes.per.second"),
-    _static("replica.lag.time.max.ms", "LONG", "30000"),
-    ConfigDefinition("replica.selector.class", "STRING", None, dynamic=False, since=(2, 4)),
-    _static("remote.log.storage.system.enable", "BOOLEAN", "false", since=(3, 6)),
-    *(
-        ConfigDefinition(name, "INT", "10", 1, is_read=False, since=(4, 0))
-        for name in (
-            "remote.log.manager.copier.thread.pool.size",
-            "remote.log.manager.expiration.thread.pool.size",
-            "remote.log.reader.threads",
-        )
-    ),
-    _static("request.timeout.ms", "INT", "30000"),
-    *(
-        ConfigDefinition(name, "INT", default, 1, dynamic=False, since=(4, 0))
-        for name, default in (
-            ("share.coordinator.state.topic.min.isr", "2"),
-            ("share.coordinator.state.topic.num.partitions", "50"),
-            ("share.coordinator.state.topic.replication.factor", "3"),
-            ("share.coordinator.state.topic.segment.bytes", "104857600"),
-        )
-    ),
-    # Internal: DescribeConfigs never has it.
-    replace(
-        _static(
-            "producer.id.expiration.check.interval.ms", "INT", "600000", minimum=1, since=(3, 4)
-        ),
-        only_set=True,
-    ),
-    _static("producer.id.expiration.ms", "INT", "86400000", minimum=1, since=(3, 4), until=(3, 4)),
-    ConfigDefinition("producer.id.expiration.ms", "INT", "86400000", 1, since=(3, 5)),
-    ConfigDefinition("ssl.keystore.password", "PASSWORD", None),
-    _static("telemetry.max.bytes", "INT", "1048576", minimum=1, since=(3, 7)),
-    _static(
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        "INT",
-        "60000",
-        since=(0, 11),
-        until=(2, 4),
-    ),
-    _static(
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms", "INT", "10000", since=(2, 5)
-    ),
-    _static("transaction.max.timeout.ms", "INT", "900000", since=(0, 11)),
-    ConfigDefinition(
-        "transaction.partition.verification.enable",
-        "BOOLEAN",
-        "true",
-        dynamic=False,
-        since=(3, 6),
-        until=(3, 6),
-    ),
-    ConfigDefinition("transaction.partition.verification.enable", "BOOLEAN", "true", since=(3, 7)),
-    _static(
-        "transaction.remove.expired.transaction.cleanup.interval.ms",
-        "INT",
-        "3600000",
-        since=(0, 11),
-    ),
-    _static("transaction.state.log.min.isr", "INT", "2"),
-    _static("transaction.state.log.num.partitions", "INT", "50"),
-    _static("transaction.state.log.replication.factor", "INT", "3"),
-    _static("transaction.state.log.segment.bytes", "INT", "104857600"),
-    _static("transactional.id.expiration.ms", "INT", "604800000", since=(0, 11)),
 )
+"""Those that Kafka keeps apart from the others."""
 
 
 _SUBSCRIPTION: Final[tuple[tuple[str, ConfigType, str], ...]] = (
@@ -506,83 +329,27 @@ _CLIENT_METRICS: Final = (
     ),
 )
 
-_NULL_BY_DEFAULT: Final = frozenset(
-    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
-)
-"""Broker configs in milliseconds that have no default: others, in hours, give the topics' one."""
-
-
-def _behind(config: ConfigDefinition) -> ConfigDefinition:
-    """The broker config that gives a config its default: same type, values and releases."""
-    assert config.synonym is not None
-    return replace(
-        config,
-        name=config.synonym,
-        default=None if config.synonym in _NULL_BY_DEFAULT else config.default,
-        minimum=None if config.synonym == _UNLIMITED else config.minimum,
-        synonym=None,
-    )
-
-
-_UNLIMITED: Final = "log.retention.ms"
-"""A broker reads every negative number as no limit, a topic only -1."""
-
 
 @cache
 def config_definitions(release: Release) -> ConfigDefinitions:
     """Those of a release."""
     topic = _by_name(_TOPIC, release)
     group = _by_name(_GROUP, release)
-    behind = [_behind(each) for each in (*topic.values(), *group.values()) if each.synonym]
-    rows = _by_name((*_BROKER, *behind), release)
-    rows_decide = not release.is_within(_FIRST_FACTS, until=None)
-    unknown = _names_with_rows() - rows.keys() if rows_decide else frozenset[str]()
-    broker = {
-        name: fact for name, fact in _by_name(_facts(), release).items() if name not in unknown
-    }
-    broker |= {name: _as_in_kafka(each, broker.get(name)) for name, each in rows.items()}
-    broker = dict(sorted(broker.items()))
-    return ConfigDefinitions(topic, broker, group, _by_name(_CLIENT_METRICS, release))
-
-
-_FIRST_FACTS: Final = (2, 4)
-"""The first release that ``broker_facts`` was made from. It stands for earlier ones, too, but the
-rows of this module say since when a config exists."""
-
-
-@cache
-def _names_with_rows() -> frozenset[str]:
-    return frozenset(row.name for row in _BROKER)
-
-
-_LISTENERS: Final = frozenset({"advertised.listeners", "listeners"})
-"""A running broker of this mock keeps its addresses."""
-
-
-def _as_in_kafka(row: ConfigDefinition, fact: ConfigDefinition | None) -> ConfigDefinition:
-    """The row, with what ``broker_facts`` has about the release."""
-    if fact is None:
-        return row
-    is_dynamic = row.dynamic if row.name in _LISTENERS else fact.dynamic
-    hidden = row.only_set or fact.internal
-    return replace(row, type=fact.type, dynamic=is_dynamic, internal=fact.internal, only_set=hidden)
-
-
-@cache
-def _facts() -> tuple[ConfigDefinition, ...]:
-    return tuple(
-        ConfigDefinition(
-            name, cast("ConfigType", type_), None, dynamic="d" in flags, only_set=True,
-            internal="i" in flags, is_read=False, since=since, until=until,
-        )
-        for name, type_, flags, since, until in BROKER_FACTS
-    )  # fmt: skip
+    given = {each.synonym: each for each in (*topic.values(), *group.values()) if each.synonym}
+    broker = _by_name(_BROKER, release)
+    for name, type_, flags, default, least, most, since, until in BROKER_FACTS:
+        if release.is_in_lines(since, until):
+            row, internal = given.get(name), "i" in flags
+            broker[name] = ConfigDefinition(
+                name, cast("ConfigType", type_), default, least, most,
+                () if row is None else row.choices, dynamic="d" in flags, only_set=internal,
+                internal=internal, of_formats=row is not None and row.of_formats,
+            )  # fmt: skip
+    return ConfigDefinitions(
+        topic, dict(sorted(broker.items())), group, _by_name(_CLIENT_METRICS, release)
+    )
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Release) -> dict[str, ConfigDefinition]:
     held = [row for row in rows if release.is_in_lines(row.since, row.until)]
     return {row.name: row for row in sorted(held, key=lambda row: row.name)}
-
-
-NEWEST_CONFIGS: Final = config_definitions(NEWEST)
-"""Those of the newest release there is."""

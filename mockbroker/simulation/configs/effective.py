@@ -7,7 +7,9 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +18,13 @@ from msgspec.structs import replace as replace_definition
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDefinitions
-from mockbroker.simulation.configs.values import config_type_number, shown_value
+from mockbroker.simulation.configs.synonyms import fallbacks_of, milliseconds_of, synonyms_of
+from mockbroker.simulation.configs.values import (
+    config_problem,
+    config_type_number,
+    shown_value,
+)
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.cluster_state import (
     BROKER,
@@ -47,13 +55,23 @@ DEFAULT: Final = 5
 CLIENT_METRICS_CONFIG: Final = 7
 DYNAMIC_GROUP: Final = 8
 
+_IDS: Final = ("broker.id", "node.id")
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 class EffectiveConfigs:
     """The configs of one cluster: its current state, and the configs that its release defines."""
 
-    def __init__(self, state: ClusterState, definitions: ConfigDefinitions) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        definitions: ConfigDefinitions,
+        shipped: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        """``shipped``: what the properties file of every broker says unless the user decides."""
         self._state = state
         self.definitions = definitions
+        self._shipped = shipped
 
     # ---- effective values --------------------------------------------------------------------
 
@@ -72,8 +90,9 @@ class EffectiveConfigs:
         """Return the value of ``topic``, without looking further for synonyms."""
         definition = self.definitions.topic[name]
         overrides = self._state.configs.get((TOPIC, topic), {})
-        sources = self._topic_sources(definition, overrides, self._state.controller_id)
-        return _first_value(definition, sources)
+        broker_id = self._state.controller_id
+        found = next(self._topic_sources(definition, overrides, broker_id), None)
+        return self._topic_default(definition, broker_id) if found is None else found.value
 
     def group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
         """Return one config of a group, which need not exist, as a broker sees it.
@@ -98,18 +117,41 @@ class EffectiveConfigs:
         definition = self.definitions.broker.get(name)
         if definition is None:
             raise ClusterError(f"there is no broker config {name!r}")
-        return _entry(definition, self._broker_sources(definition, broker_id))
+        return self._broker_entry(definition, broker_id)
+
+    def value_set(self, broker_id: int, name: str) -> str | None:
+        """Return the value of a broker config, None unless it is set: that of the running
+        broker, or of the properties file. None for a config that the release lacks."""
+        definition = self.definitions.broker.get(name)
+        if definition is None:
+            return None
+        found = next(self._broker_sources(definition, broker_id), None)
+        return None if found is None or found.source == DEFAULT else found.value
+
+    def is_set_statically(self, name: str) -> bool:
+        """Return whether the properties file of a broker has the config."""
+        return name in self._static_names()
 
     def unknown(self) -> list[str]:
         """Return the static configs of brokers that the mock does not define, sorted."""
         return sorted(self._static_names() - self.definitions.broker.keys())
 
-    def unread(self) -> list[str]:
-        """Return the static configs of brokers that the release has and no rule reads, sorted."""
-        known = self.definitions.broker
-        return sorted(
-            name for name in self._static_names() if name in known and not known[name].is_read
-        )
+    def ineffective(self, release: Release) -> list[str]:
+        """Return the static configs of brokers that the release has and that change nothing here,
+        sorted."""
+        from mockbroker.simulation.configs.effects import has_effect
+
+        known = self._static_names() & self.definitions.broker.keys()
+        return sorted(name for name in known if not has_effect(name, release))
+
+    def check_static(self) -> None:
+        """Raise ClusterError for a static config whose value Kafka refuses at start."""
+        state = self._state
+        for each in (state.static_configs, *state.own_configs.values()):
+            for name, value in each.items():
+                problem = config_problem(self.broker_definition(name), value)
+                if problem:
+                    raise ClusterError(f"broker config {name}: {problem}")
 
     def _static_names(self) -> set[str]:
         return set(self._state.static_configs).union(*self._state.own_configs.values())
@@ -151,7 +193,9 @@ class EffectiveConfigs:
         Brokers accept configs they do not define, since plugins may read them, and treat their
         values as sensitive.
         """
-        return self.definitions.broker.get(name) or ConfigDefinition(name, "UNKNOWN", None)
+        return self.definitions.broker.get(name) or ConfigDefinition(
+            name, "UNKNOWN", None, called_read_only=True
+        )
 
     def _topic_entries(self, overrides: Mapping[str, str], broker_id: int) -> Iterator[ConfigEntry]:
         """Yield the configs of a topic, without those that are omitted until they are set."""
@@ -162,7 +206,23 @@ class EffectiveConfigs:
     def _topic_entry(
         self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
     ) -> ConfigEntry:
-        return _entry(definition, self._topic_sources(definition, overrides, broker_id))
+        entry = _entry(definition, self._topic_sources(definition, overrides, broker_id))
+        if entry.synonyms:
+            return entry
+        return replace(entry, value=self._topic_default(definition, broker_id))
+
+    def _topic_default(self, definition: ConfigDefinition, broker_id: int) -> str | None:
+        """Return what a topic config is if neither the topic nor the broker config that gives its
+        default has a value: that of a synonym of the latter, such as ``log.retention.hours``."""
+        name = definition.synonym
+        names = () if name is None else fallbacks_of(name)
+        for each in names:
+            broker_config = self.definitions.broker.get(each)
+            if broker_config is not None:
+                value = self._broker_entry(broker_config, broker_id).value
+                if value is not None:
+                    return milliseconds_of(each, value)
+        return definition.default
 
     def _topic_sources(
         self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int
@@ -178,17 +238,54 @@ class EffectiveConfigs:
     def _broker_sources(
         self, definition: ConfigDefinition, broker_id: int
     ) -> Iterator[ConfigSynonym]:
-        """Yield the possible sources of a broker config's value, by descending precedence."""
-        name, configs = definition.name, self._state.configs
-        for resource, source in ((broker_id, DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
-            value = configs.get((BROKER, str(resource)), {}).get(name)
-            if value is not None:
-                yield ConfigSynonym(name, value, source)
-        static = _static_value(self._state, broker_id, name)
-        if static is not None:
-            yield ConfigSynonym(name, static, STATIC_BROKER)
-        if definition.default is not None:
-            yield ConfigSynonym(name, definition.default, DEFAULT)
+        """Yield the possible sources of a broker config's value, by descending precedence. Those
+        of its synonyms count from the first of its own on."""
+        own = definition.name
+        found = self._sources_of(synonyms_of(own), broker_id)
+        return itertools.dropwhile(lambda source: source.name != own, found)
+
+    def _sources_of(self, names: Sequence[str], broker_id: int) -> Iterator[ConfigSynonym]:
+        configs, known = self._state.configs, self.definitions.broker
+        for resource, source in ((str(broker_id), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
+            dynamic = configs.get((BROKER, resource))
+            if dynamic:
+                for name in names:
+                    if name in dynamic:
+                        yield ConfigSynonym(name, dynamic[name], source)
+        for name in names:
+            static = self._static_value(broker_id, name)
+            if static is not None:
+                yield ConfigSynonym(name, static, STATIC_BROKER)
+        for name in names:
+            definition = known.get(name)
+            if definition is not None and definition.default is not None:
+                yield ConfigSynonym(name, definition.default, DEFAULT)
+
+    def _broker_entry(self, definition: ConfigDefinition, broker_id: int) -> ConfigEntry:
+        entry = _entry(definition, self._broker_sources(definition, broker_id))
+        names = synonyms_of(definition.name)
+        if entry.source == STATIC_BROKER and len(names) > 1:
+            first = next(self._sources_of(names, broker_id))
+            if first.source != STATIC_BROKER:
+                # A dynamic value takes the place of all synonyms in the properties file.
+                return replace(entry, value=definition.default)
+        return entry
+
+    def _static_value(self, broker_id: int, name: str) -> str | None:
+        """Return the value in this broker's properties file."""
+        broker = self._state.brokers.get(broker_id)
+        if broker is None:
+            return None
+        if name in _IDS:
+            return str(broker_id)
+        if name == "broker.rack":
+            return broker.rack
+        given = self._state.static_config(broker_id, name)
+        if given is not None:
+            return given
+        if name == "listeners":
+            return f"PLAINTEXT://{broker.host}:{broker.port}"
+        return ",".join(broker.log_dirs) if name == "log.dirs" else self._shipped.get(name)
 
     # ---- DescribeConfigs ---------------------------------------------------------------------
 
@@ -238,15 +335,12 @@ class EffectiveConfigs:
                 for resource in ("", str(broker_id))
                 for name in state.configs.get((BROKER, resource), {})
             }
+            extra |= state.static_configs.keys() | state.own_configs.get(broker_id, {}).keys()
             known = self.definitions.broker
-            shown = {
-                name
-                for name, definition in known.items()
-                if not definition.only_set or state.static_config(broker_id, name) is not None
-            }
+            shown = {name for name, definition in known.items() if not definition.only_set}
             for name in sorted(extra | shown):
                 definition = self.broker_definition(name)
-                yield _entry(definition, self._broker_sources(definition, broker_id))
+                yield self._broker_entry(definition, broker_id)
         elif resource_type == GROUP and self.definitions.group:
             if not resource_name:
                 raise _invalid("Group name must not be empty")
@@ -279,24 +373,6 @@ class EffectiveConfigs:
                 shown = shown_value(definition, value)
                 synonyms.append(ConfigSynonym(definition.name, shown, CLIENT_METRICS_CONFIG))
             yield _entry(definition, synonyms)
-
-
-def _static_value(state: ClusterState, broker_id: int, name: str) -> str | None:
-    """Return the value in this broker's properties file."""
-    broker = state.brokers.get(broker_id)
-    if broker is None:
-        return None
-    given = state.static_config(broker_id, name)
-    if given is not None:
-        return given
-    match name:
-        case "broker.id" | "node.id":
-            return str(broker_id)
-        case "broker.rack":
-            return broker.rack
-        case "listeners":
-            return f"PLAINTEXT://{broker.host}:{broker.port}"
-    return None
 
 
 def _first_value(definition: ConfigDefinition, sources: Iterator[ConfigSynonym]) -> str | None:

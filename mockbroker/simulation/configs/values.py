@@ -8,7 +8,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigType
 
-__all__ = ["check_value", "config_type_number", "shown_value"]
+__all__ = ["check_value", "config_problem", "config_type_number", "shown_value"]
 
 _TYPE_NUMBERS: dict[ConfigType, int] = {
     "UNKNOWN": 0, "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6,
@@ -61,6 +61,15 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
             raise _bad(definition, value.strip(), f"Version {value.strip()} is not a valid version")
         if definition.of_offsets:
             _check_offset_reset(definition, value.strip())
+
+
+def config_problem(definition: ConfigDefinition, value: str) -> str:
+    """Return why Kafka refuses a value, as its text without the name; empty if it does not."""
+    try:
+        check_value(definition, value)
+    except Refusal as refusal:
+        return (refusal.message or "").replace(f" for configuration {definition.name}", "", 1)
+    return ""
 
 
 def shown_value(definition: ConfigDefinition, value: str) -> str:

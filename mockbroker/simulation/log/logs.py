@@ -6,7 +6,7 @@ action log names the records that are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -104,6 +104,8 @@ class Logs:
         self._expiry = controller.timers.timer(self._expire_producers, "expiry of producers")
         self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
+        self.on_held: list[Callable[[], None]] = []
+        """Called after a tester has held replicas."""
         self._settings: dict[str, LogSettings] = {}
         self._sinks: set[str] = set()
         self._sources: dict[str, tuple[Buffer, BatchHeader]] = {}
@@ -398,6 +400,8 @@ class Logs:
         partition = self._controller.partition(tp)
         for each in self._followers(tp, broker_id):
             self.data(tp).replication.hold(each, partition)
+        for react in self.on_held:
+            react()
 
     def replicate(self, tp: TopicPartition, broker_id: int, offset: int | None) -> None:
         """Advance a held follower to ``offset``, None: to the log end; it stays held.

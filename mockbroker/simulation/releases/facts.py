@@ -12,7 +12,7 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.simulation.releases.release import Fact, Varying
 
 __all__ = [
-    "ADDED_PARTITIONS_ECHOED", "ANY_TOPIC_MAKES_IDEMPOTENT", "BAD_CONFIG_ERROR",
+    "ADDED_PARTITIONS_ECHOED", "ANY_TOPIC_MAKES_IDEMPOTENT", "BAD_CONFIG_ERROR", "BROKER_LOGGERS",
     "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY", "COMPACTION_KEEPS_LOG_END",
     "CONFIGS_OF_UNKNOWN_TOPICS_CHECKED", "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION",
     "COORDINATOR_TEXTS", "DEFAULTS_MARKED", "DELETE_HORIZONS", "DELETION_MARK_NAMED",
@@ -20,16 +20,17 @@ __all__ = [
     "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION", "GROUP_VERSION_NEEDED", "KAFKA_13767",
     "KAFKA_14372", "KAFKA_19233", "KAFKA_20601", "LATER_SHARE_PARTITIONS_AT_ZERO",
     "LEADERS_WRITE_ISR", "LIST_CONFIGS_ARE_SETS", "LIST_CONFIGS_START_FROM_DEFAULT",
-    "LOG_DIRS_CORDONED", "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC",
-    "METADATA_HASH_STORED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
-    "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL", "NULL_TEXT_OF_CONFIGS",
-    "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "REPEATED_CONFIGS_NAMED", "SET_OF_CONFIGS",
-    "SHARE_COORDINATORS",
+    "LOGGERS_REPLACED", "LOG_DIRS_CORDONED", "LOG_LEVELS", "MEMBER_EPOCHS_STORED",
+    "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
+    "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER", "NEEDLESS_ELECTION",
+    "NEGATIVE_SHARE_PARTITIONS_FAIL", "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS",
+    "NULL_LEVELS_CHECKED", "NULL_TEXT_OF_CONFIGS", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
+    "OTHER_BROKERS_LOGGERS", "REPEATED_CONFIGS_NAMED", "SET_OF_CONFIGS", "SHARE_COORDINATORS",
     "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_TARGET_TIMES_STORED", "STREAMS_TARGET_TIMES_STORED",
     "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_OFFSETS_NEED_GROUP", "TRANSACTION_START_KEPT",
     "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_CONFIGS_NAMED", "UNKNOWN_CONFIG_TYPE_NAMED",
-    "UNREQUESTED_OPERATIONS_ZERO", "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED",
-    "WATERMARK_NEEDS_MIN_ISR", "ZOOKEEPER_CONTROLLER",
+    "UNKNOWN_LOGGER_OPERATIONS_NAMED", "UNREQUESTED_OPERATIONS_ZERO", "UNSUPPORTED_VERSION_ROW",
+    "UNWRITTEN_GROUPS_DELETED", "WATERMARK_NEEDS_MIN_ISR", "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -210,6 +211,71 @@ UNKNOWN_TOPIC_OR_PARTITION; before, with UNKNOWN_SERVER_ERROR."""
 UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
 """APPEND and SUBTRACT on a broker config that does not exist name it; before, they fail with
 UNKNOWN_SERVER_ERROR. Absent in 4.1.2, present in 4.3.1."""
+
+BROKER_LOGGERS: Final = Fact("CONFIG-15", since=(2, 4))
+"""Brokers have resources of type BROKER_LOGGER (KIP-412)."""
+
+LOGGERS_REPLACED: Final = Varying(
+    "CONFIG-18",
+    (
+        (
+            (0, 0),
+            "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER",
+        ),
+        ((3, 2), "Unknown resource type 8"),
+    ),
+)
+"""The refusal of AlterConfigs for loggers."""
+
+NULLS_OF_CONFIGS: Final = Varying("CONFIG-19", (((0, 0), ""), ((2, 6), "SET:"), ((3, 2), "")))
+"""What the text about null values puts before each name."""
+
+NULL_LEVELS_CHECKED: Final = Fact("CONFIG-19", since=(2, 6))
+"""A level that is null is refused like other configs; before, as a level with that name."""
+
+NODE_IDS_OF_LOGGERS: Final = Fact("CONFIG-16", since=(3, 2))
+"""The id of a broker that changes loggers is that of a node, and not empty."""
+
+OTHER_BROKERS_LOGGERS: Final = Varying(
+    "CONFIG-16",
+    (
+        ((0, 0), "Unexpected broker id, expected {receiver}, but received {name}"),
+        ((3, 7), "Unexpected node id. Expected {receiver}, but received {receiver}"),
+        ((4, 1), "Unexpected node id. Expected {receiver}, but received {name}"),
+    ),
+)
+"""The text for loggers of another broker. In 3.7 to 4.0 it has the wrong id."""
+
+WRONG_LOGGER: Final[Varying[tuple[ErrorCode, str]]] = Varying(
+    "CONFIG-17",
+    (
+        (
+            (0, 0),
+            (
+                ErrorCode.INVALID_REQUEST,
+                "Invalid config value for resource ConfigResource(type=BROKER_LOGGER, "
+                "name='{name}'): {problem}",
+            ),
+        ),
+        ((3, 2), (ErrorCode.INVALID_CONFIG, "{problem}")),
+    ),
+)
+"""The refusal of a logger or a level that does not exist."""
+
+LOG_LEVELS: Final = Varying(
+    "CONFIG-17",
+    (
+        ((0, 0), "TRACE, ERROR, INFO, FATAL, DEBUG, WARN"),
+        ((3, 7), "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"),
+    ),
+)
+"""How a refusal lists the levels, up to 3.6 as a set of Scala's."""
+
+UNKNOWN_LOGGER_OPERATIONS_NAMED: Final = Varying(
+    "CONFIG-18", (((0, 0), False), ((3, 2), True), ((3, 7), False), ((4, 1), True))
+)
+"""The text for an operation on a logger that does not exist names it; otherwise the request fails
+with UNKNOWN_SERVER_ERROR."""
 
 NEEDLESS_ELECTION: Final[Varying[tuple[ErrorCode, str | None]]] = Varying(
     "A-29",

@@ -450,7 +450,7 @@ async def test_who_waits_for_a_turn_is_not_idle() -> None:
             while not connection._turn.waiting:
                 await asyncio.sleep(0)
         for _ in range(10):
-            connection.check_idle()
+            connection.check_idle(1)
         for _ in range(50):
             await wire.receive()
         assert not mock.journal.select(event="idle")

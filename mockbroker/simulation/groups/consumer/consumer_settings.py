@@ -31,6 +31,11 @@ class ConsumerSettings(msgspec.Struct, frozen=True):
         return self.upgrades or self.downgrades
 
 
+def _assignor(word: str) -> str:
+    """The name of an assignor that is given by its name or, before 4.0, by its class."""
+    return word.rpartition(".")[2].removesuffix("Assignor").lower() if "." in word else word
+
+
 def consumer_settings(configs: EffectiveConfigs, broker_id: int) -> ConsumerSettings:
     """Read the settings of a broker, which are static. Releases without them lack such groups."""
     if "group.consumer.max.size" not in configs.definitions.broker:
@@ -47,7 +52,7 @@ def consumer_settings(configs: EffectiveConfigs, broker_id: int) -> ConsumerSett
     return ConsumerSettings(
         enabled="consumer" in words("group.coordinator.rebalance.protocols"),
         max_size=min(int(value("group.consumer.max.size")), MOST_MEMBERS),
-        assignors=words("group.consumer.assignors"),
+        assignors=tuple(map(_assignor, words("group.consumer.assignors"))),
         upgrades=policy in ("bidirectional", "upgrade"),
         downgrades=policy in ("bidirectional", "downgrade"),
         regex_interval_ms=(

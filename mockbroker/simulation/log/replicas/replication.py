@@ -45,6 +45,10 @@ class Replication:
             return start
         return self._starts.get(broker_id, start)
 
+    def lacks_records(self, broker_id: int, partition: Partition) -> bool:
+        """Whether a replica has less than the leader."""
+        return self.end_of(broker_id, partition) < self._log.end_offset
+
     def low_watermark(self, partition: Partition, live: Callable[[int], bool]) -> int:
         """The least start of all live replicas."""
         starts = [self.start_of(each, partition) for each in partition.hosts if live(each)]

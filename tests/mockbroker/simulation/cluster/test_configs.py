@@ -42,10 +42,11 @@ def test_who_decides_a_topics_config(cluster: Cluster) -> None:
         ConfigSynonym("retention.ms", "3", 1),
         ConfigSynonym("log.retention.ms", "2", 2),
         ConfigSynonym("log.retention.ms", "1", 3),
+        ConfigSynonym("log.retention.hours", "168", 5),
     )
     # Broker 2 has no value of its own: it sees the cluster's behind the topic's.
     seen = cluster.configs.describe(TOPIC, "foo", ["retention.ms"], receiver=2).configs[0]
-    assert [s.value for s in seen.synonyms] == ["3", "1"]
+    assert [s.value for s in seen.synonyms] == ["3", "1", "168"]
     alter(cluster, (TOPIC, "foo"), ("retention.ms", DELETE, None))
     assert effective() == ("2", 2)
 

@@ -1,4 +1,4 @@
-"""Configs that a release has and documents nowhere, or that no rule here reads: they are accepted
+"""Configs that a release has and documents nowhere, or without an effect here: they are accepted
 as by Kafka, and hidden until they are set. Kafka 4.4.0 answers in the same way."""
 
 from __future__ import annotations
@@ -68,6 +68,20 @@ async def test_an_internal_config_of_topics_is_hidden_until_it_is_set(profile):
         assert SEGMENT not in await described(wire, TOPIC, "plain")
 
 
+@pytest.mark.parametrize("line", [(3, 0), (3, 5)])
+def test_configs_of_tiered_storage_before_there_was_any_are_hidden(line):
+    """By the classes of 3.0.2 to 3.5.2, which check nothing more."""
+    cluster = simulated_cluster(brokers=1, topics=["foo:1:1"], release=line)
+    name = "remote.storage.enable"
+    change = [(TOPIC, "foo", [(name, 0, "true")])]
+
+    shown = {each.name for each in cluster.configs.describe(TOPIC, "foo").configs}
+    assert name not in shown
+    assert cluster.config_changes.alter_incrementally(change)[0].error_code == 0
+    shown = {each.name for each in cluster.configs.describe(TOPIC, "foo").configs}
+    assert name in shown
+
+
 async def test_its_value_has_a_type_and_no_least_value():
     async with MockCluster(brokers=1) as mock, connect(mock) as wire:
         wrong = await create(wire, "wrong", "x")
@@ -134,7 +148,7 @@ async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
         assert not any(found[name].is_sensitive for name in given)
         assert not mock.cluster.configs.unknown()
     assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [
-        "broker configs that no rule of the mock reads have no effect: "
+        "these configs have no effect here: "
         "log.cleaner.dedupe.buffer.size, unstable.api.versions.enable"
     ]
 

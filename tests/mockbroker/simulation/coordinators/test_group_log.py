@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -212,8 +213,10 @@ def test_offsets_can_be_set_before_there_is_a_log() -> None:
 # ---- replication ---------------------------------------------------------------------------------
 
 
-def with_held_replication(release: tuple[int, int] = (4, 4)) -> tuple[Cluster, tuple[str, int]]:
-    cluster = coordinated(2, release=release)
+def with_held_replication(
+    release: tuple[int, int] = (4, 4), **options: Any
+) -> tuple[Cluster, tuple[str, int]]:
+    cluster = coordinated(2, release=release, **options)
     Operations(cluster).set_offset("g", FOO_0, 1)
     tp = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
     Operations(cluster).hold_replication(tp)
@@ -248,6 +251,14 @@ def test_commits_time_out_after_five_seconds(release: tuple[int, int], code: int
     assert results == [None, [code]]
     Operations(cluster).release_replication(tp)
     assert cluster.offsets["g"][FOO_0].offset == 1
+
+
+@pytest.mark.requirement("DP-COORD-08")
+def test_the_time_that_commits_wait_is_a_config() -> None:
+    cluster, _ = with_held_replication(broker_configs={"offsets.commit.timeout.ms": "100"})
+    commitment = cluster.offsets.commit("g", [(FOO_0, OffsetToCommit(2))])
+    cluster.turns.advance(100)
+    assert commitment.results == [15]
 
 
 @pytest.mark.requirement("DP-COORD-06", "DP-COORD-08")

@@ -271,6 +271,14 @@ def test_an_expired_token_is_not_renewed(name: str, stranger: int) -> None:
 
 
 @pytest.mark.requirement("TOKEN-09")
+@pytest.mark.parametrize("interval_ms", [10_000, 20_000])
+def test_how_often_expired_tokens_are_looked_for_is_a_config(interval_ms: int) -> None:
+    name = "delegation.token.expiry.check.interval.ms"
+    tokens = Tokens(configs={KEY: SECRET, name: str(interval_ms)})
+    assert tokens.create().error_code == 0
+    assert tokens.cluster.timers.next_due_ms == START + interval_ms
+
+
 @pytest.mark.parametrize(
     ("name", "periods"),
     [
