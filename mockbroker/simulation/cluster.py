@@ -14,8 +14,8 @@ through ``turns.advance``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -86,6 +86,9 @@ from mockbroker.simulation.transactions.transaction_settings import transaction_
 from mockbroker.simulation.transactions.transitions import Transitions
 from mockbroker.simulation.transactions.verification import Verifier
 
+if TYPE_CHECKING:
+    from mockbroker.simulation.configs.loggers import BrokerLoggers
+
 __all__ = ["Cluster"]
 
 _SHIPPED: Final = {"group.initial.rebalance.delay.ms": "0"}
@@ -118,7 +121,7 @@ class Cluster:
         znodes: ZnodeStore | None = None,
         take_turn: TakeTurn = no_wait,
     ) -> None:
-        release = settings.release
+        self._release = release = settings.release
         in_zookeeper = keeps_znodes(settings.reassignment)
         self.timers = timers = Timers(settings.now_ms)
         """The virtual clock, with the timers on it."""
@@ -363,6 +366,13 @@ class Cluster:
         if not named:
             raise ClusterError("log.dirs names no directory")
         return replace(broker, log_dirs=named)
+
+    @cached_property
+    def loggers(self) -> BrokerLoggers:
+        """The loggers of brokers; not in the log."""
+        from mockbroker.simulation.configs.loggers import BrokerLoggers
+
+        return BrokerLoggers(self.controller, self._release)
 
     def describe(self) -> dict[str, Any]:
         """Return the object of ``mockbroker ctl URL state --json``."""

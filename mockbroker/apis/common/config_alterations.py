@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.configs.effective import integer
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_state import BROKER
 from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["Resource", "alter_each"]
+
+_BROKER_LOGGER: Final = 8
 
 ResponseT = TypeVar("ResponseT")
 
@@ -32,19 +35,23 @@ def alter_each(
     resources: Sequence[Resource],
     alter: Callable[..., tuple[AlterConfigsResult, ...]],
     respond: Callable[..., ResponseT],
+    alter_loggers: Callable[[Call, str, Sequence[ConfigOperation]], AlterConfigsResult],
 ) -> list[ResponseT]:
     """Return a response for each resource. ``alter`` is the method of the cluster that changes
-    those which pass the checks, ``respond`` the class of the responses."""
+    those which pass the checks, ``alter_loggers`` changes the loggers of a broker, and ``respond``
+    is the class of the responses."""
     times = Counter((kind, name) for kind, name, _ in resources)
     results: list[AlterConfigsResult] = []
     for resource in resources:
-        kind, name, _ = resource
+        kind, name, operations = resource
         if times[kind, name] > 1:
             results.append(_refused(kind, name, "Each resource must appear at most once."))
         elif not may_config(call, AclOperation.ALTER_CONFIGS, kind, name):
             results.append(_unauthorized(kind, name))
         elif kind == BROKER and name not in ("", str(call.broker_id)):
             results.append(_refused(kind, name, _elsewhere(call, name)))
+        elif kind == _BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
+            results.append(alter_loggers(call, name, operations))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [

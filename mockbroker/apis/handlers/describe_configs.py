@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): configs of topics and brokers.
+"""DescribeConfigs (32): configs of topics, brokers, groups and others, and brokers' loggers.
 
 Versions: 0 has ``is_default`` and 1 a source instead; 1 synonyms; 3 types and documentation; 4
 flexible. Clients send a named broker's resource to that broker, and another broker refuses it.
@@ -26,7 +26,8 @@ from mockbroker.simulation.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
 
-_RESOURCE_TYPES: Final = (2, 4, 8)
+_RESOURCE_TYPES: Final = (2, 4)
+_BROKER_LOGGER: Final = 8
 _CLIENT_METRICS: Final = 16
 _GROUP: Final = 32
 
@@ -61,6 +62,8 @@ def describe_configs(call: Call) -> Message:
 def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
     """Whether the release has resources of this type; one that it lacks fails the whole request."""
     kind = resource.resource_type
+    if kind == _BROKER_LOGGER:
+        return call.release.has(facts.BROKER_LOGGERS)
     if kind == _CLIENT_METRICS:
         return bool(call.cluster.configs.definitions.client_metrics)
     return kind in _RESOURCE_TYPES or (
@@ -72,9 +75,11 @@ def _describe(
     call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
-    result = call.cluster.configs.describe(
-        kind, name, resource.configuration_keys, receiver=call.broker_id
-    )
+    keys = resource.configuration_keys
+    if kind == _BROKER_LOGGER:
+        result = call.cluster.loggers.describe(name, keys, call.broker_id)
+    else:
+        result = call.cluster.configs.describe(kind, name, keys, receiver=call.broker_id)
     return DescribeConfigsResult(
         error_code=result.error_code,
         error_message=result.error_message

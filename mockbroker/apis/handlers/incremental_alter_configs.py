@@ -5,6 +5,9 @@ Versions: 1 flexible.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from kproto.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kproto.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
@@ -12,8 +15,14 @@ from kproto.messages.incremental_alter_configs_response import (
 )
 from mockbroker.apis.common.config_alterations import Resource, alter_each
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import Refusal
+from mockbroker.simulation.configs.changes import ConfigOperation
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["incremental_alter_configs"]
+
+_BROKER_LOGGER: Final = 8
 
 
 @register(44, "0-1")
@@ -33,5 +42,20 @@ def incremental_alter_configs(call: Call) -> IncrementalAlterConfigsResponse:
             resources,
             call.cluster.config_changes.alter_incrementally,
             AlterConfigsResourceResponse,
+            _alter_loggers,
         )
+    )
+
+
+def _alter_loggers(
+    call: Call, name: str, operations: Sequence[ConfigOperation]
+) -> AlterConfigsResult:
+    """Change levels of the receiving broker's loggers."""
+    checks_nulls = call.release.has(facts.NULL_LEVELS_CHECKED)
+    try:
+        call.cluster.config_changes.check_operations(operations, nulls_too=checks_nulls)
+    except Refusal as refusal:
+        return AlterConfigsResult(_BROKER_LOGGER, name, refusal.code, refusal.message)
+    return call.cluster.loggers.alter(
+        name, operations, call.broker_id, validate_only=call.body.validate_only
     )

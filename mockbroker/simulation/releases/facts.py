@@ -212,11 +212,11 @@ UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
 """APPEND and SUBTRACT on a broker config that does not exist name it; before, they fail with
 UNKNOWN_SERVER_ERROR. Absent in 4.1.2, present in 4.3.1."""
 
-BROKER_LOGGERS: Final = Fact("CONFIG-15", since=(2, 4))
+BROKER_LOGGERS: Final = Fact("CONFIG-17", since=(2, 4))
 """Brokers have resources of type BROKER_LOGGER (KIP-412)."""
 
 LOGGERS_REPLACED: Final = Varying(
-    "CONFIG-18",
+    "CONFIG-20",
     (
         (
             (0, 0),
@@ -227,17 +227,17 @@ LOGGERS_REPLACED: Final = Varying(
 )
 """The refusal of AlterConfigs for loggers."""
 
-NULLS_OF_CONFIGS: Final = Varying("CONFIG-19", (((0, 0), ""), ((2, 6), "SET:"), ((3, 2), "")))
+NULLS_OF_CONFIGS: Final = Varying("CONFIG-21", (((0, 0), ""), ((2, 6), "SET:"), ((3, 2), "")))
 """What the text about null values puts before each name."""
 
-NULL_LEVELS_CHECKED: Final = Fact("CONFIG-19", since=(2, 6))
+NULL_LEVELS_CHECKED: Final = Fact("CONFIG-21", since=(2, 6))
 """A level that is null is refused like other configs; before, as a level with that name."""
 
-NODE_IDS_OF_LOGGERS: Final = Fact("CONFIG-16", since=(3, 2))
+NODE_IDS_OF_LOGGERS: Final = Fact("CONFIG-18", since=(3, 2))
 """The id of a broker that changes loggers is that of a node, and not empty."""
 
 OTHER_BROKERS_LOGGERS: Final = Varying(
-    "CONFIG-16",
+    "CONFIG-18",
     (
         ((0, 0), "Unexpected broker id, expected {receiver}, but received {name}"),
         ((3, 7), "Unexpected node id. Expected {receiver}, but received {receiver}"),
@@ -247,7 +247,7 @@ OTHER_BROKERS_LOGGERS: Final = Varying(
 """The text for loggers of another broker. In 3.7 to 4.0 it has the wrong id."""
 
 WRONG_LOGGER: Final[Varying[tuple[ErrorCode, str]]] = Varying(
-    "CONFIG-17",
+    "CONFIG-19",
     (
         (
             (0, 0),
@@ -263,7 +263,7 @@ WRONG_LOGGER: Final[Varying[tuple[ErrorCode, str]]] = Varying(
 """The refusal of a logger or a level that does not exist."""
 
 LOG_LEVELS: Final = Varying(
-    "CONFIG-17",
+    "CONFIG-19",
     (
         ((0, 0), "TRACE, ERROR, INFO, FATAL, DEBUG, WARN"),
         ((3, 7), "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"),
@@ -272,7 +272,7 @@ LOG_LEVELS: Final = Varying(
 """How a refusal lists the levels, up to 3.6 as a set of Scala's."""
 
 UNKNOWN_LOGGER_OPERATIONS_NAMED: Final = Varying(
-    "CONFIG-18", (((0, 0), False), ((3, 2), True), ((3, 7), False), ((4, 1), True))
+    "CONFIG-20", (((0, 0), False), ((3, 2), True), ((3, 7), False), ((4, 4), True))
 )
 """The text for an operation on a logger that does not exist names it; otherwise the request fails
 with UNKNOWN_SERVER_ERROR."""
