@@ -98,6 +98,13 @@ def _kip_240(text: str) -> Dialect:
         help="Set a static config of every broker, by Kafka's name, such as "
         "min.insync.replicas=2, or of one broker: 2:log.dirs=/a,/b. Repeatable.",
     ),
+    click.option(
+        "--properties",
+        "properties_file",
+        metavar="FILE",
+        help="Read the static configs of every broker from Kafka's server.properties. "
+        "--broker-config takes precedence.",
+    ),
 )
 @option_group("Behaviour", *flags_of(ClusterOptions, "Behaviour"))
 @option_group("Time", *flags_of(ClusterOptions, "Time"))
@@ -187,12 +194,14 @@ def _build(
     ports = len(options["brokers"])
     if port and port + ports - 1 > 65535:
         raise click.UsageError(f"--listen: {ports} ports from {port} exceed 65535")
-    configs: dict[Any, dict[str, str]] = {}
+    configs: dict[Any, dict[str, str]] = {None: {}}
     """By broker id; None for every broker."""
     for broker_id, name, value in options["broker_configs"]:
         configs.setdefault(broker_id, {})[name] = value
     journal, overwrite = options["journal"], options["overwrite_journal"]
     try:
+        written = _properties(options["properties_file"], options["profile"])
+        configs[None] = written | configs[None]
         sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         cluster_options = ClusterOptions(
             **values_of(ClusterOptions, options),
@@ -202,7 +211,7 @@ def _build(
             advertise=endpoint,
             implemented_only=implemented_only,
             dialect=_dialect(options["dialect"], options["kip_240_keys"]),
-            broker_configs=configs.pop(None, {}),
+            broker_configs=configs.pop(None),
             own_broker_configs=configs,
         )
         mock = MockCluster.from_options(cluster_options)
@@ -217,6 +226,28 @@ def _build(
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
+
+
+def _properties(path: str | None, profile_name: str) -> dict[str, str]:
+    """Read configs, and refuse values that the release of the profile refuses."""
+    if path is None:
+        return {}
+    from mockbroker.options.properties_file import parse_properties
+    from mockbroker.profiles import profile
+    from mockbroker.simulation.configs.definitions import config_definitions
+    from mockbroker.simulation.configs.values import config_problem
+
+    known = config_definitions(profile(profile_name).software).broker
+    try:
+        text = Path(path).read_bytes().decode("latin-1")
+    except OSError as error:
+        raise ClusterError(f"{path}: {os_error_text(error)}") from None
+    found = parse_properties(text, path)
+    for line, name, value in found:
+        problem = config_problem(known[name], value) if name in known else ""
+        if problem:
+            raise ClusterError(f"{path}:{line}: {name}: {problem}")
+    return {each.name: each.value for each in found}
 
 
 def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:
