@@ -1,30 +1,40 @@
-"""The partitions of OffsetCommit (8) and TxnOffsetCommit (28), and what is wrong with them."""
+"""The partitions of OffsetCommit (8), TxnOffsetCommit (28) and OffsetDelete (47): what is wrong
+with them as far as a broker knows, and how they are answered.
+
+An answer has a topic once: first the partitions that the broker refuses, then the results of the
+group's coordinator. Coordinators before 4.0 have a partition once, by its last row in the request;
+since then topics and partitions are repeated as in the request if the broker refuses nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.metadata_views import MetadataView
 
-__all__ = [
-    "OffsetRow",
-    "OffsetTopic",
-    "checked_topics",
-    "set_codes",
-    "valid_rows",
-]
+__all__ = ["OffsetRow", "OffsetRows", "TopicKey"]
+
+TopicKey: TypeAlias = tuple[str, UUID]
+"""A topic's name and id as the request has them."""
 
 
 class OffsetRow(msgspec.Struct):
-    """One partition of the request; ``error`` is NONE as long as nothing speaks against it."""
+    """One partition of the request; ``error`` is NONE as long as nothing speaks against it.
+    ``place`` is that of its topic in the request."""
 
+    place: int
+    key: TopicKey
     topic: str
     partition: Any
     error: ErrorCode = ErrorCode.NONE
@@ -34,40 +44,57 @@ class OffsetRow(msgspec.Struct):
         return self.topic, self.partition.partition_index
 
 
-class OffsetTopic(msgspec.Struct):
-    """One topic of the request. ``is_refused``: it is unknown, or not the caller's."""
+class OffsetRows:
+    """The partitions of a request. ``valid`` are those that the coordinator decides about."""
 
-    is_refused: bool
-    rows: list[OffsetRow]
+    def __init__(self, call: Call, topics: Iterable[Any], *, by_id: bool = False) -> None:
+        topics = list(topics)
+        view = call.cluster.controller.metadata_view(call.broker_id)
+        names = [_name(view, topic, by_id=by_id) for topic in topics]
+        allowed = authorized_names(
+            call, (name for name in names if name is not None), AclOperation.READ
+        )
+        self.valid: list[OffsetRow] = []
+        self._refused: dict[TopicKey, list[OffsetRow]] = {}
+        for place, (name, topic) in enumerate(zip(names, topics, strict=True)):
+            error = _topic_error(name, allowed)
+            known = None if name is None else view.topics.get(name)
+            key = (topic.name, getattr(topic, "topic_id", ZERO_UUID))
+            if error or known is None:
+                self._refused.setdefault(key, [])
+            for partition in topic.partitions:
+                row = OffsetRow(place, key, name or "", partition, error)
+                if not error and (known is None or known.partition(row.tp[1]) is None):
+                    row.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                found = self._refused.setdefault(key, []) if row.error else self.valid
+                found.append(row)
+        self._is_unique = call.release.has(facts.VALID_OFFSET_ROWS_UNIQUE)
+        if self._is_unique:
+            self.valid = _unique(self.valid)
+        if call.release.has(facts.REFUSED_OFFSET_ROWS_UNIQUE):
+            self._refused = {key: _unique(rows) for key, rows in self._refused.items() if rows}
 
-    @property
-    def is_answered(self) -> bool:
-        """A topic without partitions is answered only if it is refused."""
-        return bool(self.rows) or self.is_refused
+    def set_codes(self, codes: Iterable[ErrorCode]) -> None:
+        """Give the partitions that were valid their results."""
+        for row, code in zip(self.valid, codes, strict=True):
+            row.error = code
+
+    def by_topic(self) -> list[tuple[TopicKey, list[OffsetRow]]]:
+        """The rows of the answer. A topic without partitions is answered only if it is refused,
+        since 3.5."""
+        if not self._refused and not self._is_unique:
+            return [
+                (key, list(rows))
+                for (_, key), rows in groupby(self.valid, key=lambda row: (row.place, row.key))
+            ]
+        found = {key: list(rows) for key, rows in self._refused.items()}
+        for row in self.valid:
+            found.setdefault(row.key, []).append(row)
+        return list(found.items())
 
 
-def checked_topics(call: Call, topics: Iterable[Any], *, by_id: bool) -> list[OffsetTopic]:
-    """The topics with their partitions, and what is wrong with them as far as this broker knows."""
-    topics = list(topics)
-    view = call.cluster.controller.metadata_view(call.broker_id)
-    names = [_name(view, topic, by_id=by_id) for topic in topics]
-    allowed = authorized_names(
-        call, (name for name in names if name is not None), AclOperation.READ
-    )
-    checked = []
-    for name, topic in zip(names, topics, strict=True):
-        known = None if name is None else view.topics.get(name)
-        error = ErrorCode.NONE
-        if name is None:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        elif name not in allowed:
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        found = [OffsetRow(name or "", partition, error) for partition in topic.partitions]
-        for row in found:
-            if not error and (known is None or known.partition(row.tp[1]) is None):
-                row.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        checked.append(OffsetTopic(bool(error) or known is None, found))
-    return checked
+def _unique(rows: Iterable[OffsetRow]) -> list[OffsetRow]:
+    return list({row.tp: row for row in rows}.values())
 
 
 def _name(view: MetadataView, topic: Any, *, by_id: bool) -> str | None:
@@ -78,12 +105,7 @@ def _name(view: MetadataView, topic: Any, *, by_id: bool) -> str | None:
     return None if found is None else found.name
 
 
-def valid_rows(topics: Iterable[OffsetTopic]) -> list[OffsetRow]:
-    """Those without an error."""
-    return [row for topic in topics for row in topic.rows if not row.error]
-
-
-def set_codes(topics: Iterable[OffsetTopic], codes: Iterable[ErrorCode]) -> None:
-    """Give the partitions that were valid their results."""
-    for row, code in zip(valid_rows(topics), codes, strict=True):
-        row.error = code
+def _topic_error(name: str | None, allowed: frozenset[str]) -> ErrorCode:
+    if name is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.NONE if name in allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED

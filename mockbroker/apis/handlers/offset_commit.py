@@ -20,12 +20,7 @@ from kproto.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from mockbroker.apis.common.offset_rows import (
-    OffsetTopic,
-    checked_topics,
-    set_codes,
-    valid_rows,
-)
+from mockbroker.apis.common.offset_rows import OffsetRows
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Answer, Call, register
@@ -43,10 +38,10 @@ _IDS_SINCE_VERSION: Final = 10
 @register(8, "0-10", requires=(group_access(AclOperation.READ),))
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
-    topics = checked_topics(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
-    valid = valid_rows(topics)
+    rows = OffsetRows(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
+    valid = rows.valid
     if not valid:
-        return _response(request, topics)
+        return _response(rows)
     if call.version == 0 and not call.cluster.controller.keeps_znodes:
         return refusal(call, ErrorCode.UNSUPPORTED_VERSION)
     if call.version == 0:
@@ -54,7 +49,7 @@ def offset_commit(call: Call) -> Answer:
             row.error = call.cluster.znode_offsets.commit(
                 request.group_id, row.tp, _offset(row.partition)
             )
-        return _response(request, topics)
+        return _response(rows)
     code = call.cluster.coordinators.group_error(request.group_id, call.broker_id)
     code = code or call.cluster.offsets.groups.validate_commit(
         GroupCommit(
@@ -68,15 +63,15 @@ def offset_commit(call: Call) -> Answer:
         )
     )
     if code:
-        return _finished(request, topics, [code] * len(valid))
+        return _finished(rows, [code] * len(valid))
     commitment = call.cluster.offsets.commit(
         request.group_id,
         [(row.tp, _offset(row.partition)) for row in valid],
         retention_ms=request.retention_time_ms,
     )
     if commitment.results is None:
-        return _later(request, topics, commitment)
-    return _finished(request, topics, commitment.results)
+        return _later(rows, commitment)
+    return _finished(rows, commitment.results)
 
 
 def _offset(partition: Any) -> OffsetToCommit:
@@ -88,36 +83,30 @@ def _offset(partition: Any) -> OffsetToCommit:
     )
 
 
-async def _later(
-    request: OffsetCommitRequest, topics: list[OffsetTopic], commitment: Commitment
-) -> Message:
+async def _later(rows: OffsetRows, commitment: Commitment) -> Message:
     await wait_for_call(commitment.when_done)
     assert commitment.results is not None, "that is what it was waited for"
-    return _finished(request, topics, commitment.results)
+    return _finished(rows, commitment.results)
 
 
-def _finished(
-    request: OffsetCommitRequest, topics: list[OffsetTopic], codes: Iterable[ErrorCode]
-) -> Message:
-    """Give the partitions that were valid their results."""
-    set_codes(topics, codes)
-    return _response(request, topics)
+def _finished(rows: OffsetRows, codes: Iterable[ErrorCode]) -> Message:
+    rows.set_codes(codes)
+    return _response(rows)
 
 
-def _response(request: OffsetCommitRequest, topics: list[OffsetTopic]) -> OffsetCommitResponse:
+def _response(rows: OffsetRows) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
+                name=name,
+                topic_id=topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(
                         partition_index=row.partition.partition_index, error_code=row.error
                     )
-                    for row in found.rows
+                    for row in found
                 ],
             )
-            for topic, found in zip(request.topics, topics, strict=True)
-            if found.is_answered
+            for (name, topic_id), found in rows.by_topic()
         ]
     )

@@ -13,7 +13,7 @@ from kproto.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.offset_rows import OffsetRows
 from mockbroker.apis.common.requirements import (
     Requirement,
     group_access,
@@ -22,7 +22,6 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_parts import Topic
 
 __all__ = ["offset_delete"]
 
@@ -43,28 +42,27 @@ def _group_error(call: Call) -> int:
 )
 def offset_delete(call: Call) -> OffsetDeleteResponse:
     request: OffsetDeleteRequest = call.body
-    known = call.cluster.controller.metadata_view(call.broker_id).topics
-    allowed = authorized_names(call, (topic.name for topic in request.topics), AclOperation.READ)
-    topics, gone = [], []
-    for topic in request.topics:
-        rows = []
-        for index in (each.partition_index for each in topic.partitions):
-            if topic.name not in allowed:
-                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            else:
-                code = _error(call, request.group_id, topic.name, known.get(topic.name), index)
-            if not code:
-                gone.append((topic.name, index))
-            rows.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-        if rows:
-            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
+    rows = OffsetRows(call, request.topics)
+    rows.set_codes([_error(call, request.group_id, row.topic) for row in rows.valid])
+    gone = [row.tp for row in rows.valid if not row.error]
     call.cluster.offsets.delete_at_request(request.group_id, gone)
-    return OffsetDeleteResponse(topics=topics)
+    return OffsetDeleteResponse(
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetDeleteResponsePartition(
+                        partition_index=row.partition.partition_index, error_code=row.error
+                    )
+                    for row in found
+                ],
+            )
+            for (name, _), found in rows.by_topic()
+        ]
+    )
 
 
-def _error(call: Call, group_id: str, name: str, topic: Topic | None, index: int) -> ErrorCode:
-    if topic is None or topic.partition(index) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _error(call: Call, group_id: str, name: str) -> ErrorCode:
     if call.cluster.offsets.groups.is_subscribed(group_id, name):
         return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     return ErrorCode.NONE

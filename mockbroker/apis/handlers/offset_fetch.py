@@ -61,27 +61,32 @@ class _Group(msgspec.Struct):
     error: ErrorCode = ErrorCode.NONE
 
 
-def _leave_out_empty_topics(group: _Group) -> None:
-    """A topic without partitions is not answered."""
+def _ask_once(group: _Group) -> None:
+    """A topic and a partition are answered once, a topic without partitions is not."""
     if group.topics is not None:
-        group.topics = [topic for topic in group.topics if topic.indexes]
+        asked: dict[str, dict[int, None]] = {}
+        for topic in group.topics:
+            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.indexes))
+        group.topics = [
+            _Topic(name, ZERO_UUID, list(indexes), []) for name, indexes in asked.items() if indexes
+        ]
 
 
-EMPTY_TOPICS: Final[tuple[Row[_Group, _Group], ...]] = (
-    Row("DP-OFFSET-27", always, (_leave_out_empty_topics,), until=(4, 0)),
+REPETITIONS: Final[tuple[Row[_Group, _Group], ...]] = (
+    Row("DP-OFFSET-27", always, (_ask_once,), until=(4, 0)),
 )
 
 
 @cache
-def _empty_topics(release: Release) -> tuple[Row[_Group, _Group], ...]:
-    return rows_of_release(EMPTY_TOPICS, release)
+def _repetitions(release: Release) -> tuple[Row[_Group, _Group], ...]:
+    return rows_of_release(REPETITIONS, release)
 
 
 @register(9, "0-10")
 def offset_fetch(call: Call) -> OffsetFetchResponse:
     groups = _groups(call)
     for group in groups:
-        apply_first(_empty_topics(call.cluster.logs.release), group, group)
+        apply_first(_repetitions(call.cluster.logs.release), group, group)
         group.error = _error(call, group)
         if not group.error:
             _fill(call, group)
@@ -148,9 +153,7 @@ def _fill(call: Call, group: _Group) -> None:
     if group.topics is None:
         group.topics = _all_topics(call, group.group_id)
         return
-    allowed = authorized_names(
-        call, (topic.name for topic in group.topics if topic.name), AclOperation.DESCRIBE
-    )
+    allowed = authorized_names(call, (topic.name for topic in group.topics), AclOperation.DESCRIBE)
     for topic in group.topics:
         if call.version >= _IDS_SINCE_VERSION and not topic.name:
             topic.rows = _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)

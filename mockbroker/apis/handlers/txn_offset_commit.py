@@ -8,8 +8,9 @@ itself (KIP-890); 6 topic ids. Each partition has an error of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -20,14 +21,10 @@ from kproto.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kproto.records.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from mockbroker.apis.common.group_answers import GroupAnswer, coordinator_error, when_answered
-from mockbroker.apis.common.offset_rows import (
-    OffsetRow,
-    OffsetTopic,
-    checked_topics,
-    set_codes,
-    valid_rows,
-)
+from mockbroker.apis.common.offset_rows import OffsetRow, OffsetRows
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.requirements import group_access, transaction_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
@@ -44,26 +41,31 @@ _LOADING_SINCE_VERSION: Final = 2
 _ABORTABLE_SINCE_VERSION: Final = 4
 _ADDS_SINCE_VERSION: Final = 5
 _IDS_SINCE_VERSION: Final = 6
-_Codes = Sequence[ErrorCode]
+_Outcome: TypeAlias = Sequence[ErrorCode] | ErrorCode
+"""The results of the partitions, or the error of the whole request."""
 
 
 @register(28, "0-6", requires=(transaction_access(), group_access(AclOperation.READ)))
 def txn_offset_commit(call: Call) -> Answer:
     request: TxnOffsetCommitRequest = call.body
-    topics = checked_topics(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
-    valid = valid_rows(topics)
+    rows = OffsetRows(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
+    valid = rows.valid
     if not valid:
-        return _response(call, topics)
-    answer = GroupAnswer[_Codes]()
+        return _response(call, rows)
+    answer = GroupAnswer[_Outcome]()
     code = _group_error(call, request.group_id)
     if code:
         answer.give([code] * len(valid))
     else:
+        if call.release.has(facts.TRANSACTIONAL_COMMITS_MAKE_GROUPS):
+            call.cluster.groups.classic.make_simple(request.group_id)
         _verify(call, valid, answer)
 
-    def respond(codes: _Codes) -> TxnOffsetCommitResponse:
-        set_codes(topics, codes)
-        return _response(call, topics)
+    def respond(outcome: _Outcome) -> Message:
+        if isinstance(outcome, ErrorCode):
+            return refusal(call, outcome, extent="everywhere")
+        rows.set_codes(outcome)
+        return _response(call, rows)
 
     return when_answered(answer, respond)
 
@@ -74,7 +76,7 @@ def _group_error(call: Call, group_id: str) -> ErrorCode:
     return coordinator_error(call, group_id)
 
 
-def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Codes]) -> None:
+def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Outcome]) -> None:
     """Ask the transaction's coordinator, then commit."""
     request: TxnOffsetCommitRequest = call.body
     question = VerificationRequest(
@@ -102,7 +104,7 @@ def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Codes]) -> 
 
 
 def _commit(
-    call: Call, valid: list[OffsetRow], producer: InternalProducer, answer: GroupAnswer[_Codes]
+    call: Call, valid: list[OffsetRow], producer: InternalProducer, answer: GroupAnswer[_Outcome]
 ) -> None:
     request: TxnOffsetCommitRequest = call.body
     code = call.cluster.offsets.groups.validate_commit(
@@ -120,8 +122,15 @@ def _commit(
     if code:
         answer.give([code] * len(valid))
         return
+    stores_any = call.release.has(facts.OFFSETS_WITHOUT_PRODUCER_STORED)
+    is_plain = stores_any and request.producer_id == NO_PRODUCER_ID
+    if stores_any and not is_plain and request.producer_epoch == NO_PRODUCER_EPOCH:
+        answer.give(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
     commitment = call.cluster.offsets.commit(
-        request.group_id, [(row.tp, _offset(row.partition)) for row in valid], producer=producer
+        request.group_id,
+        [(row.tp, _offset(row.partition)) for row in valid],
+        producer=None if is_plain else producer,
     )
     commitment.when_done(lambda: answer.give(commitment.results or []))
 
@@ -134,21 +143,20 @@ def _offset(partition: TxnOffsetCommitRequestPartition) -> OffsetToCommit:
     )
 
 
-def _response(call: Call, topics: list[OffsetTopic]) -> TxnOffsetCommitResponse:
+def _response(call: Call, rows: OffsetRows) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
+                name=name,
+                topic_id=topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=row.partition.partition_index, error_code=_shown(call, row)
                     )
-                    for row in found.rows
+                    for row in found
                 ],
             )
-            for topic, found in zip(call.body.topics, topics, strict=True)
-            if found.is_answered
+            for (name, topic_id), found in rows.by_topic()
         ]
     )
 

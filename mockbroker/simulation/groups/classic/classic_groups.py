@@ -194,6 +194,11 @@ class ClassicGroups(ClassicOperations):
             apply_first(self._member_rules.left, whole, whole)
         return ErrorCode.NONE, tuple(codes)
 
+    def make_simple(self, group_id: str) -> None:
+        """Make a simple group if there is none, and the table of groups is not full."""
+        if group_id not in self._groups and not self._full:
+            self._make(group_id)
+
     def validate_commit(self, commit: GroupCommit) -> ErrorCode:
         """Return whether offsets may be stored for a group, as 0 or an error code.
 

@@ -56,13 +56,6 @@ def _transactional_and_new_version(event: MissingGroup) -> bool:
 
 
 ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
-    # The group is made in any case, and has no such member.
-    Row(
-        "DP-TXNOFF-01",
-        lambda event: event.commit.transactional,
-        (_make_group,),
-        until=NEW_COORDINATOR,
-    ),
     Row(
         "DP-TXNOFF-01",
         _transactional_and_new_version,
@@ -89,6 +82,14 @@ def _simple_and_transactional(event: CommitEvent) -> bool:
     return event.transactional and event.generation < 0 and unnamed
 
 
+def _names_unknown_member(event: CommitEvent) -> bool:
+    return event.transactional and event.member_id != "" and unknown_member(event)
+
+
+def _names_other_generation(event: CommitEvent) -> bool:
+    return event.transactional and event.generation >= 0 and other_generation(event)
+
+
 def _plain_and_completing(event: CommitEvent) -> bool:
     return not event.transactional and is_completing(event)
 
@@ -101,6 +102,26 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-OFFSET-04", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),)),
     # Transactions name no member before KIP-447.
     Row("DP-OFFSET-06", _transactional, (), until=(2, 5)),
+    # What a transaction names is checked, and it may leave out anything, until 3.0.
+    Row(
+        "DP-OFFSET-06",
+        lambda event: event.transactional and fenced(event),
+        (refuse(ErrorCode.FENCED_INSTANCE_ID),),
+        until=(3, 0),
+    ),
+    Row(
+        "DP-OFFSET-06",
+        _names_unknown_member,
+        (refuse(ErrorCode.UNKNOWN_MEMBER_ID),),
+        until=(3, 0),
+    ),
+    Row(
+        "DP-OFFSET-06",
+        _names_other_generation,
+        (refuse(ErrorCode.ILLEGAL_GENERATION),),
+        until=(3, 0),
+    ),
+    Row("DP-OFFSET-05", _transactional, (), until=(3, 0)),
     Row("DP-OFFSET-04", lambda event: event.generation < 0 and is_empty(event), ()),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
     Row("DP-OFFSET-06", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),

@@ -45,8 +45,42 @@ def test_a_transaction_of_a_generation_without_its_group(
     release: tuple[int, int], code: int, state: str
 ) -> None:
     at = Coordinator(release)
+    if release < (4, 0):
+        at.groups.make_simple("g")  # which TxnOffsetCommit does before it asks
     assert commit(at, "m", 5, transactional=True) == code
     assert at.state == state
+
+
+@pytest.mark.requirement("DP-OFFSET-05", "DP-OFFSET-06")
+@pytest.mark.parametrize("release", [(2, 4), (2, 5), (2, 8), (3, 0)])
+def test_a_transaction_names_what_it_likes_until_3_0(release: tuple[int, int]) -> None:
+    at = Coordinator(release)
+    (a,) = at.stable("a")
+    checked, all_checked = release >= (2, 5), release >= (3, 0)
+    for member, generation, code in (
+        ("", -1, 0),
+        ("", 1, 25 if all_checked else 0),
+        ("", 7, 25 if all_checked else 22),
+        (a, -1, 22 if all_checked else 0),
+        (a, 1, 0),
+        (a, 7, 22),
+        ("x", -1, 25),
+        ("x", 1, 25),
+    ):
+        found = commit(at, member, generation, transactional=True)
+        assert found == (code if checked else 0), (member, generation)
+    assert commit(at, "x", instance="none", transactional=True) == (25 if checked else 0)
+    found = commit(at, instance="none", transactional=True)
+    assert found == (25 if all_checked else 0)
+
+
+@pytest.mark.requirement("DP-OFFSET-06")
+@pytest.mark.parametrize(("release", "code"), [((2, 4), 0), ((2, 5), 82), ((3, 0), 82)])
+def test_a_fenced_instance_commits_in_no_transaction(release: tuple[int, int], code: int) -> None:
+    at = Coordinator(release)
+    (a,) = at.stable("a")
+    at.group.instances["i"] = a
+    assert commit(at, "x", 1, instance="i", transactional=True) == code
 
 
 @pytest.mark.requirement("DP-OFFSET-03")

@@ -65,7 +65,8 @@ class Client:
 
     def __init__(self, release: tuple[int, int] = NEWEST, **options: Any) -> None:
         brokers = options.pop("brokers", 1)
-        self.cluster = coordinator(release, brokers, broker_configs=ONE_PARTITION)
+        verifies = {"transaction.partition.verification.enable": options.pop("verifies", "true")}
+        self.cluster = coordinator(release, brokers, broker_configs={**ONE_PARTITION, **verifies})
         profile = "kafka-{}.{}".format(*release)
         self.broker = DirectBroker(self.cluster, profile_name=profile, **options)
         self.producer = Producer(self.cluster)
@@ -350,6 +351,30 @@ def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code
     )  # fmt: skip
     answer = at.ask(commits, 0)
     assert [each.error_code for topic in answer.topics for each in topic.partitions] == [code]
+
+
+@pytest.mark.requirement("DP-TXNOFF-01", "DP-TXNOFF-04")
+@pytest.mark.parametrize("verifies", ["false", "true"])
+@pytest.mark.parametrize("version", [0, 3])
+def test_before_4_0_offsets_without_a_producer_are_plain(version: int, verifies: str) -> None:
+    client = Client(OLD, verifies=verifies)
+    client.init()
+    code = 0 if verifies == "false" else 49
+    assert client.commit({FOO: 5}, version, producer_id=-1, producer_epoch=-1) == {FOO: code}
+    stored = (-1, -1, "", 0) if code else (5, -1, "m", 0)
+    assert fetch(client.broker, 7, {"foo": [0]}) == {FOO: stored}
+    assert client.cluster.groups.group("g") is not None
+
+
+@pytest.mark.requirement("DP-TXNOFF-04")
+@pytest.mark.parametrize(("release", "code"), [(OLD, -1), (NEWEST, 47)])
+def test_offsets_of_a_producer_without_an_epoch(release: tuple[int, int], code: int) -> None:
+    client = Client(release)
+    client.init()
+    client.add_offsets()
+    assert client.commit({FOO: 5}, 3) == {FOO: 0}
+    wrong = client.commit({FOO: 6, ("foo", 9): 6}, 3, producer_epoch=-1)
+    assert wrong == {FOO: code, ("foo", 9): -1 if release == OLD else 3}
 
 
 @pytest.mark.requirement("DP-TXNOFF-01")
