@@ -18,6 +18,7 @@ from mockbroker.apis.common.group_answers import (
 from mockbroker.apis.common.requirements import group_access
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["join_group"]
@@ -53,12 +54,16 @@ def _request(call: Call, body: JoinGroupRequest) -> JoinRequest:
 
 
 def _response(call: Call, result: JoinResult) -> JoinGroupResponse:
-    has_null_names = call.version >= 7
+    name = result.protocol_name
+    if call.version < 7:
+        name = name or ""
+    elif name == "" and call.release.has(facts.EMPTY_PROTOCOL_NAMES_NULL):
+        name = None
     return JoinGroupResponse(
         error_code=result.error_code,
         generation_id=result.generation,
         protocol_type=result.protocol_type,
-        protocol_name=result.protocol_name if has_null_names else result.protocol_name or "",
+        protocol_name=name,
         leader=result.leader,
         skip_assignment=result.skip_assignment,
         member_id=result.member_id,

@@ -147,7 +147,8 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     ),
     Row("DP-MIGRATE-03", lambda event: not event.is_new and _unknown_instance(event), (_UNKNOWN,)),
     Row("DP-MIGRATE-03", lambda event: not event.is_new and _fenced(event), (_FENCED,)),
-    Row("DP-MIGRATE-03", _unreadable, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+    Row("DP-MIGRATE-03", _unreadable, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),), until=(4, 4)),
+    Row("DP-MIGRATE-03", _unreadable, (_OTHER_PROTOCOL,), since=(4, 4)),
     Row("DP-MIGRATE-03", _replaces, (_make_id, _take_place)),
     Row("DP-MIGRATE-03", lambda event: event.is_new, (_make_id,)),
 )

@@ -206,6 +206,21 @@ def test_who_leaves_in_every_version(version: int) -> None:
 # ---- DescribeGroups ------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("REL-32")
+@pytest.mark.parametrize(
+    ("name", "version", "shown"),
+    [("kafka-3.6", 7, ""), ("kafka-3.7", 6, ""), ("kafka-3.7", 7, None), ("kafka-4.4", 9, None)],
+)
+def test_an_empty_name_of_a_protocol_is_null_since_3_7(
+    name: str, version: int, shown: str | None
+) -> None:
+    at = broker(name)
+    request = join(at.ask(join(), version).member_id)
+    request.protocols[0].name = ""
+    joined = at.ask(request, version)
+    assert (joined.error_code, joined.protocol_name) == (0, shown)
+
+
 def described(at: DirectBroker, version: int, group: str = "g", **fields: Any) -> Any:
     (found,) = at.ask(DescribeGroupsRequest(groups=[group], **fields), version).groups
     return found
