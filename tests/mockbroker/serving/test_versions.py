@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kproto.client import Connection
@@ -20,7 +22,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.options.option_types import parse_api_override
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
 from mockbroker.serving.served_versions import served_versions
-from tests.mockbroker.wire import PATIENCE, connect
+from tests.mockbroker.wire import PATIENCE, Wire, connect
 
 PROFILES = list(load_releases())
 SOME = [
@@ -60,6 +62,41 @@ def test_implemented_only_is_a_part_of_it(name: str) -> None:
         assert versions == found.versions[key]
 
 
+def unsupported(wire: Wire, version: int, end: bytes) -> bytes:
+    """An ApiVersions request of this version, whose header has ``end`` behind the client id."""
+    frame = wire.frame(ApiVersionsRequest(), 0)
+    frame = frame[4:6] + version.to_bytes(2, "big", signed=True) + frame[8:] + end
+    return len(frame).to_bytes(4, "big") + frame
+
+
+@pytest.mark.requirement("REL-01")
+@pytest.mark.parametrize(
+    ("name", "version", "end", "answers"),
+    [
+        ("kafka-2.3", 99, b"", True),
+        ("kafka-2.4", 99, b"", False),
+        ("kafka-4.4", 99, b"", False),
+        ("kafka-4.4", 99, b"\0", True),
+        ("kafka-4.4", 99, b"\1\x63\2ab", True),
+        ("kafka-4.4", 99, b"\1\x63\2a", False),
+        ("kafka-4.4", 99, b"\xff", False),
+        ("kafka-4.4", 99, b"\0\1\1\0", True),
+        ("kafka-4.4", -1, b"", True),
+        ("kafka-4.4", -1, b"\xff", True),
+    ],
+)
+async def test_a_header_of_api_versions_is_read_whole(
+    name: str, version: int, end: bytes, answers: bool
+) -> None:
+    async with MockCluster(1, profile=name) as mock, connect(mock, 1) as wire:
+        wire.send(unsupported(wire, version, end))
+        if answers:
+            assert await wire.receive()
+        else:
+            with pytest.raises(asyncio.IncompleteReadError):
+                await wire.receive()
+
+
 @pytest.mark.requirement("REL-01")
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("asked", [99, 32767, -1, None])
@@ -68,8 +105,7 @@ async def test_api_versions_above_the_highest(name: str, asked: int | None) -> N
     highest = found.versions[18].highest
     async with MockCluster(profile=name) as mock, connect(mock) as wire:
         version = highest + 1 if asked is None else asked
-        frame = wire.frame(ApiVersionsRequest(), 0)
-        wire.send(frame[:6] + version.to_bytes(2, "big", signed=True) + frame[8:])
+        wire.send(unsupported(wire, version, b"\0"))
         header, body = wire.codec.decode_response(await wire.receive(), api_key=18, api_version=0)
         assert (header.correlation_id, body.error_code) == (1, 35)  # type: ignore[attr-defined]
         rows = [(row.api_key, row.min_version, row.max_version) for row in body.api_keys]  # type: ignore[attr-defined]
