@@ -61,19 +61,21 @@ class _Group(msgspec.Struct):
     error: ErrorCode = ErrorCode.NONE
 
 
-def _ask_once(group: _Group) -> None:
+def _merge_topics(group: _Group) -> None:
     """A topic and a partition are answered once, a topic without partitions is not."""
     if group.topics is not None:
-        asked: dict[str, dict[int, None]] = {}
+        merged: dict[str, dict[int, None]] = {}
         for topic in group.topics:
-            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.indexes))
+            merged.setdefault(topic.name, {}).update(dict.fromkeys(topic.indexes))
         group.topics = [
-            _Topic(name, ZERO_UUID, list(indexes), []) for name, indexes in asked.items() if indexes
+            _Topic(name, ZERO_UUID, list(indexes), [])
+            for name, indexes in merged.items()
+            if indexes
         ]
 
 
 REPETITIONS: Final[tuple[Row[_Group, _Group], ...]] = (
-    Row("DP-OFFSET-27", always, (_ask_once,), until=(4, 0)),
+    Row("DP-OFFSET-27", always, (_merge_topics,), until=(4, 0)),
 )
 
 
