@@ -151,6 +151,7 @@ class Cluster:
             controller.state,
             config_definitions(release),
             _SHIPPED if in_zookeeper else _SHIPPED | _SHIPPED_WITH_KRAFT,
+            release,
         )
         """The configs in effect; ``config_changes`` changes them."""
         configs.check_static()

@@ -17,7 +17,7 @@ from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.configs.effective import integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_state import BROKER
+from mockbroker.simulation.state.cluster_state import BROKER, TOPIC
 from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["Resource", "alter_each"]
@@ -28,6 +28,8 @@ ResponseT = TypeVar("ResponseT")
 
 Resource: TypeAlias = tuple[int, str, Sequence[ConfigOperation]]
 """(resource type, resource name, operations)"""
+
+_REPLACES: Final = 33
 
 
 def alter_each(
@@ -40,6 +42,11 @@ def alter_each(
     """Return a response for each resource. ``alter`` is the method of the cluster that changes
     those which pass the checks, ``alter_loggers`` changes the loggers of a broker, and ``respond``
     is the class of the responses."""
+    is_older = call.cluster.controller.keeps_znodes and call.release.has(
+        facts.CONFIG_RESOURCES_CHECKED_SINGLY
+    )
+    if is_older and call.body.API_KEY != _REPLACES:
+        resources = list({each[:2]: each for each in resources}.values())
     times = Counter((kind, name) for kind, name, _ in resources)
     results: list[AlterConfigsResult] = []
     for resource in resources:
@@ -49,9 +56,11 @@ def alter_each(
         elif not may_config(call, AclOperation.ALTER_CONFIGS, kind, name):
             results.append(_unauthorized(kind, name))
         elif kind == BROKER and name not in ("", str(call.broker_id)):
-            results.append(_refused(kind, name, _elsewhere(call, name)))
+            results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
         elif kind == _BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
+        elif is_older and kind not in (TOPIC, *BROKER_CONFIG_TYPES):
+            results.append(_refused(kind, name, "Unexpected resource type UNKNOWN"))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [
@@ -65,9 +74,10 @@ def alter_each(
     ]
 
 
-def _elsewhere(call: Call, name: str) -> str:
+def _elsewhere(call: Call, name: str, *, is_older: bool) -> str:
     if integer(name) is None:
-        return f"Node id must be an integer, but it is: {name}"
+        whose = "Broker" if is_older else "Node"
+        return f"{whose} id must be an integer, but it is: {name}"
     return f"Unexpected broker id, expected {call.broker_id}, but received {name}"
 
 

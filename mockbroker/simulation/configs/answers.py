@@ -33,11 +33,13 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     exist. ``values_first``: values are checked before the topic has to exist. ``lists`` says
     whether APPEND and SUBTRACT treat a list as a set or concatenate and cut text. ``null_lists``:
     for a list without a value of its own both fail with a null pointer; otherwise they start from
-    its default.
+    its default. ``replaces_plainly``: in AlterConfigs a null value is an unexpected error, the last
+    of equal configs counts, and no topic has an empty name.
 
     Texts are formatted with ``bad_value``: {topic} and {problem}; ``not_a_list``: {operation} or
-    {OPERATION}, and {name}; ``unknown_topic``: {name}; ``repeated`` and ``names``: {names}.
-    ``wrong`` is the error code of ``bad_value`` and ``not_a_list``.
+    {OPERATION}, and {name}; ``unknown_topic``: {name};
+    ``repeated`` and ``names``: {names}; ``bad_broker_value``: {broker} and {problem}. ``wrong`` is
+    the error code of ``bad_value`` and ``not_a_list``.
     """
 
     names_checked: bool
@@ -48,6 +50,8 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     wrong: ErrorCode = ErrorCode.INVALID_CONFIG
     unknown_topic: tuple[ErrorCode, str] = _UNKNOWN_TOPIC
     repeated: str = "Error due to duplicate config keys"
+    bad_broker_value: str = "{problem}"
+    replaces_plainly: bool = False
     lists: Literal["sets", "texts"] = "sets"
     null_lists: bool = False
 
@@ -64,6 +68,7 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
             names=names,
         )
     repeated = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
+    is_older = release.has(facts.CONFIG_RESOURCES_CHECKED_SINGLY)
     edits_sets = release.has(facts.LIST_CONFIGS_ARE_SETS)
     return ConfigAnswers(
         names_checked=False,
@@ -77,6 +82,11 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         if release.has(facts.CONFIGS_OF_UNKNOWN_TOPICS_CHECKED)
         else _UNKNOWN_PATH,
         repeated=f"Error due to duplicate config keys{repeated}",
+        bad_broker_value="Invalid config value for resource ConfigResource(type=BROKER, "
+        "name='{broker}'): {problem}"
+        if is_older
+        else "{problem}",
+        replaces_plainly=is_older,
         lists="sets" if edits_sets else "texts",
         null_lists=not release.has(facts.LIST_CONFIGS_START_FROM_DEFAULT),
     )

@@ -7,7 +7,7 @@ controller's own checks depend on the release (``answers``); ``values`` checks s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
@@ -110,7 +110,9 @@ class ConfigChanges:
             try:
                 if key in repeated:
                     raise _invalid("Each resource must appear at most once.")
-                after = self._altered(resource_type, name, operations)
+                after = self._altered(
+                    resource_type, name, operations, replaces=cause == "alter_configs"
+                )
             except Refusal as refusal:
                 results[key] = AlterConfigsResult(
                     resource_type, name, refusal.code, refusal.message
@@ -159,9 +161,16 @@ class ConfigChanges:
     # ---- one resource ------------------------------------------------------------------------
 
     def _altered(
-        self, resource_type: int, name: str, operations: ConfigOperations
+        self, resource_type: int, name: str, operations: ConfigOperations, *, replaces: bool
     ) -> dict[str, str]:
-        """Return all values of the resource after the operations."""
+        """Return all values of the resource after the operations. ``replaces``: they are those of
+        AlterConfigs."""
+        if replaces and self._answers.replaces_plainly:
+            operations = list({each[0]: each for each in operations}.values())
+            if any(how != DELETE and value is None for _, how, value in operations):
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if resource_type == TOPIC:
+                self._check_exists(name)
         self.check_operations(operations)
         if resource_type == BROKER:
             self._check_broker(name)
@@ -200,7 +209,7 @@ class ConfigChanges:
         if not name:
             raise _invalid("Default topic resources are not allowed.")
         if answers.names_checked:
-            check_topic_name(name)
+            check_topic_name(name, self._configs.release)
         if not answers.values_first:
             self._check_exists(name)
         try:
@@ -223,6 +232,22 @@ class ConfigChanges:
         def in_use(config: str) -> str | None:
             return self._configs.broker(broker_id, config).value
 
+        try:
+            self._check_broker_configs(name, changed, definitions, in_use)
+        except Refusal as refusal:
+            if refusal.code is not ErrorCode.INVALID_REQUEST or not refusal.message:
+                raise
+            text = self._answers.bad_broker_value.format(broker=name, problem=refusal.message)
+            raise _invalid(text) from None
+        return after
+
+    def _check_broker_configs(
+        self,
+        name: str,
+        changed: Mapping[str, str],
+        definitions: Mapping[str, ConfigDefinition],
+        in_use: Callable[[str], str | None],
+    ) -> None:
         check = BrokerConfigCheck(
             changed,
             not name,
@@ -242,7 +267,6 @@ class ConfigChanges:
             raise _invalid(str(bad.message)) from None
         _check_broker_rows(self._broker_default_rows, check)
         _check_broker_rows(self._broker_value_rows, check)
-        return after
 
     def _altered_group(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """A group has configs whether or not it exists."""
@@ -405,14 +429,14 @@ class _BadValue(Refusal):
     """The value of a known config is invalid."""
 
 
-def check_no_nulls(configs: Sequence[tuple[str, str | None]]) -> None:
-    """Raise Refusal for null values, as CreateTopics does."""
+def check_no_nulls(configs: Sequence[tuple[str, str | None]], code: ErrorCode) -> None:
+    """Raise Refusal for null values, as CreateTopics does. The text has another space where they
+    are an invalid request."""
     nulls = [name for name, value in configs if value is None]
     if nulls:
-        raise Refusal(
-            ErrorCode.INVALID_CONFIG,
-            f"Null value not supported for topic configs: {','.join(nulls)}",
-        )
+        space = " " if code is ErrorCode.INVALID_REQUEST else ""
+        text = f"Null value not supported for topic configs{space}: {','.join(nulls)}"
+        raise Refusal(code, text)
 
 
 def _touched(after: Mapping[str, str], operations: ConfigOperations) -> dict[str, str]:

@@ -8,6 +8,7 @@ need through ``EffectiveConfigs``; ``changes`` changes them.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -24,7 +25,7 @@ from mockbroker.simulation.configs.values import (
     config_type_number,
     shown_value,
 )
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.cluster_state import (
     BROKER,
@@ -42,6 +43,7 @@ from mockbroker.simulation.state.topic_names import check_topic_name
 
 __all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "integer"]
 
+_INTEGER: Final = re.compile(r"[+-]?\d+")
 UNTHROTTLED: Final = 2**63 - 1
 """Java's Long.MAX_VALUE, in bytes per second."""
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
@@ -67,8 +69,10 @@ class EffectiveConfigs:
         state: ClusterState,
         definitions: ConfigDefinitions,
         shipped: Mapping[str, str] = _NOTHING,
+        release: Release = NEWEST,
     ) -> None:
         """``shipped``: what the properties file of every broker says unless the user decides."""
+        self.release = release
         self._state = state
         self.definitions = definitions
         self._shipped = shipped
@@ -317,7 +321,7 @@ class EffectiveConfigs:
     ) -> Iterator[ConfigEntry]:
         state = self._state
         if resource_type == TOPIC:
-            check_topic_name(resource_name)
+            check_topic_name(resource_name, self.release)
             if resource_name not in state.topics:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             overrides = state.configs.get((TOPIC, resource_name), {})
@@ -410,10 +414,7 @@ def _described_broker(resource_name: str, receiver: int | None) -> int:
 
 def integer(text: str) -> int | None:
     """Return the broker id that a resource name stands for, or None if it is not a number."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def _invalid(message: str) -> Refusal:

@@ -6,6 +6,8 @@ import re
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["MAX_NAME_LENGTH", "check_topic_name", "collide", "name_problem"]
 
@@ -30,11 +32,29 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def check_topic_name(name: str) -> None:
-    """Raise Refusal (17) for an invalid name."""
+def _older_text(name: str) -> str:
+    if not name:
+        return "Topic name is illegal, it can't be empty"
+    if name in (".", ".."):
+        return 'Topic name cannot be "." or ".."'
+    if len(name) > MAX_NAME_LENGTH:
+        return (
+            f"Topic name is illegal, it can't be longer than {MAX_NAME_LENGTH} characters, "
+            f"topic name: {name}"
+        )
+    return (
+        f'Topic name "{name}" is illegal, it contains a character other than ASCII alphanumerics, '
+        "'.', '_' and '-'"
+    )
+
+
+def check_topic_name(name: str, release: Release) -> None:
+    """Raise Refusal (17) for an invalid name, with the text of a release."""
     problem = name_problem(name)
     if problem is not None:
-        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+        older = release.has(facts.TOPIC_NAMES_ILLEGAL)
+        text = _older_text(name) if older else f"Topic name is invalid: {problem}"
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
 def collide(one: str, other: str) -> bool:

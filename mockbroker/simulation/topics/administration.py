@@ -137,7 +137,7 @@ class Topics(Mapping[str, Topic]):
         results: dict[str, CreateTopicResult] = {}
         for topic in topics:
             try:
-                if topic.name == _RESERVED:
+                if topic.name == _RESERVED and answers.reserved is not None:
                     raise Refusal(*answers.reserved)
                 if times[topic.name] > 1:
                     raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)

@@ -60,7 +60,8 @@ class CreationAnswers(msgspec.Struct, frozen=True):
 
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
     ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
-    only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``.
+    only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``,
+    None if it is a name as any other. ``bad_config`` is the error of a config without a value.
 
     Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
     ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
@@ -72,7 +73,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     repeated: str
     repeats_results: bool
     ids_drawn: bool
-    reserved: tuple[ErrorCode, str]
+    reserved: tuple[ErrorCode, str] | None
     most_partitions: int | None
     both_given: str
     bad_factor: str
@@ -83,6 +84,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     marked: str | None
     numbered_twice: str | None
     listed: ListedReplicas
+    bad_config: ErrorCode = ErrorCode.INVALID_CONFIG
 
 
 class GrowthAnswers(msgspec.Struct, frozen=True):
@@ -294,4 +296,8 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         )
     if not kraft and not release.has(facts.DELETION_MARK_NAMED):
         creation = replace(creation, marked="Topic '{name}' already exists.")
+    if not kraft:
+        creation = replace(creation, bad_config=release.value_of(facts.BAD_CONFIG_ERROR))
+    if not kraft and not release.has(facts.METADATA_TOPIC_RESERVED):
+        creation = replace(creation, reserved=None)
     return replace(found, creation=creation)

@@ -69,7 +69,7 @@ def check_absent(new: TopicDraft) -> None:
 
 
 def check_name(new: TopicDraft) -> None:
-    check_topic_name(new.requested.name)
+    check_topic_name(new.requested.name, new.effective_configs.release)
 
 
 def check_collisions(new: TopicDraft) -> None:
@@ -85,7 +85,7 @@ def check_collisions(new: TopicDraft) -> None:
 
 
 def _check_nulls(new: TopicDraft) -> None:
-    check_no_nulls(new.requested.configs)
+    check_no_nulls(new.requested.configs, new.answers.bad_config)
 
 
 def _check_values(new: TopicDraft) -> None:
