@@ -118,13 +118,15 @@ class DeletionAnswers(msgspec.Struct, frozen=True):
     """How a release answers DeleteTopics (20).
 
     ``explains``: errors have texts. ``repeated_refused``: a topic that is requested twice is an
-    error, reported once; otherwise it is deleted and its result is repeated. ``ids_found``: the
-    result of a topic deleted by name has its id. ``neither`` is the error for a topic with neither
-    name nor id.
+    error, reported once; otherwise it is deleted. ``ids_found``: the result of a topic deleted by
+    name has its id. ``neither`` is the error for a topic with neither
+    name nor id. ``repeats_results``: a topic that is requested twice, where that is not an error,
+    has a result for each time.
     """
 
     explains: bool
     repeated_refused: bool
+    repeats_results: bool
     ids_found: bool
     neither: ErrorCode
 
@@ -203,7 +205,11 @@ _KRAFT: Final = AdministrationAnswers(
         listed=replace(KRAFT_LISTED, checks=("miscounted", *KRAFT_LISTED.checks)),
     ),
     deletion=DeletionAnswers(
-        explains=True, repeated_refused=True, ids_found=True, neither=ErrorCode.INVALID_REQUEST
+        explains=True,
+        repeated_refused=True,
+        repeats_results=False,
+        ids_found=True,
+        neither=ErrorCode.INVALID_REQUEST,
     ),
     knows_only_live=False,
     waits=False,
@@ -269,6 +275,7 @@ _ZOOKEEPER: Final = AdministrationAnswers(
     deletion=DeletionAnswers(
         explains=False,
         repeated_refused=False,
+        repeats_results=True,
         ids_found=False,
         neither=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ),
@@ -300,4 +307,7 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         creation = replace(creation, bad_config=release.value_of(facts.BAD_CONFIG_ERROR))
     if not kraft and not release.has(facts.METADATA_TOPIC_RESERVED):
         creation = replace(creation, reserved=None)
-    return replace(found, creation=creation)
+    deletion = found.deletion
+    if not release.has(facts.DELETED_TOPICS_REPEATED):
+        deletion = replace(deletion, repeats_results=False)
+    return replace(found, creation=creation, deletion=deletion)

@@ -222,7 +222,7 @@ def _has(answer: Any, path: Any) -> bool:
 def _codes(value: Any) -> list[int]:
     """Every error code of an answer."""
     if isinstance(value, dict):
-        own = [each for key, each in value.items() if key == "errorCode"]
+        own = [each for key, each in value.items() if key in ("errorCode", "partitionErrorCode")]
         return own + [code for each in value.values() for code in _codes(each)]
     if isinstance(value, list):
         return [code for each in value for code in _codes(each)]
