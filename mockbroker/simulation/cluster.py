@@ -179,7 +179,11 @@ class Cluster:
         # ---- data ----------------------------------------------------------------------------
         self.logs = logs = Logs(controller, configs, release, options)
         """The logs of all partitions."""
-        self.log_dirs = LogDirs(controller, logs.replica_size)
+        self.log_dirs = LogDirs(
+            controller,
+            logs.replica_size,
+            lists_all_topics=release.has(facts.ALL_TOPICS_OF_LOG_DIRS),
+        )
         """The log directories of brokers."""
         self.wait_timers = timers if options.data_waits == "virtual" else None
         """The clock by which requests wait for records and replicas; None is real time."""
@@ -276,7 +280,7 @@ class Cluster:
         """What clients use of their quotas."""
         self.telemetry = Telemetry(controller, configs, release)
         """The metrics that clients push."""
-        self.acls = Acls(controller)
+        self.acls = Acls(controller, release)
         """The access rules, which ``security.authorizer`` reads."""
         self.scram = ScramCredentials(controller, release)
         """The SCRAM credentials."""

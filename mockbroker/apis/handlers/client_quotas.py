@@ -19,6 +19,7 @@ from kproto.messages.describe_client_quotas_response import (
 from mockbroker.apis.common.requirements import cluster_access, cluster_operation, controller
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.clients.quotas.client_quotas import Alteration, FilterPart
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["alter_client_quotas", "describe_client_quotas"]
@@ -36,8 +37,7 @@ def describe_client_quotas(call: Call) -> DescribeClientQuotasResponse:
             error_code=found.error_code, error_message=found.text, entries=None
         )
     return DescribeClientQuotasResponse(
-        # Empty, not null, on success.
-        error_message="",
+        error_message=None if call.release.has(facts.NULL_TEXT_OF_QUOTAS) else "",
         entries=[
             EntryData(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],

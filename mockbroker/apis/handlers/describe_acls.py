@@ -16,6 +16,7 @@ from kproto.messages.describe_acls_response import (
 from mockbroker.apis.common.acl_elements import known_filters
 from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import AclFilter
 
@@ -60,7 +61,6 @@ def describe_acls(call: Call) -> DescribeAclsResponse:
         )
     return DescribeAclsResponse(
         error_code=found.error_code,
-        # Empty, not null, on success.
-        error_message=found.error_message or "",
+        error_message=None if call.release.has(facts.PLAIN_ACL_CLASSES) else "",
         resources=list(resources.values()),
     )

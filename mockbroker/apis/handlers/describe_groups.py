@@ -18,6 +18,7 @@ from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.groups.classic.classic_group import GroupState
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["describe_groups"]
@@ -47,6 +48,8 @@ def _described(call: Call, group_id: str) -> DescribedGroup:
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
     shown = _shown(call, group_id)
+    if call.version >= 3 and call.release.has(facts.UNREQUESTED_OPERATIONS_ZERO):
+        shown.authorized_operations = 0
     if call.version >= 3 and call.body.include_authorized_operations and not shown.error_code:
         shown.authorized_operations = group_operations(call, group_id)
     return shown

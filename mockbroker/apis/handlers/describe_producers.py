@@ -17,6 +17,7 @@ from mockbroker.apis.common.authorization import text_of
 from mockbroker.apis.common.partition_views import viewed_partition
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.log.producing.producer_states import Producer
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import find_partition
 from mockbroker.simulation.state.topic_names import name_problem
@@ -46,8 +47,9 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
     if not call.authorizes(AclOperation.READ, ResourceType.TOPIC, name):
         code, text = text_of(ResourceType.TOPIC)
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
+    explained = call.release.has(facts.PRODUCER_ERRORS_EXPLAINED)
     problem = name_problem(name)
-    if problem is not None:
+    if explained and problem is not None:
         return PartitionResponse(
             partition_index=index,
             error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -59,7 +61,7 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
         return PartitionResponse(
             partition_index=index,
             error_code=error,
-            error_message=None if is_topic_known else message(error),
+            error_message=message(error) if explained and not is_topic_known else None,
         )
     tp, logs = (name, index), call.cluster.logs
     producers = logs.log(tp).producers_before(logs.end_of(tp, call.broker_id))

@@ -107,7 +107,8 @@ def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataRespo
 
 def _missing(call: Call, name: str, *, may_create: bool) -> MetadataResponseTopic:
     code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if name_problem(name) is not None:
+    names_checked = call.release.has(facts.NAMES_OF_UNKNOWN_TOPICS_CHECKED)
+    if names_checked and name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif may_create and not _may_create(call, name):
         code = _UNAUTHORIZED

@@ -16,8 +16,10 @@ from kproto.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from mockbroker.apis.common.partition_views import known_partition
+from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.fetching.epoch_ends import EpochQuery, end_of_epoch
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
 __all__ = ["offset_for_leader_epoch"]
@@ -27,15 +29,22 @@ __all__ = ["offset_for_leader_epoch"]
 def offset_for_leader_epoch(call: Call) -> OffsetForLeaderEpochResponse:
     request: OffsetForLeaderEpochRequest = call.body
     acts_for_cluster = call.authorizes(AclOperation.CLUSTER_ACTION)
+    if call.release.has(facts.EPOCH_ENDS_MERGED):
+        topics = distinct_partitions(
+            request.topics,
+            lambda topic: topic.topic,
+            lambda topic: topic.partitions,
+            lambda row: row.partition,
+        )
+    else:
+        topics = [(topic, topic.partitions) for topic in request.topics]
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[
-                    _end(call, topic.topic, each, acts_for_cluster) for each in topic.partitions
-                ],
+                partitions=[_end(call, topic.topic, each, acts_for_cluster) for each in rows],
             )
-            for topic in request.topics
+            for topic, rows in topics
         ]
     )
 

@@ -53,6 +53,8 @@ def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsR
 @register(51, "0", requires=(merged(cluster_operation(AclOperation.ALTER)), merged(controller)))
 def alter_user_scram_credentials(call: Call) -> AlterUserScramCredentialsResponse:
     request: AlterUserScramCredentialsRequest = call.body
+    # In ZooKeeper mode the text of a success is empty, not null.
+    success = "" if call.cluster.controller.keeps_znodes else None
     results = call.cluster.scram.alter(
         [CredentialChange(each.name, each.mechanism) for each in request.deletions],
         [
@@ -65,7 +67,9 @@ def alter_user_scram_credentials(call: Call) -> AlterUserScramCredentialsRespons
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(
-                user=each.user, error_code=each.error_code, error_message=each.text
+                user=each.user,
+                error_code=each.error_code,
+                error_message=each.text if each.error_code else success,
             )
             for each in results
         ]

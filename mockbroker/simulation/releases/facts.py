@@ -12,21 +12,24 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.simulation.releases.release import Fact, Varying
 
 __all__ = [
-    "ADDED_PARTITIONS_ECHOED", "ANY_TOPIC_MAKES_IDEMPOTENT", "BAD_CONFIG_ERROR", "BROKER_LOGGERS",
-    "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY", "COMPACTION_KEEPS_LOG_END",
-    "CONFIGS_OF_UNKNOWN_TOPICS_CHECKED", "CONFIG_RESOURCES_CHECKED_SINGLY",
-    "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION", "COORDINATOR_TEXTS", "DEFAULTS_MARKED",
+    "ACL_FAILURES_EXPLAINED", "ADDED_PARTITIONS_ECHOED", "ALL_TOPICS_OF_LOG_DIRS",
+    "ANY_TOPIC_MAKES_IDEMPOTENT", "BAD_CONFIG_ERROR", "BROKER_LOGGERS", "BROKER_ZNODE_VERSION",
+    "CLIENT_TELEMETRY", "COMPACTION_KEEPS_LOG_END", "CONFIGS_OF_UNKNOWN_TOPICS_CHECKED",
+    "CONFIG_RESOURCES_CHECKED_SINGLY", "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION",
+    "COORDINATOR_TEXTS", "DEFAULTS_MARKED", "DELETED_OFFSETS_REPEATED", "DELETED_TOPICS_REPEATED",
     "DELETE_HORIZONS", "DELETION_MARK_NAMED", "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL",
-    "FEATURES_ZNODE", "FIRST_FEATURE_ERROR_REFUSES_ALL", "FIXES", "GROUP_CONFIG_OPERATIONS",
-    "GROUP_METADATA_VERSION", "GROUP_VERSION_NEEDED", "KAFKA_13767", "KAFKA_14372", "KAFKA_19233",
-    "KAFKA_20601", "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_WRITE_ISR", "LIST_CONFIGS_ARE_SETS",
+    "EPOCH_ENDS_MERGED", "FEATURES_ZNODE", "FIRST_FEATURE_ERROR_REFUSES_ALL", "FIXES",
+    "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION", "GROUP_VERSION_NEEDED", "KAFKA_13767",
+    "KAFKA_14372", "KAFKA_19233", "KAFKA_20601", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
+    "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_WRITE_ISR", "LIST_CONFIGS_ARE_SETS",
     "LIST_CONFIGS_START_FROM_DEFAULT", "LOGGERS_REPLACED", "LOG_DIRS_CORDONED", "LOG_LEVELS",
     "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
     "METADATA_TOPIC_RESERVED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
-    "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL", "NODE_IDS_OF_LOGGERS",
-    "NULLS_OF_CONFIGS", "NULL_LEVELS_CHECKED", "NULL_TEXT_OF_CONFIGS",
-    "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
-    "OTHER_BROKERS_LOGGERS", "REFUSED_OFFSET_ROWS_UNIQUE", "REPEATED_CONFIGS_NAMED",
+    "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL",
+    "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS", "NULL_LEVELS_CHECKED", "NULL_TEXT_OF_CONFIGS",
+    "NULL_TEXT_OF_QUOTAS", "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION",
+    "ONE_REMOTE_PARTITION", "OTHER_BROKERS_LOGGERS", "PLAIN_ACL_CLASSES",
+    "PRODUCER_ERRORS_EXPLAINED", "REFUSED_OFFSET_ROWS_UNIQUE", "REPEATED_CONFIGS_NAMED",
     "SET_OF_CONFIGS", "SHARE_COORDINATORS", "SHARE_OFFSETS_MAKE_GROUPS",
     "SHARE_TARGET_TIMES_STORED", "STREAMS_TARGET_TIMES_STORED", "TOPIC_NAMES_ILLEGAL",
     "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_COMMITS_MAKE_GROUPS", "TRANSACTIONAL_OFFSETS_NEED_GROUP",
@@ -42,7 +45,8 @@ UNSUPPORTED_VERSION_ROW: Final = Fact("REL-01", since=(2, 4))
 """Error 35 to ApiVersions comes with a row for key 18 (KIP-511)."""
 
 UNREQUESTED_OPERATIONS_ZERO: Final = Fact("REL-02", until=(2, 5))
-"""In Metadata, operations that were not requested are 0 instead of the field's default."""
+"""In Metadata and DescribeGroups, operations that were not requested are 0 instead of the field's
+default."""
 
 MISSING_LEADER_HAS_NO_LISTENER: Final = Fact("REL-03", since=(2, 4), until=(2, 7))
 """Brokers treat an absent leader as a leader without a listener: by mistake they look for their own
@@ -81,6 +85,48 @@ ANY_TOPIC_MAKES_IDEMPOTENT: Final = Fact("DP-INIT-01", since=(2, 8))
 
 CLIENT_TELEMETRY: Final = Fact("TELEM-20", since=(3, 7))
 """KRaft brokers with a receiver of clients' metrics advertise its two API keys (KIP-714)."""
+
+DELETED_OFFSETS_REPEATED: Final = Fact("REL-41", until=(2, 6))
+"""OffsetDelete lists a topic once for each of its partitions. By bytecode present in 2.5.1 and
+absent in 2.6.3."""
+
+EPOCH_ENDS_MERGED: Final = Fact("REL-42", until=(2, 8))
+"""OffsetForLeaderEpoch lists each topic and partition once. By bytecode present in 2.7.2 and absent
+in 2.8.2."""
+
+NAMES_OF_UNKNOWN_TOPICS_CHECKED: Final = Fact("REL-43", since=(2, 8))
+"""Metadata of an unknown topic, even if it does not create it, checks the name. By bytecode absent
+in 2.7.2 and present in 2.8.2."""
+
+PRODUCER_ERRORS_EXPLAINED: Final = Fact("REL-44", since=(3, 0))
+"""DescribeProducers checks names and has a text for unknown topics. By bytecode absent in 2.8.2 and
+present in 3.0.2."""
+
+ALL_TOPICS_OF_LOG_DIRS: Final = Fact("REL-45", since=(2, 6), until=(3, 7))
+"""DescribeLogDirs lists topics of which no partition is requested, without partitions. By bytecode
+absent in 2.5.1 and 3.7.2, present in 2.6.3 and 3.6.2."""
+
+DELETED_TOPICS_REPEATED: Final = Fact("REL-46", since=(2, 3))
+"""ZooKeeper mode: DeleteTopics has a result for each time that a topic is requested. By bytecode
+absent in 2.2.2 and present in 2.3.1."""
+
+PLAIN_ACL_CLASSES: Final = Fact("REL-47", until=(2, 5))
+"""The text of a success in CreateAcls and DescribeAcls is null, and a rule that can only be a
+filter closes the connection. So in 2.4.1, and not in 2.5.1."""
+
+ACL_FAILURES_EXPLAINED: Final = Fact("REL-48", until=(2, 6))
+"""ZooKeeper mode: CreateAcls has a text for UNKNOWN_SERVER_ERROR. So in 2.5.1, and not in 2.6.3."""
+
+NULL_TEXT_OF_QUOTAS: Final = Fact("QUOTA-22", until=(2, 8))
+"""The text of a success in DescribeClientQuotas is null. So in 2.7.2, and not in 2.8.2."""
+
+LARGEST_RESOURCE_TYPE: Final = Varying("REL-40", (((0, 0), 5), ((1, 1), 6), ((3, 3), 7)))
+"""The largest number of a resource type in access rules. By bytecode DELEGATION_TOKEN is absent in
+1.0.2 and present in 1.1.1, USER absent in 3.2.3 and present in 3.3.2."""
+
+LARGEST_ACL_OPERATION: Final = Varying("REL-40", (((0, 0), 12), ((3, 3), 14), ((4, 1), 15)))
+"""The largest number of an operation in access rules. By bytecode CREATE_TOKENS is absent in 3.2.3
+and present in 3.3.2, TWO_PHASE_COMMIT absent in 4.0.1 and present in 4.1.2."""
 
 # ---- data ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Stored access rules: create (30), describe (29), delete (31).
 
 ``mockbroker.simulation.security.authorizer`` applies them. Numbers are those of the protocol, and
-texts those of Kafka's ``AclControlManager``.
+texts those of Kafka's ``AclControlManager`` and, in ZooKeeper mode, ``AclAuthorizer``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import (
     CLUSTER_NAME,
     WILDCARD,
-    AclOperation,
     PatternType,
     PermissionType,
     ResourceType,
@@ -30,24 +31,23 @@ from mockbroker.simulation.state.results import (
 )
 from mockbroker.simulation.state.turns import step
 
-__all__ = ["Acls"]
+__all__ = ["Acls", "filter_element"]
 
 ANY: Final = 1
 MATCH: Final = 2
 LITERAL: Final = 3
 PREFIXED: Final = 4
-
-_RESOURCE_TYPES = tuple(each.name for each in ResourceType)
-_PATTERN_TYPES = tuple(each.name for each in PatternType)
-_OPERATIONS = tuple(each.name for each in AclOperation)
-_PERMISSION_TYPES = tuple(each.name for each in PermissionType)
+_PRINCIPAL: Final = "expected a string in format principalType:principalName but got "
 
 
 class Acls(Collection[AclBinding]):
     """All access rules of one cluster, oldest first."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
+        self._largest_type = release.value_of(facts.LARGEST_RESOURCE_TYPE)
+        self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
+        self._explains = controller.keeps_znodes and release.has(facts.ACL_FAILURES_EXPLAINED)
         self.turns = controller.turns
 
     def __contains__(self, binding: object) -> bool:
@@ -62,18 +62,32 @@ class Acls(Collection[AclBinding]):
     @step()
     def create(self, bindings: Sequence[AclBinding]) -> tuple[CreateAclResult, ...]:
         """Add rules; return one result per rule, in order. A rule that already exists is
-        not an error. A rule that can only be a filter fails all of them."""
-        if any(map(_is_filter, bindings)):
-            return tuple(CreateAclResult(ErrorCode.UNKNOWN_SERVER_ERROR) for _ in bindings)
-        return tuple(self._create_one(binding) for binding in bindings)
+        not an error. A rule that can only be a filter fails all of them, and a failure those of the
+        same resource."""
+        unreadable = next(filter(None, map(filter_element, bindings)), None)
+        if unreadable is not None:
+            text = unreadable if self._explains else None
+            return tuple(CreateAclResult(ErrorCode.UNKNOWN_SERVER_ERROR, text) for _ in bindings)
+        checked = [self._checked(binding) for binding in bindings]
+        failures = {
+            _resource(binding): result
+            for binding, result in zip(bindings, checked, strict=True)
+            if result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        }
+        results = tuple(
+            result if result.error_code else failures.get(_resource(binding), result)
+            for binding, result in zip(bindings, checked, strict=True)
+        )
+        for binding, result in zip(bindings, results, strict=True):
+            if not result.error_code and binding not in self:
+                self._controller.record("create_acls", AclAdded(binding))
+        return results
 
-    def _create_one(self, binding: AclBinding) -> CreateAclResult:
+    def _checked(self, binding: AclBinding) -> CreateAclResult:
         try:
-            _check(binding)
+            self._check(binding)
         except Refusal as refusal:
             return CreateAclResult(refusal.code, refusal.message)
-        if binding not in self:
-            self._controller.record("create_acls", AclAdded(binding))
         return CreateAclResult()
 
     def describe(self, acl_filter: AclFilter) -> DescribeAclsResult:
@@ -92,60 +106,71 @@ class Acls(Collection[AclBinding]):
         return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
 
     def _matching(self, acl_filter: AclFilter) -> DescribeAclsResult:
-        try:
-            _check_filter(acl_filter)
-        except Refusal as refusal:
-            return DescribeAclsResult(refusal.code, refusal.message)
+        if not self._controller.keeps_znodes:
+            try:
+                self._check_filter(acl_filter)
+            except Refusal as refusal:
+                return DescribeAclsResult(refusal.code, refusal.message)
         return self.describe(acl_filter)
 
+    # ---- checks --------------------------------------------------------------------------------
 
-def _is_filter(binding: AclBinding) -> bool:
-    """Whether an element is ANY or MATCH. Kafka fails as it reads such a rule."""
-    return binding.pattern_type in (ANY, MATCH) or ANY in (
-        binding.resource_type,
-        binding.operation,
-        binding.permission_type,
-    )
+    def _check(self, binding: AclBinding) -> None:
+        if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+            raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+        if not binding.resource_name:
+            raise _invalid("Invalid empty resource name")
+        unknown = self._unknown_element(binding)
+        has_principal = ":" in binding.principal
+        if self._controller.keeps_znodes:
+            if unknown:
+                raise _invalid("Failed to create ACL")
+            if not has_principal:
+                text = f"java.lang.IllegalArgumentException: {_PRINCIPAL}{binding.principal}"
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text if self._explains else None)
+            return
+        if unknown:
+            raise _invalid(f"Invalid {unknown} UNKNOWN")
+        if not has_principal:
+            raise _invalid(
+                f"Could not parse principal from `{binding.principal}` (no colon is present "
+                "separating the principal type from the principal name)"
+            )
+        if not binding.host:
+            raise _invalid("Host pattern cannot be null or empty")
 
+    def _check_filter(self, acl_filter: AclFilter) -> None:
+        unknown = self._unknown_element(acl_filter)
+        if unknown:
+            part = "pattern" if unknown in ("resourceType", "patternType") else "entry"
+            raise _invalid(f"Unknown {part}Filter.")
 
-def _check(binding: AclBinding) -> None:
-    if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
-        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
-    if not binding.resource_name:
-        raise _invalid("Invalid empty resource name")
-    _check_known("resourceType", _RESOURCE_TYPES, binding.resource_type)
-    _check_known("patternType", _PATTERN_TYPES, binding.pattern_type)
-    _check_known("operation", _OPERATIONS, binding.operation)
-    _check_known("permissionType", _PERMISSION_TYPES, binding.permission_type)
-    if ":" not in binding.principal:
-        raise _invalid(
-            f"Could not parse principal from `{binding.principal}` (no colon is present "
-            "separating the principal type from the principal name)"
+    def _unknown_element(self, given: AclBinding | AclFilter) -> str | None:
+        """Return the first element whose number the release does not know."""
+        largest = (
+            ("resourceType", given.resource_type, self._largest_type),
+            ("patternType", given.pattern_type, PatternType.PREFIXED),
+            ("operation", given.operation, self._largest_operation),
+            ("permissionType", given.permission_type, PermissionType.ALLOW),
         )
-    if not binding.host:
-        raise _invalid("Host pattern cannot be null or empty")
+        return next((name for name, value, last in largest if not 0 < value <= last), None)
 
 
-def _check_known(what: str, names: Sequence[str], value: int) -> None:
-    if not _is_known(names, value):
-        raise _invalid(f"Invalid {what} UNKNOWN")
+def filter_element(binding: AclBinding) -> str | None:
+    """Return Kafka's text about an element that is ANY or MATCH. Kafka fails as it reads such a
+    rule."""
+    if binding.pattern_type in (ANY, MATCH):
+        return f"patternType must not be {PatternType(binding.pattern_type).name}"
+    elements = (
+        ("resourceType", binding.resource_type),
+        ("operation", binding.operation),
+        ("permissionType", binding.permission_type),
+    )
+    return next((f"{name} must not be ANY" for name, value in elements if value == ANY), None)
 
 
-def _check_filter(acl_filter: AclFilter) -> None:
-    if not (
-        _is_known(_RESOURCE_TYPES, acl_filter.resource_type)
-        and _is_known(_PATTERN_TYPES, acl_filter.pattern_type)
-    ):
-        raise _invalid("Unknown patternFilter.")
-    if not (
-        _is_known(_OPERATIONS, acl_filter.operation)
-        and _is_known(_PERMISSION_TYPES, acl_filter.permission_type)
-    ):
-        raise _invalid("Unknown entryFilter.")
-
-
-def _is_known(names: Sequence[str], value: int) -> bool:
-    return 0 < value < len(names)
+def _resource(binding: AclBinding) -> tuple[int, str, int]:
+    return binding.resource_type, binding.resource_name, binding.pattern_type
 
 
 def _matches(requested: AclFilter, binding: AclBinding) -> bool:

@@ -367,8 +367,7 @@ class Topics(Mapping[str, Topic]):
             except Refusal as refusal:
                 text = refusal.message if answers.explains else None
                 results[key] = DeleteTopicResult(name, topic_id, refusal.code, text)
-        # Where repeating a topic is not an error, its result is repeated, too.
-        if not answers.repeated_refused:
+        if answers.repeats_results:
             return tuple(results[topic] for topic in topics)
         return (*results.values(), *repeated)
 

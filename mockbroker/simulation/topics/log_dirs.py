@@ -42,12 +42,18 @@ PLACED_BY = (TopicCreated, PartitionsAdded, PartitionChanged)
 class LogDirs:
     """The log directories of the brokers of one cluster. New replicas of brokers that have several
     directories are placed as soon as they are recorded. ``size_of`` returns the bytes of a broker's
-    replica."""
+    replica. ``lists_all_topics``: every topic of a directory is described, though without
+    partitions if none of them is requested."""
 
     def __init__(
-        self, controller: Controller, size_of: Callable[[int, TopicPartition], int]
+        self,
+        controller: Controller,
+        size_of: Callable[[int, TopicPartition], int],
+        *,
+        lists_all_topics: bool,
     ) -> None:
         self._controller = controller
+        self._lists_all_topics = lists_all_topics
         self._size_of = size_of
         self.turns = controller.turns
         controller.add_hooks(PLACED_BY, after=self._place_new)
@@ -94,6 +100,9 @@ class LogDirs:
             requested = [(t, range(len(t.partitions))) for _, t in sorted(state.topics.items())]
         else:
             requested = [(state.topics[n], indexes) for n, indexes in topics if n in state.topics]
+            if self._lists_all_topics:
+                named = {topic.name for topic, _ in requested}
+                requested += [(t, ()) for name, t in state.topics.items() if name not in named]
         dirs = state.replica_dirs
         failed = dirs.failed.get(broker_id, frozenset())
         found = []
@@ -110,8 +119,19 @@ class LogDirs:
                 )
                 for each, indexes in requested
             )
-            found.append(LogDir(directory, tuple(row for row in rows if row[1])))
+            present = self._topics_in(broker_id, directory) if self._lists_all_topics else set()
+            found.append(
+                LogDir(directory, tuple(row for row in rows if row[1] or row[0] in present))
+            )
         return tuple(found)
+
+    def _topics_in(self, broker_id: int, directory: str) -> set[str]:
+        dirs, topics = self._controller.state.replica_dirs, self._controller.state.topics
+        return {
+            name
+            for name, topic in topics.items()
+            if any(_placed(dirs, topic, range(len(topic.partitions)), broker_id, directory))
+        }
 
     @step()
     def move(self, broker_id: int, tp: TopicPartition, directory: str) -> ErrorCode:

@@ -29,6 +29,7 @@ _VERIFIED: Final = (3, 6)
 _TRANSACTION_VERSIONS: Final = (4, 0)
 _MARKERS_HAVE_VERSIONS: Final = (4, 2)
 _VERSION_2: Final = 2
+_NO_EPOCH: Final = -1
 
 # ---- the first batch of a transaction ------------------------------------------------------------
 
@@ -207,10 +208,15 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         lambda marker: not marker.has_replicas,
         (refuse(ErrorCode.NOT_ENOUGH_REPLICAS),),
     ),
+    Row(
+        "DP-MARK-01",
+        lambda marker: marker.epoch < _NO_EPOCH,
+        (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
+    ),
     # Kafka's own classes throw before they look at the producer.
     Row(
         "DP-MARK-01",
-        lambda marker: marker.epoch < 0,
+        lambda marker: marker.epoch == _NO_EPOCH,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
     Row("DP-MARK-01", _has_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),

@@ -15,6 +15,7 @@ from mockbroker.simulation.clients.quotas.quota_rules import (
     EXACT,
     FILTER_ROWS,
     IP,
+    READING_ROWS,
     SPECIFIED,
     USER,
     VALUE_ROWS,
@@ -92,6 +93,7 @@ class ClientQuotas:
         self.turns = controller.turns
         self._entity_rows = rows_of_release(ENTITY_ROWS, release)
         self._value_rows = rows_of_release(VALUE_ROWS, release)
+        self._reading_rows = rows_of_release(READING_ROWS, release)
         self._component_rows = rows_of_release(COMPONENT_ROWS, release)
         self._filter_rows = rows_of_release(FILTER_ROWS, release)
         self.on_changed: list[Callable[[], None]] = []
@@ -127,7 +129,8 @@ class ClientQuotas:
         times = Counter(key for key, _ in values)
         twice = repeated or any(count > 1 for count in times.values())
         shown = ", ".join(f"{kind}={_text(name)}" for kind, name in names.items())
-        checked = EntityCheck(names, twice, f"ClientQuotaEntity(entries={{{shown}}})")
+        kraft = not self._controller.keeps_znodes
+        checked = EntityCheck(names, twice, f"ClientQuotaEntity(entries={{{shown}}})", kraft)
         apply_first(self._entity_rows, checked, checked)
         if checked.code:
             return AlterationResult(entity, checked.code, checked.text)
@@ -136,7 +139,7 @@ class ClientQuotas:
             value = new[key]
             if value is None:
                 continue
-            quota = ValueCheck(names, key, value)
+            quota = ValueCheck(names, key, value, kraft)
             apply_first(self._value_rows, quota, quota)
             if quota.code:
                 return AlterationResult(entity, quota.code, quota.text)
@@ -157,14 +160,15 @@ class ClientQuotas:
     def describe(self, parts: Sequence[FilterPart], *, strict: bool) -> DescribedQuotas:
         """Return the quotas of the entities that fit every part; ``strict``: and have no other
         type."""
-        known: list[str] = []
-        for part in parts:
-            checked = Component(*part, known=tuple(known))
-            apply_first(self._component_rows, checked, checked)
-            if checked.code:
-                return DescribedQuotas(checked.code, checked.text)
-            known.append(part.type)
-        whole = FilterCheck(frozenset(known))
+        kraft = not self._controller.keeps_znodes
+        types = [part.type for part in parts]
+        for rows in (self._reading_rows, self._component_rows):
+            for place, part in enumerate(parts):
+                checked = Component(*part, known=types[:place], kraft=kraft)
+                apply_first(rows, checked, checked)
+                if checked.code:
+                    return DescribedQuotas(checked.code, checked.text)
+        whole = FilterCheck(frozenset(types), kraft)
         apply_first(self._filter_rows, whole, whole)
         if whole.code:
             return DescribedQuotas(whole.code, whole.text)

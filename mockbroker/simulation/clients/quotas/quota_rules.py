@@ -1,5 +1,9 @@
 """What AlterClientQuotas and DescribeClientQuotas refuse, as rows in the order in which Kafka
-checks."""
+checks.
+
+ZooKeeper mode has checks and texts of its own, the same in 2.8.2 and 3.9.2. In 2.6.3 and 2.7.2
+addresses have no quotas.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Row, refuse_with_text
+from mockbroker.simulation.releases.rows import Refusable, Row, refuse, refuse_with_text
 
 __all__ = [
     "CLIENT_ID",
@@ -19,6 +23,7 @@ __all__ = [
     "ENTITY_ROWS",
     "FILTER_ROWS",
     "IP",
+    "READING_ROWS",
     "USER",
     "VALUE_ROWS",
     "Component",
@@ -37,7 +42,11 @@ EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
 
+_ADDRESSES: Final = (2, 8)
+"""The first release with quotas of addresses."""
+
 _LARGEST: Final = {"INT": float(2**31 - 1), "LONG": float(2**63 - 1)}
+_ROUNDED_OFF: Final = 1e-6
 _CLIENT_KEYS: Final = {
     "producer_byte_rate": "LONG",
     "consumer_byte_rate": "LONG",
@@ -54,6 +63,7 @@ class EntityCheck(msgspec.Struct):
     names: Mapping[str, str | None]
     repeated: bool
     shown: str
+    kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
 
@@ -76,6 +86,7 @@ class ValueCheck(msgspec.Struct):
     names: Mapping[str, str | None]
     key: str
     value: float
+    kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
 
@@ -88,22 +99,38 @@ class ValueCheck(msgspec.Struct):
     def article(self) -> str:
         return "an" if self.type == "INT" else "a"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the type allows fractions, or Java's cast to it rounds nothing off. Negative
+        numbers are rounded up first."""
+        largest = _LARGEST.get(self.type or "")
+        if largest is None:
+            return True
+        whole = math.trunc(max(-largest, min(self.value + _ROUNDED_OFF, largest)))
+        return abs(whole - self.value) <= _ROUNDED_OFF
 
-class Component(msgspec.Struct):
+
+class Component(Refusable, msgspec.Struct):
     """A component of a filter. ``known`` are the types of the components before it."""
 
     type: str
     match_type: int
     match: str | None
     known: Sequence[str]
+    kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
+
+    @property
+    def short_type(self) -> str:
+        return self.type.removesuffix("-id")
 
 
 class FilterCheck(msgspec.Struct):
     """The types of all components of a filter."""
 
     types: frozenset[str]
+    kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
 
@@ -124,13 +151,19 @@ def _unresolvable(check: EntityCheck) -> bool:
 ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
     Row(
         "QUOTA-01",
-        lambda check: check.repeated,
+        lambda check: check.repeated and check.kraft,
         (refuse_with_text("Ignoring duplicate entity {subject.shown}"),),
     ),
     Row(
         "QUOTA-02",
         lambda check: not check.names,
         (refuse_with_text("Invalid empty client quota entity"),),
+    ),
+    Row(
+        "QUOTA-22",
+        lambda check: IP in check.names,
+        (refuse_with_text("Unhandled client quota entity type: ip"),),
+        until=_ADDRESSES,
     ),
     Row(
         "QUOTA-03",
@@ -141,6 +174,16 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
         "QUOTA-03",
         lambda check: check.empty_type is not None,
         (refuse_with_text("Empty {subject.empty_type} not supported"),),
+    ),
+    Row(
+        "QUOTA-21",
+        lambda check: IP in check.names and len(check.names) > 1 and not check.kraft,
+        (
+            refuse_with_text(
+                "Invalid quota entity combination, IP entity should not be used with user/client "
+                "ID entity."
+            ),
+        ),
     ),
     Row(
         "QUOTA-04",
@@ -166,6 +209,18 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
         (refuse_with_text("Invalid configuration key {subject.key}"),),
     ),
     Row(
+        "QUOTA-22",
+        lambda check: not check.kraft and not check.is_whole,
+        (refuse_with_text("Configuration {subject.key} must be a Long value"),),
+        until=_ADDRESSES,
+    ),
+    Row(
+        "QUOTA-21",
+        lambda check: not check.kraft and not check.is_whole,
+        (refuse_with_text("Configuration {subject.key} must be a {subject.type} value"),),
+    ),
+    Row("QUOTA-21", lambda check: not check.kraft, ()),
+    Row(
         "QUOTA-06",
         lambda check: not math.isfinite(check.value),
         (refuse_with_text("Quota {subject.key} must be a finite number"),),
@@ -188,14 +243,54 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
     ),
     Row(
         "QUOTA-07",
-        lambda check: check.type in _LARGEST and abs(math.fmod(check.value, 1)) > 1e-6,
+        lambda check: check.type in _LARGEST and abs(math.fmod(check.value, 1)) > _ROUNDED_OFF,
         (refuse_with_text("{subject.key} cannot be a fractional value."),),
     ),
 )
 
 ComponentRow: TypeAlias = Row[Component, Component]
 
+READING_ROWS: Final[Sequence[ComponentRow]] = (
+    Row(
+        "QUOTA-21",
+        lambda part: part.match_type == EXACT and part.match is None and not part.kraft,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+    ),
+    Row(
+        "QUOTA-21",
+        lambda part: part.match_type not in (EXACT, DEFAULT, SPECIFIED) and not part.kraft,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+    ),
+)
+"""What Kafka's class of the request refuses, in any component before the others are checked."""
+
 COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
+    Row(
+        "QUOTA-22",
+        lambda part: part.type == IP,
+        (refuse_with_text("Custom entity type 'ip' not supported", ErrorCode.UNSUPPORTED_VERSION),),
+        until=_ADDRESSES,
+    ),
+    Row(
+        "QUOTA-21",
+        lambda part: not part.type and not part.kraft,
+        (refuse_with_text("Unexpected empty filter component entity type"),),
+    ),
+    Row(
+        "QUOTA-21",
+        lambda part: part.type in part.known and not part.kraft,
+        (refuse_with_text("Duplicate {subject.short_type} filter component entity type"),),
+    ),
+    Row(
+        "QUOTA-21",
+        lambda part: part.type not in _TYPES and not part.kraft,
+        (
+            refuse_with_text(
+                "Custom entity type '{subject.type}' not supported", ErrorCode.UNSUPPORTED_VERSION
+            ),
+        ),
+    ),
+    Row("QUOTA-21", lambda part: not part.kraft, ()),
     Row(
         "QUOTA-08",
         lambda part: not part.type,
@@ -250,6 +345,16 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
 )
 
 FILTER_ROWS: Final[Sequence[Row[FilterCheck, FilterCheck]]] = (
+    Row(
+        "QUOTA-21",
+        lambda check: IP in check.types and len(check.types) > 1 and not check.kraft,
+        (
+            refuse_with_text(
+                "Invalid entity filter component combination, IP filter component should not be "
+                "used with user or clientId filter component."
+            ),
+        ),
+    ),
     Row(
         "QUOTA-10",
         lambda check: IP in check.types and len(check.types) > 1,

@@ -24,6 +24,7 @@ from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.security.sasl import SaslRefusedError, SaslUsers
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
 
 SHA_256, SHA_512 = 1, 2
@@ -98,6 +99,13 @@ def test_users_and_mechanisms() -> None:
     assert alter(at, upsertion("", 0)) == alter(at, delete=(("", 0),)) == [empty]
     unknown = ("a", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     assert alter(at, upsertion("a", 3)) == alter(at, delete=(("a", 0),)) == [unknown]
+
+
+@pytest.mark.requirement("SCRAM-10")
+def test_the_text_of_a_success_in_zookeeper_mode_is_empty() -> None:
+    at = DirectBroker(simulated_cluster(1, reassignment="zookeeper", release=(3, 9)))
+    assert alter(at, upsertion("a")) == [("a", 0, "")]
+    assert alter(at, delete=(("a", SHA_256),)) == [("a", 0, "")]
 
 
 @pytest.mark.requirement("SCRAM-04")

@@ -13,6 +13,7 @@ from kproto.error_codes import ErrorCode
 from kproto.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from kproto.messages.alter_client_quotas_request import EntityData, EntryData, OpData
 from kproto.messages.describe_client_quotas_request import ComponentData
+from kproto.schema.versions import Versions
 from mockbroker.serving.exchange import Outcome
 from mockbroker.simulation.clients.quotas.client_quotas import Limit
 from mockbroker.simulation.security.authorizer import Authorizer
@@ -43,6 +44,14 @@ async def _waited(outcome: Awaitable[Any]) -> Outcome:
 def broker(release: tuple[int, int] = (4, 4), security: Security = OPEN) -> DirectBroker:
     name = f"kafka-{release[0]}.{release[1]}"
     return QuotaBroker(simulated_cluster(1, release=release), profile_name=name, security=security)
+
+
+def in_zookeeper_mode(
+    release: tuple[int, int] = (3, 9), profile: str = "kafka-3.9-zk"
+) -> DirectBroker:
+    cluster = simulated_cluster(1, reassignment="zookeeper", release=release)
+    apis = dict.fromkeys((48, 49), Versions(0, 1))
+    return QuotaBroker(cluster, profile_name=profile, apis=apis)
 
 
 def entry(names: Names, *values: tuple[str, float | None]) -> EntryData:
@@ -278,3 +287,70 @@ def test_quotas_need_rights() -> None:
     assert refusal(at, ("user", 0, "a"))[0] == denied
     ((code, _),) = alter(at, entry(ALICE, (RATE, 1.0)))
     assert code == denied
+
+
+@pytest.mark.requirement("QUOTA-21")
+def test_zookeeper_mode_checks_that_values_are_whole() -> None:
+    at = in_zookeeper_mode()
+    for value in (-1.0, 0.5, 1e30):
+        assert one(at, ALICE, (RATE, value)) == f"Configuration {RATE} must be a LONG value"
+    connections = ("connection_creation_rate", 0.5)
+    text = "Configuration connection_creation_rate must be a INT value"
+    assert one(at, {"ip": "1.2.3.4"}, connections) == text
+    for value in (-1.0, 0.0, 0.5):
+        assert one(at, ALICE, ("request_percentage", value)) is None
+    # Of what is named twice, the last one counts.
+    assert one(at, ALICE, (RATE, 1.0), (RATE, 0.0)) is None
+    assert describe(at) == {(("user", "alice"),): {RATE: 0.0, "request_percentage": 0.5}}
+    combination = (
+        "Invalid quota entity combination, IP entity should not be used with user/client ID entity."
+    )
+    assert one(at, {"ip": "1.2.3.4", "user": "a"}) == combination
+
+
+@pytest.mark.requirement("QUOTA-21")
+@pytest.mark.parametrize(
+    ("parts", "code", "text"),
+    [
+        ([("user", 0, None)], -1, None),
+        ([("other", 0, "a"), ("user", 3, "a")], -1, None),
+        ([("", 0, "a")], 42, "Unexpected empty filter component entity type"),
+        ([("other", 0, "a")], 35, "Custom entity type 'other' not supported"),
+        (
+            [("client-id", 0, "a"), ("client-id", 2, None)],
+            42,
+            "Duplicate client filter component entity type",
+        ),
+        (
+            [("ip", 0, "::1"), ("user", 0, "a")],
+            42,
+            "Invalid entity filter component combination, IP filter component should not be used "
+            "with user or clientId filter component.",
+        ),
+    ],
+)
+def test_filters_in_zookeeper_mode(
+    parts: list[tuple[str, int, str | None]], code: int, text: str | None
+) -> None:
+    assert refusal(in_zookeeper_mode(), *parts) == (code, text)
+
+
+@pytest.mark.requirement("QUOTA-21")
+def test_zookeeper_mode_takes_any_match_of_a_default() -> None:
+    at = in_zookeeper_mode()
+    assert one(at, {"user": None}, (RATE, 1.0)) is None
+    assert describe(at, ("user", 1, "a")) == describe(at, ("user", 2, "a"))
+    assert describe(at, ("user", 1, "a")) == {(("user", None),): {RATE: 1.0}}
+
+
+@pytest.mark.requirement("QUOTA-22")
+def test_addresses_have_quotas_since_2_8() -> None:
+    at = in_zookeeper_mode((2, 7), "kafka-2.7")
+    assert one(at, {"ip": "1.2.3.4"}) == "Unhandled client quota entity type: ip"
+    assert one(at, ALICE, (RATE, 0.5)) == f"Configuration {RATE} must be a Long value"
+    unsupported = (ErrorCode.UNSUPPORTED_VERSION, "Custom entity type 'ip' not supported")
+    assert refusal(at, ("ip", 0, "1.2.3.4")) == unsupported
+    assert at.ask(DescribeClientQuotasRequest(components=[]), 0).error_message is None
+    at = in_zookeeper_mode((2, 8), "kafka-2.8-zk")
+    assert one(at, {"ip": "1.2.3.4"}, ("connection_creation_rate", 1.0)) is None
+    assert list(describe(at, ("ip", 0, "1.2.3.4"))) == [(("ip", "1.2.3.4"),)]

@@ -1,0 +1,229 @@
+"""Answers that older releases give otherwise, on both sides of each boundary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.error_codes import ErrorCode
+from kproto.messages import (
+    CreateAclsRequest,
+    DeleteTopicsRequest,
+    DescribeAclsRequest,
+    DescribeGroupsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetForLeaderEpochRequest,
+    WriteTxnMarkersRequest,
+)
+from kproto.messages.create_acls_request import AclCreation
+from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
+from kproto.messages.describe_producers_request import TopicRequest
+from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.messages.offset_commit_request import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.offset_delete_request import (
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kproto.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from tests.mockbroker.broker import DirectBroker
+from tests.mockbroker.simulated import simulated_cluster
+
+Release = tuple[int, int]
+
+
+def broker(release: Release, *, zookeeper: bool = True, creates: bool = False) -> DirectBroker:
+    cluster = simulated_cluster(
+        1,
+        topics=["foo=1/1", "bar=1", "__consumer_offsets=1"],
+        release=release,
+        reassignment="zookeeper" if zookeeper else "kraft",
+        broker_configs={"auto.create.topics.enable": str(creates).lower()},
+    )
+    both = (2, 8) <= release < (4, 0)
+    name = f"kafka-{release[0]}.{release[1]}{'-zk' if zookeeper and both else ''}"
+    return DirectBroker(cluster, profile_name=name)
+
+
+@pytest.mark.requirement("REL-02")
+@pytest.mark.parametrize(("release", "operations"), [((2, 4), 0), ((2, 5), -(2**31))])
+def test_operations_on_groups_that_were_not_requested(release: Release, operations: int) -> None:
+    answer = broker(release).ask(DescribeGroupsRequest(groups=["g"]), 5)
+    assert answer.groups[0].authorized_operations == operations
+
+
+@pytest.mark.requirement("REL-41")
+@pytest.mark.parametrize(
+    ("release", "listed"),
+    [
+        ((2, 5), [("foo", [1, 0]), ("foo", [1, 0]), ("bar", [0])]),
+        ((2, 6), [("foo", [1, 0]), ("bar", [0])]),
+        ((3, 9), [("foo", [1, 0]), ("bar", [0])]),
+        ((4, 0), [("foo", [1, 0, 0]), ("bar", [0])]),
+    ],
+)
+def test_deleted_offsets(release: Release, listed: list[tuple[str, list[int]]]) -> None:
+    at = broker(release, zookeeper=release < (4, 0))
+    commit = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="foo",
+                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)],
+            )
+        ],
+    )
+    assert at.ask(commit, 7).topics[0].partitions[0].error_code == 0
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=name,
+            partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
+        )
+        for name, indexes in (("foo", [1]), ("bar", [0]), ("foo", [0, 0]))
+    ]
+    answer = at.ask(OffsetDeleteRequest(group_id="g", topics=topics), 0)
+    assert answer.error_code == 0
+    rows = [(each.name, [row.partition_index for row in each.partitions]) for each in answer.topics]
+    assert rows == listed
+
+
+@pytest.mark.requirement("REL-42")
+@pytest.mark.parametrize(
+    ("release", "listed"),
+    [((2, 7), [("foo", [0, 1])]), ((2, 8), [("foo", [0, 0]), ("foo", [1])])],
+)
+def test_ends_of_epochs(release: Release, listed: list[tuple[str, list[int]]]) -> None:
+    topics = [
+        OffsetForLeaderTopic(
+            topic="foo",
+            partitions=[OffsetForLeaderPartition(partition=each, leader_epoch=0) for each in rows],
+        )
+        for rows in ([0, 0], [1])
+    ]
+    answer = broker(release).ask(OffsetForLeaderEpochRequest(topics=topics), 3)
+    assert [(t.topic, [row.partition for row in t.partitions]) for t in answer.topics] == listed
+
+
+@pytest.mark.requirement("REL-43")
+@pytest.mark.parametrize(
+    ("release", "creates", "code"),
+    [((2, 7), False, 3), ((2, 7), True, 17), ((2, 8), False, 17), ((2, 8), True, 17)],
+)
+def test_metadata_of_an_invalid_name(release: Release, creates: bool, code: int) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="a b")])
+    answer = broker(release, creates=creates).ask(request, 1)
+    assert answer.topics[0].error_code == code
+
+
+@pytest.mark.requirement("REL-44")
+@pytest.mark.parametrize(
+    ("release", "name", "code", "explained"),
+    [
+        ((2, 8), "a b", 3, False),
+        ((2, 8), "unknown", 3, False),
+        ((3, 0), "a b", 17, True),
+        ((3, 0), "unknown", 3, True),
+    ],
+)
+def test_producers_of_unknown_topics(
+    release: Release, name: str, code: int, explained: bool
+) -> None:
+    request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[0])])
+    (row,) = broker(release).ask(request, 0).topics[0].partitions
+    assert (row.error_code, row.error_message is not None) == (code, explained)
+
+
+@pytest.mark.requirement("REL-45")
+@pytest.mark.parametrize(
+    ("release", "listed"),
+    [
+        ((2, 5), [("foo", [1])]),
+        ((2, 6), [("foo", [1]), ("bar", [])]),
+        ((3, 6), [("foo", [1]), ("bar", [])]),
+        ((3, 7), [("foo", [1])]),
+    ],
+)
+def test_topics_of_log_directories(release: Release, listed: list[tuple[str, list[int]]]) -> None:
+    request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="foo", partitions=[1])])
+    (directory,) = broker(release).ask(request, 1).results
+    rows = [(t.name, [each.partition_index for each in t.partitions]) for t in directory.topics]
+    assert [row for row in rows if row[0] != "__consumer_offsets"] == listed
+
+
+@pytest.mark.requirement("REL-46")
+@pytest.mark.parametrize(("release", "codes"), [((2, 2), [0, 3]), ((2, 3), [0, 0, 3])])
+def test_topics_that_are_deleted_twice(release: Release, codes: list[int]) -> None:
+    request = DeleteTopicsRequest(topic_names=["foo", "foo", "none"], timeout_ms=5000)
+    answer = broker(release).ask(request, 3)
+    assert [each.error_code for each in answer.responses] == codes
+
+
+def rule(**elements: Any) -> AclCreation:
+    good = {
+        "resource_type": 2, "resource_name": "foo", "resource_pattern_type": 3,
+        "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    return AclCreation(**good | elements)
+
+
+@pytest.mark.requirement("REL-47")
+@pytest.mark.parametrize(("release", "text"), [((2, 4), None), ((2, 5), "")])
+def test_texts_about_access_rules(release: Release, text: str | None) -> None:
+    at = broker(release)
+    created = at.ask(CreateAclsRequest(creations=[rule()]), 1).results[0]
+    assert (created.error_code, created.error_message) == (0, text)
+    every = DescribeAclsRequest(
+        resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+    )
+    assert at.ask(every, 1).error_message == text
+    filters = [
+        at.ask(CreateAclsRequest(creations=[rule(**{name: 1})]), 1)
+        for name in ("resource_type", "resource_pattern_type", "operation", "permission_type")
+    ]
+    assert [each is None for each in filters] == [text is None] * 4
+
+
+@pytest.mark.requirement("ACL-01", "REL-48")
+@pytest.mark.parametrize(("release", "explained"), [((2, 5), True), ((2, 6), False)])
+def test_failures_of_access_rules(release: Release, explained: bool) -> None:
+    at = broker(release)
+    rules = [
+        rule(), rule(principal="nobody"), rule(operation=99), rule(resource_name="bar"),
+    ]  # fmt: skip
+    rows = at.ask(CreateAclsRequest(creations=rules), 1).results
+    assert [each.error_code for each in rows] == [-1, -1, 42, 0]
+    principal = (
+        "java.lang.IllegalArgumentException: expected a string in format "
+        "principalType:principalName but got nobody"
+    )
+    text = principal if explained else None
+    assert [each.error_message for each in rows] == [text, text, "Failed to create ACL", ""]
+    assert [each.resource_name for each in at.cluster.acls] == ["bar"]
+    (row,) = at.ask(CreateAclsRequest(creations=[rule(operation=1)]), 1).results
+    assert row.error_message == ("operation must not be ANY" if explained else None)
+
+
+@pytest.mark.requirement("DP-MARK-01")
+@pytest.mark.parametrize(
+    ("release", "epoch", "code"),
+    [((3, 9), -2, 47), ((3, 9), -1, -1), ((4, 4), -2, 47), ((4, 4), -1, -1)],
+)
+def test_markers_without_a_producer_epoch(release: Release, epoch: int, code: int) -> None:
+    marker = WritableTxnMarker(
+        producer_id=1,
+        producer_epoch=epoch,
+        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
+    )
+    answer = broker(release, zookeeper=False).ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
