@@ -49,7 +49,8 @@ _CONFIGS: Final = frozenset(
 """Messages with structs that have a config's ``name`` and ``value``."""
 
 _SECRET_CONFIG: Final = re.compile(
-    r"password|passwd|secret|credential|jaas\.config|private|ssl\.key|(^|\.)token$|master\.key",
+    r"password|passwd|secret|credential|jaas\.config|private|ssl\.key|truststore\.certificates"
+    r"|(^|\.)token$|master\.key",
     re.IGNORECASE,
 )
 

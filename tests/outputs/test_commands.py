@@ -113,8 +113,8 @@ OUTPUT_NAMES = re.compile(r"\bout\b|output|into|journal|save|dump|dest|write|exp
 PATHS = re.compile("FILE|DIR|PATH|FOLDER")
 READ = {
     "--admin.config", "--command-config", "--dialect", "--draft", "--faults", "--file", "--follow",
-    "--keylog", "--path-to-json-file", "--reassignment-json-file", "--replay", "--reply",
-    "--tls-client-ca", "--topics-to-move-json-file", "frame",
+    "--keylog", "--path-to-json-file", "--properties", "--reassignment-json-file", "--replay",
+    "--reply", "--tls-client-ca", "--topics-to-move-json-file", "frame",
 }  # fmt: skip
 ON_THE_CLUSTER = {"directory", "path"}
 """Options and arguments that name something to read, or something of a mock cluster."""

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kproto.schema.load import load_directory, schemas_directory
-from mockbroker.simulation.configs import definitions as config_definitions
+from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
 from wiredump.redact import _CONFIGS, _FIELDS, REDACTED, is_secret_config, redacted
 
 SCHEMAS = [
@@ -45,18 +45,7 @@ def test_every_message_with_configs_is_known() -> None:
 
 
 def test_kafkas_own_passwords_are_secret_by_their_names() -> None:
-    names = [
-        value
-        for value in vars(config_definitions).values()
-        if isinstance(value, tuple | list | dict)
-    ]
-    definitions = {
-        each.name: each.type
-        for group in names
-        for each in (group.values() if isinstance(group, dict) else group)
-        if isinstance(each, config_definitions.ConfigDefinition)
-    }
-    passwords = {name for name, kind in definitions.items() if kind == "PASSWORD"}
+    passwords = {name for name, kind, *_ in BROKER_FACTS if kind == "PASSWORD"}
     assert passwords
     assert all(is_secret_config(name) for name in passwords)
 
