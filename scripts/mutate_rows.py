@@ -40,7 +40,7 @@ from hypothesis import Phase, settings
 from msgspec.structs import force_setattr
 
 import mockbroker
-from mockbroker.simulation.releases.release import EVER, Fact, ReleaseNumber, Varying
+from mockbroker.simulation.releases.release import EVER, Fact, Fix, ReleaseNumber, Varying
 from mockbroker.simulation.releases.rows import Row
 
 __all__ = ["Mutant", "Place", "all_rules", "main", "mutants_of"]
@@ -60,7 +60,7 @@ _ID = re.compile(r"\b[A-Z][A-Z0-9-]*-\d+\b")
 
 
 AnyRow: TypeAlias = Row[Any, Any]
-Rule: TypeAlias = AnyRow | Fact | Varying[Any]
+Rule: TypeAlias = AnyRow | Fact | Fix | Varying[Any]
 _NO_RELEASE: Final = (1_000,)
 """No release reaches this number."""
 
@@ -103,7 +103,11 @@ def all_rules(package: ModuleType = mockbroker) -> list[Place]:
     prefix = f"{package.__name__}."
     names = [each.name for each in pkgutil.walk_packages(package.__path__, prefix)]
     modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    modules.sort(key=lambda module: not module.__name__.endswith(("_rules", "releases.facts")))
+    modules.sort(
+        key=lambda module: (
+            not module.__name__.endswith(("_rules", "releases.facts", "releases.fixes"))
+        )
+    )
     places: dict[int, Place] = {}
     for module in modules:
         for name, rule in _rules_in(dict(vars(module)), prefix, set()):
@@ -119,7 +123,7 @@ def _rules_in(
     if id(thing) in seen:
         return
     seen.add(id(thing))
-    if isinstance(thing, (Row, Fact, Varying)):
+    if isinstance(thing, (Row, Fact, Fix, Varying)):
         yield name, thing
     else:
         for called, part in _parts(thing, prefix):
@@ -150,9 +154,11 @@ def mutants_of(
     ``releases`` adds rows that have lost their ``since`` or their ``until``."""
     rule = place.rule
     if isinstance(rule, Fact):
-        never = {"since": _NO_RELEASE, "backports": ()}
-        yield Mutant(place, "in no release", never)
+        yield Mutant(place, "in no release", {"since": _NO_RELEASE})
         yield from _releases_mutated(place, rule)
+    elif isinstance(rule, Fix):
+        yield Mutant(place, "in no release", {"since": _NO_RELEASE, "backports": ()})
+        yield Mutant(place, "in earlier releases, too", {"since": EVER})
         for first in rule.backports:
             rest = tuple(each for each in rule.backports if each != first)
             yield Mutant(place, f"without the backport {_dotted(first)}", {"backports": rest})

@@ -42,10 +42,22 @@ def profile_names(_context: click.Context, _option: click.Parameter, incomplete:
     help="Print how many of the advertised API keys each profile serves, and why it does not serve "
     "the others.",
 )
-def profiles(as_json: bool, only_coverage: bool) -> None:
+@click.option(
+    "--fixes",
+    "only_fixes",
+    is_flag=True,
+    help="Print the fixes of Kafka that --fix switches: the releases that have them, and what a "
+    "client notices.",
+)
+def profiles(as_json: bool, only_coverage: bool, only_fixes: bool) -> None:
     """List the profiles and their differences."""
     from mockbroker.profiles import DEFAULT_PROFILE, all_profiles
 
+    if only_coverage and only_fixes:
+        raise click.UsageError("--coverage and --fixes exclude each other")
+    if only_fixes:
+        _print_fixes(as_json=as_json)
+        return
     found = all_profiles()
     if only_coverage and as_json:
         echo_json([_coverage_row(each) for each in found], indent=1)
@@ -95,6 +107,36 @@ def _coverage_row(profile: Profile) -> dict[str, Any]:
             for each in coverage(profile)
         },
     }
+
+
+def _print_fixes(*, as_json: bool) -> None:
+    """A line for each fix, in the order of their numbers."""
+    from rich.table import Table
+
+    from kproto.cli.tables import print_table
+    from mockbroker.profiles import all_profiles
+    from mockbroker.simulation.releases.fixes import FIXES
+
+    releases = [each for each in all_profiles() if not each.is_proposal]
+    rows = {
+        issue: [each.name for each in releases if not each.software.has(fix)]
+        for issue, fix in FIXES.items()
+    }
+    if as_json:
+        echo_json(
+            [
+                {"issue": issue, "since": list(fix.names), "without": rows[issue], "says": fix.says}
+                for issue, fix in FIXES.items()
+            ],
+            indent=1,
+        )
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("fix", "since", "what a client notices"):
+        table.add_column(title)
+    for issue, fix in FIXES.items():
+        table.add_row(issue, ", ".join(fix.names), fix.says)
+    print_table(table)
 
 
 def _print_coverage(found: list[Profile]) -> None:

@@ -30,6 +30,7 @@ from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.option_declarations import option, options_of
 from mockbroker.simulation.state.option_types import (
     DELAY,
+    FIXES,
     FLAG,
     MAX_INTEGER,
     choice,
@@ -135,6 +136,11 @@ class ClusterOptions(Limits, SimulationOptions):
     profile: str | Profile = option(
         "kafka-4.1", text("NAME"), "The release to behave as; see `mockbroker profiles`.", "Cluster"
     )
+    fixes: Mapping[str, bool] = option(
+        {}, FIXES, "Give brokers a fix of Kafka that the profile's release lacks, or take one from "
+        "them; see `mockbroker profiles --fixes`.", "Behaviour", flag="--fix",
+        json_help="Whether brokers have a fix of Kafka, whatever the profile's release.",
+    )  # fmt: skip
     topics: Iterable[str | tuple[str, Sequence[Sequence[int]]]] = option(
         (), texts("NAME:PARTITIONS:REPLICAS", ["foo:2:3", "bar=1,2,3/2,3,4"]), "Create a topic. "
         "NAME=1,2,3/2,3,4 gives the replicas of each partition.", "Cluster", flag="--topic",

@@ -10,6 +10,7 @@ with the same versions, ``kafka-4.1+KAFKA-19233`` has a fix of later releases, a
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -24,8 +25,9 @@ from kproto.schema.versions import Versions
 from mockbroker.simulation.features.release_features import Feature, features_of
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases import release as releases
+from mockbroker.simulation.releases.fixes import FIXES
 
-__all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile"]
+__all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile", "with_fixes"]
 
 DEFAULT_PROFILE: Final = "kafka-4.1"
 
@@ -191,17 +193,23 @@ def profile(name: str) -> Profile:
         return _of_draft(name)
     base = _SWITCHED.sub("", name)
     fixes = {issue: sign == "+" for sign, issue in _SWITCHED.findall(name)}
-    unknown = sorted(fixes.keys() - facts.FIXES.keys())
-    if unknown:
-        known = ", ".join(facts.FIXES)
-        raise UnknownNameError(f"{name!r}: no fix is named {unknown[0]}; the fixes are {known}")
     try:
         found = _of_patch(base) or _from_release(release(base))
     except UnknownNameError as error:
         if name.startswith("kip"):
             raise UnknownNameError(f"{error}; proposals: {', '.join(_DRAFTS)}") from None
         raise
-    return replace(found, name=name, fixes=tuple(sorted(fixes.items())))
+    return replace(with_fixes(found, fixes), name=name)
+
+
+def with_fixes(profile: Profile, fixes: Mapping[str, bool]) -> Profile:
+    """The same profile with or without fixes of Kafka. Raises UnknownNameError for other issues."""
+    for issue in fixes:
+        if issue not in FIXES:
+            near = difflib.get_close_matches(issue, FIXES, n=1)
+            hint = f"did you mean {near[0]}?" if near else "see `mockbroker profiles --fixes`"
+            raise UnknownNameError(f"no fix is named {issue!r}; {hint}")
+    return replace(profile, fixes=tuple(sorted({**dict(profile.fixes), **fixes}.items())))
 
 
 def _of_patch(name: str) -> Profile | None:

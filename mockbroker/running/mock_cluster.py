@@ -26,7 +26,7 @@ from mockbroker.faults.matching import ActiveFault, Predicate
 from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
 from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
-from mockbroker.profiles import Profile, profile
+from mockbroker.profiles import Profile, profile, with_fixes
 from mockbroker.running.data_methods import DataMethods
 from mockbroker.running.operation_methods import LoopOperations
 from mockbroker.serving.broker_sockets import BrokerSockets
@@ -104,8 +104,9 @@ class MockCluster(DataMethods, LoopOperations):
 
     def _set_up(self, options: ClusterOptions) -> None:
         self.options = options
-        self.profile: Profile = (
-            profile(options.profile) if isinstance(options.profile, str) else options.profile
+        self.profile: Profile = with_fixes(
+            profile(options.profile) if isinstance(options.profile, str) else options.profile,
+            options.fixes,
         )
         named = self.profile.dialect if options.dialect is None else options.dialect
         self.dialect = dialect(named) if isinstance(named, str) else named

@@ -61,7 +61,7 @@ from mockbroker.simulation.reassignment import keeps_znodes, reassignment_contro
 from mockbroker.simulation.reassignment.partition_state import partition_state
 from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
 from mockbroker.simulation.reassignment.znode_access import ZnodeAccess
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.security.acls import Acls
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens
@@ -246,6 +246,7 @@ class Cluster:
             transaction_level,
             send_markers=lambda transaction: markers.send(transaction),
             coordinator_of=lambda transactional_id: self.transactions.leader_of(transactional_id),
+            keeps_failed_fence=release.has(fixes.KAFKA_9666),
             keeps_start=release.has(facts.TRANSACTION_START_KEPT),
         )
         self.marker_writer = MarkerWriter(controller, logs, self.appender, coordinators, offsets)

@@ -10,7 +10,7 @@ from kproto.dialects import dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
-from mockbroker.profiles import profile
+from mockbroker.profiles import Profile, profile
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Outcome
 from mockbroker.serving.served_versions import served_versions
@@ -29,7 +29,7 @@ class DirectBroker:
         self,
         cluster: Cluster,
         *,
-        profile_name: str = "kafka-4.4",
+        profile_name: str | Profile = "kafka-4.4",
         apis: Mapping[int, Versions | None] | None = None,
         security: Security = OPEN,
         principal: str = ANONYMOUS,
@@ -37,7 +37,7 @@ class DirectBroker:
         self.cluster = cluster
         self.principal = principal
         self.journal = Journal()
-        found = profile(profile_name)
+        found = profile(profile_name) if isinstance(profile_name, str) else profile_name
         self.codec = dialect(found.dialect)
         self.dispatcher = Dispatcher(
             cluster=cluster,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.releases.release import Fact, Varying
+from mockbroker.simulation.releases.release import Fact, Fix, Varying
 from mockbroker.simulation.releases.rows import Row
 from scripts import mutate_rows
 from tests.support import requirements
@@ -167,7 +167,11 @@ def test_facts_are_found_by_name():
 
 def test_a_fact_is_taken_from_every_release_and_given_to_others():
     backports = ((3, 9, 2), (4, 0, 1))
-    assert mutated(Fact("C-01", since=(4, 1), backports=backports)) == {
+    assert mutated(Fact("C-01", since=(4, 1))) == {
+        "in no release": {"since": (1_000,)},
+        "in earlier releases, too": {"since": (0, 0)},
+    }
+    assert mutated(Fix("KAFKA-1", "C-01", (4, 1), "It works.", backports=backports)) == {
         "in no release": {"since": (1_000,), "backports": ()},
         "in earlier releases, too": {"since": (0, 0)},
         "without the backport 3.9.2": {"backports": ((4, 0, 1),)},

@@ -11,6 +11,7 @@ from typing import Final
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.requirements import Requirement
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
@@ -21,7 +22,9 @@ def _has_no_time(call: Call) -> bool:
     return call.profile.forwarding and call.body.timeout_ms <= 0
 
 
-_ROWS: Final[tuple[Row[Call, None], ...]] = (Row("A-56", _has_no_time, (), since=(3, 0)),)
+_ROWS: Final[tuple[Row[Call, None], ...]] = (
+    Row("A-56", _has_no_time, (), since=fixes.KAFKA_12778),
+)
 
 
 @cache

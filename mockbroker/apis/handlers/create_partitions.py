@@ -7,6 +7,7 @@ controller choose the brokers.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.create_partitions_request import CreatePartitionsRequest
@@ -19,16 +20,24 @@ from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["create_partitions"]
+
+
+def _may_grow(call: Call, names: Iterable[str]) -> frozenset[str]:
+    by_cluster = call.profile.forwarding and not call.release.has(fixes.KAFKA_13661)
+    if by_cluster and call.authorizes(AclOperation.CREATE):
+        return frozenset(names)
+    return authorized_names(call, names, AclOperation.ALTER)
 
 
 @register(37, "0-3", requires=silent(controller, controller_queue))
 def create_partitions(call: Call) -> CreatePartitionsResponse:
     request: CreatePartitionsRequest = call.body
     times = Counter(topic.name for topic in request.topics)
-    allowed = authorized_names(call, times, AclOperation.ALTER)
+    allowed = _may_grow(call, times)
     quota = mutation_quota(call, validate_only=request.validate_only)
     results = call.cluster.topics.add_partitions(
         [

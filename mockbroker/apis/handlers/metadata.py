@@ -25,7 +25,8 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import cluster_operations, topic_operations
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -136,6 +137,10 @@ def _topic(call: Call, view: MetadataView, topic: Topic) -> MetadataResponseTopi
     )
 
 
+def _mistakes_missing_leaders(release: Release) -> bool:
+    return release.has(facts.MISSING_LEADER_HAS_NO_LISTENER) and not release.has(fixes.KAFKA_10312)
+
+
 def _partition(
     call: Call, view: MetadataView, topic: str, partition: Partition
 ) -> MetadataResponsePartition:
@@ -150,7 +155,7 @@ def _partition(
         offline_replicas=list(offline),
     )
     if row.error_code:
-        if call.version >= 6 and call.release.has(facts.MISSING_LEADER_HAS_NO_LISTENER):
+        if call.version >= 6 and _mistakes_missing_leaders(call.release):
             row.error_code = ErrorCode.LISTENER_NOT_FOUND
         if call.release.has(facts.MISSING_LEADER_HAS_NO_EPOCH):
             row.leader_epoch = -1

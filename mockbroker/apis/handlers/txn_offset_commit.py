@@ -31,7 +31,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.log.logs import InternalProducer
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.transactions.verification import Verification, VerificationRequest
 
@@ -164,6 +164,7 @@ def _response(call: Call, rows: OffsetRows) -> TxnOffsetCommitResponse:
 def _shown(call: Call, row: OffsetRow) -> ErrorCode:
     """Clients of the first versions crash when they read that a coordinator loads."""
     is_loading = row.error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    if is_loading and call.version < _LOADING_SINCE_VERSION:
+    older = call.version < _LOADING_SINCE_VERSION and call.release.has(fixes.KAFKA_9656)
+    if is_loading and older:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return row.error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
+from typing import Final
+
 from kproto.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kproto.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
@@ -22,22 +25,36 @@ from mockbroker.apis.common.requirements import (
     merged,
 )
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.security.scram_credentials import CredentialChange
 
 __all__ = ["alter_user_scram_credentials", "describe_user_scram_credentials"]
 
 
+_PLAIN: Final = frozenset(f"{ascii_letters}{digits}.-_")
+
+
+def _encoded(user: str) -> str:
+    """Return the name of a user's znode."""
+    return "".join(
+        each if each in _PLAIN else "".join(f"%{byte:02X}" for byte in each.encode())
+        for each in user
+    )
+
+
 @register(50, "0", requires=(cluster_access(AclOperation.DESCRIBE),))
 def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsResponse:
     request: DescribeUserScramCredentialsRequest = call.body
     users = None if request.users is None else [each.name for each in request.users]
+    encodes = users is None and not call.profile.forwarding
+    encodes = encodes and not call.release.has(fixes.KAFKA_15243)
     return DescribeUserScramCredentialsResponse(
         # Empty, not null, on success.
         error_message="",
         results=[
             DescribeUserScramCredentialsResult(
-                user=each.user,
+                user=_encoded(each.user) if encodes else each.user,
                 error_code=each.error_code,
                 error_message=each.text or "",
                 credential_infos=[

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 
 __all__ = ["ConfigAnswers", "config_answers"]
@@ -77,10 +77,10 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         "{problem}",
         not_a_list="Config value {operation} is not allowed for config key: {name}",
         names=names,
-        wrong=release.value_of(facts.BAD_CONFIG_ERROR),
-        unknown_topic=_UNKNOWN_TOPIC
-        if release.has(facts.CONFIGS_OF_UNKNOWN_TOPICS_CHECKED)
-        else _UNKNOWN_PATH,
+        wrong=ErrorCode.INVALID_CONFIG
+        if release.has(fixes.KAFKA_13899)
+        else ErrorCode.INVALID_REQUEST,
+        unknown_topic=_UNKNOWN_TOPIC if release.has(fixes.KAFKA_10033) else _UNKNOWN_PATH,
         repeated=f"Error due to duplicate config keys{repeated}",
         bad_broker_value="Invalid config value for resource ConfigResource(type=BROKER, "
         "name='{broker}'): {problem}"
@@ -88,5 +88,5 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         else "{problem}",
         replaces_plainly=is_older,
         lists="sets" if edits_sets else "texts",
-        null_lists=not release.has(facts.LIST_CONFIGS_START_FROM_DEFAULT),
+        null_lists=not release.has(fixes.KAFKA_9644),
     )

@@ -39,7 +39,7 @@ from mockbroker.simulation.state.results import AlterConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name
 from mockbroker.simulation.state.turns import step
 
-__all__ = ["SET", "ConfigChanges", "ConfigOperation", "check_no_nulls"]
+__all__ = ["SET", "ConfigChanges", "ConfigOperation"]
 
 SET: Final = 0
 DELETE: Final = 1
@@ -427,16 +427,6 @@ def _check_broker_rows(
 
 class _BadValue(Refusal):
     """The value of a known config is invalid."""
-
-
-def check_no_nulls(configs: Sequence[tuple[str, str | None]], code: ErrorCode) -> None:
-    """Raise Refusal for null values, as CreateTopics does. The text has another space where they
-    are an invalid request."""
-    nulls = [name for name, value in configs if value is None]
-    if nulls:
-        space = " " if code is ErrorCode.INVALID_REQUEST else ""
-        text = f"Null value not supported for topic configs{space}: {','.join(nulls)}"
-        raise Refusal(code, text)
 
 
 def _touched(after: Mapping[str, str], operations: ConfigOperations) -> dict[str, str]:

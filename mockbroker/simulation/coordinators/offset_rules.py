@@ -10,6 +10,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.group_facts import EMPTY, STABLE, GroupStanding
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = [
@@ -31,8 +32,6 @@ UNKNOWN: Final = -1
 _KIP_211: Final = (2, 1)
 """Offsets of a group last as long as the group has members."""
 _SUBSCRIPTIONS_KNOWN: Final = (2, 4)
-_STABLE_ONLY: Final = (2, 8)
-"""Members that rebalance keep the offsets of their group."""
 _JAVA_COORDINATOR: Final = (4, 0)
 
 
@@ -161,9 +160,13 @@ EXPIRY: Final[tuple[Row[Age, Age], ...]] = (
     Row(_RETENTION, _is_simple, (_expire_since_commit,), since=_KIP_211),
     Row(_RETENTION, _is_empty, (_expire_since_empty,), since=_KIP_211),
     Row(
-        _RETENTION, _unused, (_expire_since_commit,), since=_SUBSCRIPTIONS_KNOWN, until=_STABLE_ONLY
+        _RETENTION,
+        lambda age: _unused(age) and age.standing.state != STABLE,
+        (_expire_since_commit,),
+        since=_SUBSCRIPTIONS_KNOWN,
+        until=fixes.KAFKA_13636,
     ),
-    Row(_RETENTION, _unused_in_stable, (_expire_since_commit,), since=_STABLE_ONLY),
+    Row(_RETENTION, _unused_in_stable, (_expire_since_commit,), since=_SUBSCRIPTIONS_KNOWN),
 )
 """Without a row the offset stays."""
 

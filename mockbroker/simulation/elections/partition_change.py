@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, apply_first
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
 
@@ -154,11 +155,9 @@ def _added_in_sync(context: _Reassigned) -> bool:
     return bool(context.staying and in_sync) and awaited <= in_sync
 
 
-_KAFKA_19975: Final = (4, 3)
-
 COMPLETION: Final[CompletionRows] = (
-    Row("A-57", _all_in_sync, (_drop_removed,), until=_KAFKA_19975),
-    Row("A-57", _added_in_sync, (_drop_removed,), since=_KAFKA_19975),
+    Row("A-57", _all_in_sync, (_drop_removed,), until=fixes.KAFKA_19975),
+    Row("A-57", _added_in_sync, (_drop_removed,), since=fixes.KAFKA_19975),
 )
 """Applied to each change of a partition under reassignment."""
 

@@ -24,7 +24,7 @@ from mockbroker.simulation.fetching.replica_selection import ReplicaSelector, Re
 from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
@@ -344,15 +344,15 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         "DP-FETCH-23",
         lambda at: at.from_stranger and at.position.leader_epoch >= 0,
         (refuse(ErrorCode.UNKNOWN_LEADER_EPOCH),),
-        since=(3, 3),
+        since=fixes.KAFKA_13837,
     ),
     Row(
         "DP-FETCH-23",
         lambda at: at.from_stranger,
         (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
-        since=(3, 3),
+        since=fixes.KAFKA_13837,
     ),
-    Row("DP-FETCH-17 REL-27", lambda at: at.redirected, (_redirect,), since=facts.KAFKA_13767),
+    Row("DP-FETCH-17 REL-27", lambda at: at.redirected, (_redirect,), since=fixes.KAFKA_13767),
     Row("REL-27", lambda at: at.redirected, (_redirect, _wait_for_time), since=(2, 4)),
     Row(
         "DP-FETCH-24",
@@ -361,6 +361,13 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         since=(3, 6),
     ),
     Row("DP-FETCH-16", lambda at: at.epoch_unknown, _OUT_OF_RANGE, since=(2, 7)),
+    Row(
+        "DP-FETCH-16",
+        lambda at: at.diverged,
+        (_report_divergence,),
+        since=(2, 7),
+        until=fixes.KAFKA_12996,
+    ),
     Row("DP-FETCH-05", lambda at: at.before_start and not at.waits, _OUT_OF_RANGE),
     Row("DP-FETCH-16", lambda at: at.diverged, (_report_divergence,), since=(2, 7)),
     Row(
@@ -370,7 +377,7 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         since=(3, 6),
     ),
     Row("DP-FETCH-05", lambda at: at.position.offset > at.end_offset, _OUT_OF_RANGE),
-    Row("DP-FETCH-23", lambda at: at.from_stranger, (_answer_offsets,), until=(3, 3)),
+    Row("DP-FETCH-23", lambda at: at.from_stranger, (_answer_offsets,), until=fixes.KAFKA_13837),
 )
 
 
@@ -430,7 +437,7 @@ class PartitionReader:
         self._cuts_last_batch = cuts_last_batch
         self.held: set[TopicPartition] = set()
         self.holds_all = False
-        self.only_in_sync = release.has(facts.KAFKA_14372)
+        self.only_in_sync = release.has(fixes.KAFKA_14372)
         """Whether only replicas in the ISR are preferred for reading."""
         self.reads_one_remote = release.has(facts.ONE_REMOTE_PARTITION)
         self._admission_row = first_row(rows_of_release(ADMISSION, release))

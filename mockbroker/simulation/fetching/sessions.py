@@ -26,6 +26,7 @@ from mockbroker.simulation.fetching.query import (
     PartitionKey,
     PartitionPosition,
 )
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
@@ -158,8 +159,8 @@ def _move_to_end(subject: tuple[FetchSession, PartitionAnswer]) -> None:
 
 
 SESSION_TURNS: Final[tuple[Row[PartitionAnswer, tuple[FetchSession, PartitionAnswer]], ...]] = (
-    Row("DP-FETCH-09", always, (_move_to_end,), until=(3, 0)),
-    Row("DP-FETCH-09", lambda answer: answer.size > 0, (_move_to_end,), since=(3, 0)),
+    Row("DP-FETCH-09", always, (_move_to_end,), until=fixes.KAFKA_12330),
+    Row("DP-FETCH-09", lambda answer: answer.size > 0, (_move_to_end,), since=fixes.KAFKA_12330),
 )
 """What becomes of a partition that is answered."""
 

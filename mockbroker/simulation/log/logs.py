@@ -24,7 +24,7 @@ from mockbroker.simulation.log.log_settings import LogSettings, log_settings
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.simulation.log.producing.producer_states import START_ROWS, Guard
 from mockbroker.simulation.log.replicas.replication import Replication
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import (
@@ -95,7 +95,7 @@ class Logs:
         self._controller = controller
         self._configs = configs
         self.release = release
-        self._needs_min_isr = release.has(facts.WATERMARK_NEEDS_MIN_ISR)
+        self._needs_min_isr = release.has(fixes.KAFKA_15583)
         self.most_bytes = options.log_bytes
         self.events = DataEvents(
             options.data_actions,

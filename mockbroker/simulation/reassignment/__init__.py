@@ -70,7 +70,8 @@ def _zookeeper(
         KafkaZooKeeperController,
     )
 
-    return KafkaZooKeeperController(name, Release(since), dependencies)
+    release = Release(since, dependencies.release.fixes)
+    return KafkaZooKeeperController(name, release, dependencies)
 
 
 CONTROLLERS: Final[Mapping[str, Callable[[Dependencies], ReassignmentController]]] = {

@@ -5,7 +5,6 @@ Rows of rules have a ``since`` and an ``until`` of their own (``rows``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kproto.error_codes import ErrorCode, message
@@ -13,18 +12,17 @@ from mockbroker.simulation.releases.release import Fact, Varying
 
 __all__ = [
     "ACL_FAILURES_EXPLAINED", "ADDED_PARTITIONS_ECHOED", "ALL_TOPICS_OF_LOG_DIRS",
-    "ANY_TOPIC_MAKES_IDEMPOTENT", "BAD_CONFIG_ERROR", "BROKER_LOGGERS", "BROKER_ZNODE_VERSION",
-    "CLIENT_TELEMETRY", "COMPACTION_KEEPS_LOG_END", "CONFIGS_OF_UNKNOWN_TOPICS_CHECKED",
-    "CONFIG_RESOURCES_CHECKED_SINGLY", "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION",
-    "COORDINATOR_TEXTS", "DEFAULTS_MARKED", "DELETED_OFFSETS_REPEATED", "DELETED_TOPICS_REPEATED",
-    "DELETE_HORIZONS", "DELETION_MARK_NAMED", "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL",
-    "EPOCH_ENDS_MERGED", "FEATURES_ZNODE", "FIRST_FEATURE_ERROR_REFUSES_ALL", "FIXES",
-    "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION", "GROUP_VERSION_NEEDED", "KAFKA_13767",
-    "KAFKA_14372", "KAFKA_19233", "KAFKA_20601", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
+    "ANY_TOPIC_MAKES_IDEMPOTENT", "BROKER_LOGGERS", "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY",
+    "COMPACTION_KEEPS_LOG_END", "CONFIG_RESOURCES_CHECKED_SINGLY", "CONSUMER_HEARTBEAT_TEXTS",
+    "CONTROLLER_ZNODE_VERSION", "COORDINATOR_TEXTS", "DEFAULTS_MARKED", "DELETED_OFFSETS_REPEATED",
+    "DELETED_TOPICS_REPEATED", "DELETE_HORIZONS", "DELETION_MARK_NAMED", "ELECTION_TYPES_NAMED",
+    "EMPTY_PROTOCOL_NAMES_NULL", "EPOCH_ENDS_MERGED", "FEATURES_ZNODE",
+    "FIRST_FEATURE_ERROR_REFUSES_ALL", "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION",
+    "GROUP_VERSION_NEEDED", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
     "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_WRITE_ISR", "LIST_CONFIGS_ARE_SETS",
-    "LIST_CONFIGS_START_FROM_DEFAULT", "LOGGERS_REPLACED", "LOG_DIRS_CORDONED", "LOG_LEVELS",
-    "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
-    "METADATA_TOPIC_RESERVED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
+    "LOGGERS_REPLACED", "LOG_DIRS_CORDONED", "LOG_LEVELS", "MEMBER_EPOCHS_STORED",
+    "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
+    "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL",
     "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS", "NULL_LEVELS_CHECKED", "NULL_TEXT_OF_CONFIGS",
     "NULL_TEXT_OF_QUOTAS", "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION",
@@ -36,7 +34,7 @@ __all__ = [
     "TRANSACTION_START_KEPT", "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_CONFIGS_NAMED",
     "UNKNOWN_CONFIG_TYPE_NAMED", "UNKNOWN_LOGGER_OPERATIONS_NAMED", "UNREQUESTED_OPERATIONS_ZERO",
     "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED", "VALID_OFFSET_ROWS_UNIQUE",
-    "WATERMARK_NEEDS_MIN_ISR", "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
+    "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -48,9 +46,9 @@ UNREQUESTED_OPERATIONS_ZERO: Final = Fact("REL-02", until=(2, 5))
 """In Metadata and DescribeGroups, operations that were not requested are 0 instead of the field's
 default."""
 
-MISSING_LEADER_HAS_NO_LISTENER: Final = Fact("REL-03", since=(2, 4), until=(2, 7))
-"""Brokers treat an absent leader as a leader without a listener: by mistake they look for their own
-id among the live brokers."""
+MISSING_LEADER_HAS_NO_LISTENER: Final = Fact("REL-03", since=(2, 4))
+"""Brokers treat an absent leader as a leader without a listener, unless they have KAFKA-10312: by
+mistake they look for their own id among the live brokers."""
 
 MISSING_LEADER_HAS_NO_EPOCH: Final = Fact("REL-03", since=(2, 4), until=(2, 6))
 """Such a partition has no leader epoch, as far as is known."""
@@ -138,10 +136,6 @@ MESSAGE_FORMAT_FIXED: Final = Fact("DP-FORMAT-01", since=(3, 0))
 
 MESSAGE_FORMAT_MAGIC: Final = Varying("DP-FORMAT-01", (((0, 0), 0), ((0, 10), 1), ((0, 11), 2)))
 """The magic of batches in the format of a release."""
-
-WATERMARK_NEEDS_MIN_ISR: Final = Fact("DP-LOG-07, DP-LOG-08", since=(3, 7))
-"""The high watermark needs an ISR of the min ISR, which is at most the number of replicas
-(KAFKA-15583)."""
 
 COMPACTION_KEEPS_LOG_END: Final = Fact("DP-RETAIN-02", since=(3, 9))
 """Compaction keeps the last batch before its end as a header."""
@@ -251,13 +245,9 @@ exists."""
 SET_OF_CONFIGS: Final = Varying("REL-14", (((0, 0), "Set({names})"), ((4, 3), "[{names}]")))
 """How refusals list the names of broker configs, up to 4.2 as a set of Scala's."""
 
-BAD_CONFIG_ERROR: Final = Varying(
-    "REL-16", (((0, 0), ErrorCode.INVALID_REQUEST), ((3, 3), ErrorCode.INVALID_CONFIG))
-)
-"""ZooKeeper mode: IncrementalAlterConfigs with a value that is wrong."""
-
 EMPTY_PROTOCOL_NAMES_NULL: Final = Fact("REL-32", since=(3, 7))
 """JoinGroup 7 and later answers null for a protocol whose name is empty."""
+
 CONFIG_RESOURCES_CHECKED_SINGLY: Final = Fact("REL-29", until=(3, 2))
 """ZooKeeper mode: of equal resources in IncrementalAlterConfigs the last one counts; a null value
 in AlterConfigs is an unexpected error, and the texts are older."""
@@ -265,23 +255,12 @@ in AlterConfigs is an unexpected error, and the texts are older."""
 TOPIC_NAMES_ILLEGAL: Final = Fact("REL-30", until=(3, 3))
 """The texts for invalid topic names call them illegal."""
 
-METADATA_TOPIC_RESERVED: Final = Fact("REL-31", since=(3, 3))
-"""ZooKeeper mode: no topic can have the name of the metadata log."""
-
 LIST_CONFIGS_ARE_SETS: Final = Fact("REL-17", since=(3, 3))
 """ZooKeeper mode: APPEND and SUBTRACT treat a list as a set, instead of concatenating and cutting
 text."""
 
-LIST_CONFIGS_START_FROM_DEFAULT: Final = Fact("REL-17", since=(2, 6))
-"""ZooKeeper mode: APPEND and SUBTRACT start from the default of a list that has no value of its
-own; before, they fail with a null pointer."""
-
 REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
 """ZooKeeper mode: the text for a config that is given twice names it."""
-
-CONFIGS_OF_UNKNOWN_TOPICS_CHECKED: Final = Fact("REL-19", since=(2, 7))
-"""ZooKeeper mode: IncrementalAlterConfigs of an unknown topic fails with
-UNKNOWN_TOPIC_OR_PARTITION; before, with UNKNOWN_SERVER_ERROR."""
 
 UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
 """APPEND and SUBTRACT on a broker config that does not exist name it; before, they fail with
@@ -364,25 +343,3 @@ NEEDLESS_ELECTION: Final[Varying[tuple[ErrorCode, str | None]]] = Varying(
 
 ELECTION_TYPES_NAMED: Final = Fact("REL-20", until=(2, 6))
 """ZooKeeper mode: the refusal of an unknown election type names the known ones."""
-
-# ---- fixes ---------------------------------------------------------------------------------------
-
-KAFKA_13767: Final = Fact("REL-27", since=(3, 2), issue="KAFKA-13767")
-"""A fetch is answered at once if a replica is preferred for reading. By bytecode absent in 2.8.2
-and present in 3.2.3; releases between them were not looked at."""
-
-KAFKA_14372: Final = Fact("REL-24", since=(3, 4), backports=((3, 3, 2),), issue="KAFKA-14372")
-"""Preferred read replicas are in the ISR. By bytecode absent in 3.2.3 and present in 3.3.2, but
-proposed after 3.3.1 was released."""
-
-KAFKA_19233: Final = Fact("REL-25", since=(4, 2), issue="KAFKA-19233")
-"""Members of the groups of KIP-848 may join again with epoch 0. By bytecode absent in 4.0.2 and
-4.1.2, present in 4.2.2 and 4.3.1."""
-
-KAFKA_20601: Final = Fact("REL-26", since=(4, 4), issue="KAFKA-20601")
-"""A static member may return to a full consumer group. Present in 4.4.0, absent before."""
-
-FIXES: Final[Mapping[str, Fact]] = {
-    fact.issue: fact for fact in (KAFKA_13767, KAFKA_14372, KAFKA_19233, KAFKA_20601)
-}
-"""The fixes that a cluster can have or lack whatever its release, by issue."""

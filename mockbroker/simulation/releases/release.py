@@ -2,7 +2,8 @@
 
 Only this package compares numbers of releases. Other modules ask by name: ``release.has(FACT)`` for
 what a release does or does not do, ``release.value_of(VARYING)`` for what has a value in each.
-``facts`` names what has no row; ``rows`` selects the rules that a release has.
+``facts`` names what has no row, ``fixes`` what users can switch; ``rows`` selects the rules that a
+release has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["EVER", "NEWEST", "Fact", "Release", "ReleaseNumber", "Varying"]
+__all__ = ["EVER", "NEWEST", "Bound", "Fact", "Fix", "Release", "ReleaseNumber", "Varying"]
 
 T = TypeVar("T")
 
@@ -26,24 +27,52 @@ EVER: Final[ReleaseNumber] = (0, 0)
 class Fact(msgspec.Struct, frozen=True):
     """Something that the releases from ``since`` until ``until`` do, and others do not.
 
-    ``requirement`` names ids of ``docs/reference/requirements.json``. ``backports`` are the first
-    patch releases of earlier lines that do it, too. ``issue`` names a fix of Kafka, such as
-    KAFKA-19233, which a cluster can have or lack whatever its release.
+    ``requirement`` names ids of ``docs/reference/requirements.json``.
     """
 
     requirement: str
     since: ReleaseNumber = EVER
     until: ReleaseNumber | None = None
-    backports: tuple[ReleaseNumber, ...] = ()
-    issue: str = ""
 
     def holds_for(self, number: ReleaseNumber) -> bool:
-        """Whether the release with this number does it, unless a user switched it."""
-        if self.until is not None and number >= self.until:
-            return False
+        """Whether the release with this number does it."""
+        return number >= self.since and (self.until is None or number < self.until)
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """A fix of Kafka that clients notice, which a cluster can have or lack whatever its release.
+
+    ``issue`` is its name, such as KAFKA-19233. ``requirement`` names ids of
+    ``docs/reference/requirements.json``. Releases have it from ``since`` on; ``backports`` are the
+    first patch releases of earlier lines that have it, too. ``says`` is one sentence about what a
+    client notices.
+    """
+
+    issue: str
+    requirement: str
+    since: ReleaseNumber
+    says: str
+    backports: tuple[ReleaseNumber, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The issue's number."""
+        return int(self.issue.rpartition("-")[2])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The first releases that have it, oldest first."""
+        return tuple(".".join(map(str, each)) for each in sorted((*self.backports, self.since)))
+
+    def holds_for(self, number: ReleaseNumber) -> bool:
+        """Whether the release with this number has it, unless a user switched it."""
         return number >= self.since or any(
             number[:2] == first[:2] and number >= first for first in self.backports
         )
+
+
+Bound: TypeAlias = ReleaseNumber | Fact | Fix
+"""The first release that does something, or the first that does not."""
 
 
 class Varying(msgspec.Struct, Generic[T], frozen=True):
@@ -60,10 +89,11 @@ class Release(msgspec.Struct, frozen=True):
     number: ReleaseNumber
     fixes: tuple[tuple[str, bool], ...] = ()
 
-    def has(self, fact: Fact) -> bool:
-        for issue, has_it in self.fixes:
-            if issue == fact.issue:
-                return has_it
+    def has(self, fact: Fact | Fix) -> bool:
+        if isinstance(fact, Fix):
+            for issue, has_it in self.fixes:
+                if issue == fact.issue:
+                    return has_it
         return fact.holds_for(self.number)
 
     def value_of(self, varying: Varying[T]) -> T:
@@ -77,13 +107,13 @@ class Release(msgspec.Struct, frozen=True):
             raise KeyError(self.number)
         return found[0]  # type: ignore[no-any-return]
 
-    def is_within(self, since: ReleaseNumber | Fact, until: ReleaseNumber | Fact | None) -> bool:
+    def is_within(self, since: Bound, until: Bound | None) -> bool:
         """Whether it is not older than ``since`` and older than ``until``. A fact in place of a
         number stands for the releases that have it."""
-        begun = self.has(since) if isinstance(since, Fact) else self.number >= since
-        if isinstance(until, Fact):
-            return begun and not self.has(until)
-        return begun and (until is None or self.number < until)
+        begun = self.number >= since if isinstance(since, tuple) else self.has(since)
+        if until is None or isinstance(until, tuple):
+            return begun and (until is None or self.number < until)
+        return begun and not self.has(until)
 
     def is_in_lines(self, first: ReleaseNumber, last: ReleaseNumber) -> bool:
         """Whether it belongs to the lines from ``first`` to ``last``, both included."""

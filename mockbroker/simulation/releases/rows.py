@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAl
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.release import EVER, Fact, Release, ReleaseNumber
+from mockbroker.simulation.releases.release import EVER, Bound, Release
 
 __all__ = [
     "Effect",
@@ -122,8 +122,8 @@ class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
     requirement: str
     when: Callable[[ContextT], bool]
     then: tuple[Effect[SubjectT], ...]
-    since: ReleaseNumber | Fact = EVER
-    until: ReleaseNumber | Fact | None = None
+    since: Bound = EVER
+    until: Bound | None = None
 
     def belongs_to(self, release: Release) -> bool:
         """Whether this release has the row."""

@@ -18,6 +18,7 @@ __all__ = [
     "CONFIGS_BY_BROKER",
     "DELAY",
     "FEATURES",
+    "FIXES",
     "FLAG",
     "MAX_INTEGER",
     "SIZE",
@@ -36,6 +37,7 @@ __all__ = [
     "parse_milliseconds",
     "parse_size",
     "switch",
+    "switched_fix",
     "text",
     "text_of",
     "texts",
@@ -153,6 +155,14 @@ def name_and_value(text: str, example: str) -> tuple[str, str]:
     if not (name and equals):
         raise ClusterError(f"{text!r}: use NAME=VALUE, such as {example}")
     return name, value
+
+
+def switched_fix(text: str) -> tuple[str, bool]:
+    """Split ``KAFKA-NUMBER=on`` or ``=off``."""
+    issue, state = name_and_value(text, "KAFKA-19233=off")
+    if state not in ("on", "off"):
+        raise ClusterError(f"{text!r}: use KAFKA-NUMBER=on or =off, such as KAFKA-19233=off")
+    return issue, state == "on"
 
 
 def feature_level(text: str) -> tuple[str, int]:
@@ -278,6 +288,18 @@ CONFIGS_BY_BROKER: Final = OptionType(
     {"type": "object", "additionalProperties": CONFIGS.schema},
     lambda name, value: by_broker(name, value, _configs_of),
 )
+FIXES: Final = OptionType(
+    {
+        "type": "object",
+        "additionalProperties": {"type": "boolean"},
+        "examples": [{"KAFKA-19233": False}],
+    },
+    lambda name, value: object_of(name, value, flag_of),
+    "KAFKA-NUMBER=on|off",
+    switched_fix,
+    collect=dict,
+)
+"""Whether brokers have fixes of Kafka, by issue."""
 FEATURES: Final = OptionType(
     {
         "type": "object",

@@ -298,7 +298,12 @@ class Topics(Mapping[str, Topic]):
         take_quota: TakeQuota,
     ) -> tuple[Partition, ...]:
         answers = self._answers.growth
-        topic = self._controller.state.topics.get(name)
+        topics = self._controller.state.topics
+        if answers.moving is not None and any(
+            each.reassigning for topic in topics.values() for each in topic.partitions
+        ):
+            raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, answers.moving)
+        topic = topics.get(name)
         if topic is None:
             text = answers.unknown_topic
             raise Refusal(

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 
 __all__ = [
@@ -61,12 +61,12 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
     ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
     only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``,
-    None if it is a name as any other. ``bad_config`` is the error of a config without a value.
+    ``nulls`` that for configs without a value; None if there is no such error.
 
     Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
     ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
     and {others}; ``marked``, for a topic that is being deleted, None if it is not refused: {name};
-    ``numbered_twice``, None if the last list counts: {index}.
+    ``numbered_twice``, None if the last list counts: {index}; ``nulls``: {names}.
     """
 
     checks: tuple[TopicCheck, ...]
@@ -74,6 +74,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     repeats_results: bool
     ids_drawn: bool
     reserved: tuple[ErrorCode, str] | None
+    nulls: tuple[ErrorCode, str] | None
     most_partitions: int | None
     both_given: str
     bad_factor: str
@@ -84,7 +85,6 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     marked: str | None
     numbered_twice: str | None
     listed: ListedReplicas
-    bad_config: ErrorCode = ErrorCode.INVALID_CONFIG
 
 
 class GrowthAnswers(msgspec.Struct, frozen=True):
@@ -97,12 +97,15 @@ class GrowthAnswers(msgspec.Struct, frozen=True):
     partition of the topic has a leader. ``quota_first``: replica lists are checked after the quota
     of changes has been taken.
 
+    ``moving`` is the text for any topic while some partition is reassigned, None if it may grow.
+
     Texts are formatted with ``in_flight``, None if a topic may grow during a reassignment: {name};
     ``unknown_topic``: {name}; ``fewer`` and ``as_many``: {name}, {present} and {wanted}.
     """
 
     repeated: str
     most_partitions: int | None
+    moving: str | None
     in_flight: str | None
     unknown_topic: str | None
     fewer: str
@@ -150,6 +153,7 @@ _RESERVED: Final = (
     ErrorCode.INVALID_REQUEST,
     "Creation of internal topic __cluster_metadata is prohibited.",
 )
+_NULLS: Final = (ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: {names}")
 
 
 # ---- KRaft ---------------------------------------------------------------------------------------
@@ -176,6 +180,7 @@ _KRAFT: Final = AdministrationAnswers(
         repeats_results=False,
         ids_drawn=True,
         reserved=_RESERVED,
+        nulls=_NULLS,
         most_partitions=10_000,
         both_given="A manual partition assignment was specified, but {field} was not set to -1.",
         bad_factor="Replication factor must be larger than 0, or -1 to use the default value.",
@@ -193,6 +198,7 @@ _KRAFT: Final = AdministrationAnswers(
     growth=GrowthAnswers(
         repeated="Duplicate topic name.",
         most_partitions=10_000,
+        moving=None,
         in_flight=None,
         unknown_topic=None,
         fewer="The topic {name} currently has {present} partition(s); "
@@ -225,6 +231,7 @@ _ZOOKEEPER: Final = AdministrationAnswers(
         repeats_results=True,
         ids_drawn=False,
         reserved=_RESERVED,
+        nulls=_NULLS,
         most_partitions=None,
         both_given="Both numPartitions or replicationFactor and replicasAssignments were set. "
         "Both cannot be used at the same time.",
@@ -247,6 +254,7 @@ _ZOOKEEPER: Final = AdministrationAnswers(
     growth=GrowthAnswers(
         repeated="Duplicate topic in request.",
         most_partitions=None,
+        moving=None,
         in_flight="A partition reassignment is in progress for the topic '{name}'.",
         unknown_topic="The topic '{name}' does not exist.",
         fewer="Topic currently has {present} partitions, which is higher than the requested "
@@ -284,6 +292,14 @@ _ZOOKEEPER: Final = AdministrationAnswers(
 )
 
 
+_FORMER_NULLS: Final = (
+    ErrorCode.INVALID_REQUEST,
+    "Null value not supported for topic configs : {names}",
+)
+_EXISTENCE_LATER: Final[tuple[TopicCheck, ...]] = (
+    "nulls", "counts", "spread", "name", "absent", "collisions", "listed", "values",
+)  # fmt: skip
+
 # ---- by release ----------------------------------------------------------------------------------
 
 
@@ -303,11 +319,15 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         )
     if not kraft and not release.has(facts.DELETION_MARK_NAMED):
         creation = replace(creation, marked="Topic '{name}' already exists.")
-    if not kraft:
-        creation = replace(creation, bad_config=release.value_of(facts.BAD_CONFIG_ERROR))
-    if not kraft and not release.has(facts.METADATA_TOPIC_RESERVED):
+    if not release.has(fixes.KAFKA_13863):
+        creation = replace(creation, nulls=None if kraft else _FORMER_NULLS)
+    if not release.has(fixes.KAFKA_14358):
         creation = replace(creation, reserved=None)
-    deletion = found.deletion
+    if not kraft and not release.has(fixes.KAFKA_8875):
+        creation = replace(creation, checks=_EXISTENCE_LATER)
+    deletion, growth = found.deletion, found.growth
     if not release.has(facts.DELETED_TOPICS_REPEATED):
         deletion = replace(deletion, repeats_results=False)
-    return replace(found, creation=creation, deletion=deletion)
+    if not kraft and not release.has(fixes.KAFKA_9038):
+        growth = replace(growth, moving="A partition reassignment is in progress.")
+    return replace(found, creation=creation, deletion=deletion, growth=growth)

@@ -13,7 +13,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
-from mockbroker.simulation.configs.changes import ConfigChanges, check_no_nulls
+from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.state.cluster_parts import Partition
 from mockbroker.simulation.state.controller import Controller
@@ -85,11 +85,15 @@ def check_collisions(new: TopicDraft) -> None:
 
 
 def _check_nulls(new: TopicDraft) -> None:
-    check_no_nulls(new.requested.configs, new.answers.bad_config)
+    nulls = [name for name, value in new.requested.configs if value is None]
+    if nulls and new.answers.nulls is not None:
+        code, text = new.answers.nulls
+        raise Refusal(code, text.format(names=",".join(nulls)))
 
 
 def _check_values(new: TopicDraft) -> None:
-    new.configs = new.config_changes.topic_values(new.requested.configs)
+    given = [each for each in new.requested.configs if each[1] is not None]
+    new.configs = new.config_changes.topic_values(given)
 
 
 def _check_counts(new: TopicDraft) -> None:

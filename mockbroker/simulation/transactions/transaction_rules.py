@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 from mockbroker.simulation.transactions.transaction_events import (
     AddEvent,
@@ -263,9 +264,14 @@ def _prepare(event: EndEvent) -> None:
     )
 
 
+def _has_older_epoch(event: EndEvent) -> bool:
+    return event.epoch < event.metadata.epoch
+
+
 ON_END: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-END-01", other_producer, (_OTHER_PRODUCER,)),
-    Row("DP-END-01", other_epoch, (_FENCED,)),
+    Row("DP-END-01", other_epoch, (_FENCED,), since=fixes.KAFKA_9600),
+    Row("DP-END-01", _has_older_epoch, (_FENCED,), until=fixes.KAFKA_9600),
     Row("DP-TXN-13 DP-TXN-20", is_pending, (_CONCURRENT,)),
     Row("DP-TXN-10", is_ongoing, (_prepare,)),
     Row("DP-TXN-11 DP-TXN-12", lambda event: event.completed_as_wanted, (refuse(ErrorCode.NONE),)),

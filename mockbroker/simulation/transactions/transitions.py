@@ -47,7 +47,8 @@ class Transitions:
     """The steps of all transactional ids of a cluster.
 
     ``feature_level`` is that of ``transaction.version``. ``keeps_start``: in memory, a new producer
-    keeps when the last transaction of its id began, as until 4.0. ``send_markers`` begins to write
+    keeps when the last transaction of its id began, as until 4.0. ``keeps_failed_fence``: a fence
+    that is tried again keeps the epoch of the first attempt. ``send_markers`` begins to write
     the markers of a transaction whose end is in the log, and calls ``complete`` after the last.
     ``coordinator_of`` returns the broker from whose block of producer ids a new one comes.
     """
@@ -61,6 +62,7 @@ class Transitions:
         *,
         send_markers: Callable[[Transaction], None],
         coordinator_of: Callable[[str], int],
+        keeps_failed_fence: bool = True,
         keeps_start: bool = False,
     ) -> None:
         self._controller = controller
@@ -68,6 +70,7 @@ class Transitions:
         self._producer_ids = producer_ids
         self._feature_level = feature_level
         self._keeps_start = keeps_start
+        self._keeps_failed_fence = keeps_failed_fence
         self._send_markers = send_markers
         self._coordinator_of = coordinator_of
         self.on_changed: list[Callable[[str], None]] = []
@@ -265,7 +268,8 @@ class Transitions:
     def fence_version_1(self, transaction: Transaction, answer: ProducerAnswer) -> None:
         """Abort a transaction under the next epoch, so that its producer is fenced."""
         metadata = transaction.metadata
-        raised = metadata.epoch if transaction.has_failed_fence else metadata.epoch + 1
+        has_raised = transaction.has_failed_fence and self._keeps_failed_fence
+        raised = metadata.epoch if has_raised else metadata.epoch + 1
         transaction.metadata = replace(
             metadata, epoch=min(raised, _MOST_EPOCHS), last_epoch=NO_EPOCH
         )

@@ -18,6 +18,7 @@ from mockbroker.cli.ctl_clusters import add
 from mockbroker.cli.serve import serve
 from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
+from mockbroker.simulation.releases.fixes import FIXES
 from mockbroker.simulation.state.option_declarations import option, options_of
 from mockbroker.simulation.state.option_types import feature_level, interval
 from tests.mockbroker.wire import PATIENCE
@@ -31,6 +32,11 @@ from tests.mockbroker.wire import PATIENCE
         (["--rack", "9=a"], "no broker 9: its rack cannot be set"),
         (["--feature", "transaction.version=high"], "use NAME=LEVEL"),
         (["--feature", "transaction.version=7"], "at levels 0 to 2, not 7"),
+        (["--fix", "KAFKA-19233"], "use NAME=VALUE, such as KAFKA-19233=off"),
+        (["--fix", "KAFKA-19233=no"], "use KAFKA-NUMBER=on or =off"),
+        (["--fix", "KAFKA-1=on"], "no fix is named 'KAFKA-1'"),
+        (["--named-controller", "follower"], "is not leader, random or a broker id"),
+        (["--named-controller", "9"], "there is no broker 9"),
         (["--broker-config", "2:log.dirs"], "such as 2:log.dirs=/a,/b"),
         (["--broker-config", "9:log.dirs=/a"], "there is no broker 9"),
         (["--broker-config", "1:log.dirs=,"], "log.dirs names no directory"),
@@ -150,3 +156,15 @@ def test_cluster_add_takes_texts_and_lists_as_declared() -> None:
     ]  # fmt: skip
     result = CliRunner().invoke(add, words, obj=Client(), catch_exceptions=False)
     assert result.exit_code == 0, result.output
+
+
+def test_fixes_are_listed_with_their_releases() -> None:
+    listed = CliRunner().invoke(cli, ["profiles", "--fixes", "--json"])
+    rows = {each["issue"]: each for each in json.loads(listed.output)}
+    assert rows.keys() == FIXES.keys()
+    row = rows["KAFKA-12890"]
+    assert (row["since"], row["says"]) == (["2.8.1", "3.0"], FIXES["KAFKA-12890"].says)
+    assert "kafka-2.7" in row["without"]
+    assert "kafka-2.8" not in row["without"], "which is 2.8.2"
+    table = CliRunner().invoke(cli, ["profiles", "--fixes"]).output
+    assert all(issue in table for issue in FIXES)

@@ -14,6 +14,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = ["MUTATION_APIS", "MUTATION_ROWS", "MutationQuota", "MutationRequest", "TokenBucket"]
@@ -70,7 +71,7 @@ def count_mutations(subject: MutationRequest, *, strict: bool) -> None:
 
 
 MUTATION_ROWS: Final[Sequence[Row[MutationRequest, MutationRequest]]] = (
-    Row("QUOTA-20", lambda request: request.kraft, (), until=(3, 5)),
+    Row("QUOTA-20", lambda request: request.kraft, (), until=fixes.KAFKA_14351),
     Row(
         "QUOTA-20",
         lambda request: request.validate_only and not request.kraft,

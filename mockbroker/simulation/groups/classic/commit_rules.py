@@ -33,6 +33,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
     refuse_elsewhere,
     renew_session,
 )
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
 __all__ = [
@@ -134,7 +135,12 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
 )
 
 ON_DELETE_GATE: Final[tuple[Row[Gate, Gate], ...]] = (
-    Row("DP-OFFSET-20", empty_id, (refuse(ErrorCode.INVALID_GROUP_ID),), until=(2, 0)),
+    Row(
+        "DP-OFFSET-20",
+        empty_id,
+        (refuse(ErrorCode.INVALID_GROUP_ID),),
+        until=fixes.KAFKA_6773,
+    ),
     Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-OFFSET-20", missing, (refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
 )

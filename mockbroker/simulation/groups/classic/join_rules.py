@@ -43,6 +43,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     NEW_MEMBER_TIMEOUT_MS,
     Rebalancing,
 )
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse
 
 __all__ = [
@@ -236,18 +237,28 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
         _has_to_shed,
         (remove_member, _TOO_LARGE, _complete_if_joined),
         since=(2, 2),
-        until=(2, 6),
+        until=fixes.KAFKA_9885,
     ),
     Row(
         "DP-JOIN-05",
         _is_full,
         (remove_member, _TOO_LARGE, _complete_if_joined),
-        since=(2, 6),
+        since=fixes.KAFKA_9885,
         until=NEW_COORDINATOR,
     ),
     Row("DP-JOIN-05", _is_full, (remove_member, _TOO_LARGE), since=NEW_COORDINATOR),
-    Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(2, 3)),
-    Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row(
+        "DP-JOIN-06",
+        is_dead,
+        (refuse(ErrorCode.UNKNOWN_MEMBER_ID),),
+        until=fixes.KAFKA_8386,
+    ),
+    Row(
+        "DP-JOIN-06",
+        is_dead,
+        (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),),
+        since=fixes.KAFKA_8386,
+    ),
     Row("DP-JOIN-07", _inconsistent, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
     Row("DP-JOIN-11", _replaces, _REPLACE),
     Row("DP-JOIN-10", lambda event: _is_new(event) and event.instance_id is not None, _ADD),
@@ -272,15 +283,26 @@ ON_MADE: Final[tuple[JoinRow, ...]] = (
 """The group is new."""
 
 ON_UPDATED: Final[tuple[JoinRow, ...]] = (
-    Row("DP-JOIN-14", always, (_update,), until=(3, 3)),
-    Row("DP-JOIN-14", always, (_update, _take_timeouts), since=(3, 3)),
+    Row("DP-JOIN-14", always, (_update,), until=fixes.KAFKA_14009),
+    Row("DP-JOIN-14", always, (_update, _take_timeouts), since=fixes.KAFKA_14009),
 )
 """A member joins again: what changes?"""
 
 ON_REPLACED: Final[tuple[JoinRow, ...]] = (
-    Row("DP-JOIN-18", has_generation, (_answer_naming_former_leader,), until=(2, 6)),
-    Row("DP-JOIN-18", _can_skip, (_store, _answer_skipping), since=(2, 6)),
-    Row("DP-JOIN-19", _protocol_stays, (_store, _answer_naming_former_leader), since=(2, 6)),
+    Row(
+        "DP-JOIN-18",
+        is_completing,
+        (_answer_naming_former_leader,),
+        until=fixes.KAFKA_9801,
+    ),
+    Row("DP-JOIN-18", is_stable, (_answer_naming_former_leader,), until=fixes.KAFKA_10284),
+    Row("DP-JOIN-18", _can_skip, (_store, _answer_skipping), since=fixes.KAFKA_10284),
+    Row(
+        "DP-JOIN-19",
+        _protocol_stays,
+        (_store, _answer_naming_former_leader),
+        since=fixes.KAFKA_10284,
+    ),
     Row("DP-JOIN-18", always, (_REBALANCE_OR_COMPLETE,)),
 )
 """A static member has another id."""

@@ -45,6 +45,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     MemberEvent,
     Rebalancing,
 )
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
 __all__ = [
@@ -62,9 +63,10 @@ GateRow: TypeAlias = Row[Gate, Gate]
 
 _NO_ID: Final = refuse(ErrorCode.INVALID_GROUP_ID)
 _NO_MEMBER: Final = refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+_NOT_AVAILABLE: Final = refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 ON_SYNC_GATE: Final[tuple[GateRow, ...]] = (
-    Row("DP-SYNC-01", empty_id, (_NO_ID,), since=(2, 0)),
+    Row("DP-SYNC-01", empty_id, (_NO_ID,), since=fixes.KAFKA_6773),
     # The rebalance is lost, and old clients do not expect error 14 here.
     Row(
         "DP-COORD-05",
@@ -78,14 +80,14 @@ ON_SYNC_GATE: Final[tuple[GateRow, ...]] = (
 )
 
 ON_HEARTBEAT_GATE: Final[tuple[GateRow, ...]] = (
-    Row("DP-BEAT-01", empty_id, (_NO_ID,), since=(2, 0)),
+    Row("DP-BEAT-01", empty_id, (_NO_ID,), since=fixes.KAFKA_6773),
     Row("DP-COORD-05", _loading, (refuse(ErrorCode.NONE),)),
     Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-BEAT-01", missing, (_NO_MEMBER,)),
 )
 
 ON_LEAVE_GATE: Final[tuple[GateRow, ...]] = (
-    Row("DP-LEAVE-02", empty_id, (_NO_ID,), since=(2, 0)),
+    Row("DP-LEAVE-02", empty_id, (_NO_ID,), since=fixes.KAFKA_6773),
     Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-LEAVE-02", missing, (_NO_MEMBER,)),
 )
@@ -121,8 +123,8 @@ def _answer_assignment(event: SyncEvent) -> None:
 _NOTE_SYNC: Final = member_step(Rebalancing.has_synced)
 
 ON_SYNC: Final[tuple[SyncRow, ...]] = (
-    Row("DP-SYNC-01", is_dead, (_NO_MEMBER,), until=(2, 3)),
-    Row("DP-SYNC-01", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row("DP-SYNC-01", is_dead, (_NO_MEMBER,), until=fixes.KAFKA_8386),
+    Row("DP-SYNC-01", is_dead, (_NOT_AVAILABLE,), since=fixes.KAFKA_8386),
     Row("DP-SYNC-02", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     # An empty group has no members.
     Row("DP-SYNC-02 DP-SYNC-05", unknown_member, (_NO_MEMBER,)),
@@ -153,8 +155,8 @@ def _completing_member(event: MemberEvent) -> bool:
 
 
 ON_HEARTBEAT: Final[tuple[Row[HeartbeatEvent, HeartbeatEvent], ...]] = (
-    Row("DP-BEAT-02", is_dead, (_NO_MEMBER,), until=(2, 3)),
-    Row("DP-BEAT-02", is_dead, (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),), since=(2, 3)),
+    Row("DP-BEAT-02", is_dead, (_NO_MEMBER,), until=fixes.KAFKA_8386),
+    Row("DP-BEAT-02", is_dead, (_NOT_AVAILABLE,), since=fixes.KAFKA_8386),
     Row("DP-BEAT-05", _completing_member, (IN_REBALANCE,), until=(2, 3)),
     Row("DP-BEAT-03", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-BEAT-03 DP-BEAT-04", unknown_member, (_NO_MEMBER,)),

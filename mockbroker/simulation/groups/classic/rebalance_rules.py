@@ -34,6 +34,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     Rebalancing,
     Rules,
 )
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 
@@ -158,7 +159,12 @@ ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
 """The members that did not join are dealt with: does a generation begin?"""
 
 ON_GENERATION: Final[tuple[GroupRow, ...]] = (
-    Row("DP-GROUP-10", always, (group_step(Rebalancing.wait_for_syncs),), since=(2, 8)),
+    Row(
+        "DP-GROUP-10",
+        always,
+        (group_step(Rebalancing.wait_for_syncs),),
+        since=fixes.KAFKA_12890,
+    ),
 )
 
 
@@ -195,8 +201,8 @@ ON_PENDING_GONE: Final[tuple[GroupRow, ...]] = (
 
 ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
     Row("DP-GROUP-13", pending, (remove_member, settle_without_pending)),
-    Row("DP-GROUP-16", _waits, (), until=(2, 1)),
-    Row("DP-GROUP-16", _waits_and_is_known, (), since=(2, 1)),
+    Row("DP-GROUP-16", _waits, (), until=fixes.KAFKA_7610),
+    Row("DP-GROUP-16", _waits_and_is_known, (), since=fixes.KAFKA_7610),
     Row("DP-GROUP-12", always, (remove_member, group_step(Rebalancing.settle_after_session))),
 )
 

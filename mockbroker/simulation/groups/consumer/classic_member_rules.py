@@ -21,7 +21,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.modern.modern_group import MemberState
-from mockbroker.simulation.releases.facts import KAFKA_20601
+from mockbroker.simulation.releases.fixes import KAFKA_20601
 from mockbroker.simulation.releases.rows import Row, refuse
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync"]

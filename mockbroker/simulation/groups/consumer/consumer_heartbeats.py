@@ -32,7 +32,7 @@ from mockbroker.simulation.groups.modern.heartbeat_rules import (
     taken_row,
 )
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING
-from mockbroker.simulation.releases.facts import KAFKA_20601
+from mockbroker.simulation.releases.fixes import KAFKA_20601
 from mockbroker.simulation.releases.rows import Row
 
 __all__ = ["ON_CONSUMER_EPOCH", "ON_CONSUMER_GROUP", "ON_CONSUMER_MEMBER", "ON_CONSUMER_READ",

@@ -16,12 +16,10 @@ from msgspec.structs import replace
 from mockbroker.simulation.groups.consumer.consumer_group import Member
 from mockbroker.simulation.groups.modern.modern_group import MemberState
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, apply_first
 
 __all__ = ["ON_RECONCILE", "ON_TARGET_READ", "Reconciliation", "ReconciliationRow", "reconcile"]
-
-_SUBSCRIPTIONS_COUNT: Final = (4, 2)
-"""Partitions of topics that the member no longer subscribes to are taken away at once."""
 
 
 @dataclass(eq=False)
@@ -141,7 +139,7 @@ ON_TARGET_READ: Final[tuple[ReconciliationRow, ...]] = (
         "DP-RECON-08",
         always,
         (_ignore_unsubscribed_topics, _regard_own_as_free),
-        since=_SUBSCRIPTIONS_COUNT,
+        since=fixes.KAFKA_19431,
     ),
 )
 """Before the member is compared with its target."""
@@ -151,14 +149,14 @@ ON_RECONCILE: Final[tuple[ReconciliationRow, ...]] = (
         "DP-RECON-08",
         lambda event: _is_settled(event) and event.changed,
         (_drop_unsubscribed_topics,),
-        since=_SUBSCRIPTIONS_COUNT,
+        since=fixes.KAFKA_19431,
     ),
     Row("DP-RECON-01", _is_settled, ()),
     Row(
         "DP-RECON-08",
         lambda event: _still_revokes(event) and event.changed,
         (_drop_unsubscribed_topics,),
-        since=_SUBSCRIPTIONS_COUNT,
+        since=fixes.KAFKA_19431,
     ),
     Row("DP-RECON-06", _still_revokes, ()),
     Row("DP-RECON-02", _has_to_revoke, (_begin_revocation,)),

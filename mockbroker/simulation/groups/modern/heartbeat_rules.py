@@ -19,7 +19,7 @@ from mockbroker.simulation.groups.modern.heartbeats import (
     HeartbeatResult,
 )
 from mockbroker.simulation.groups.modern.modern_group import GroupT
-from mockbroker.simulation.releases.facts import KAFKA_19233
+from mockbroker.simulation.releases.fixes import KAFKA_19233
 from mockbroker.simulation.releases.release import EVER, ReleaseNumber
 from mockbroker.simulation.releases.rows import Row, always, with_arguments
 

@@ -19,6 +19,7 @@ from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.records import ControlRecordType, RecordBatches, read_control_record
 from mockbroker.simulation.log.batches.batch_header import NO_SEQUENCE, BatchHeader
 from mockbroker.simulation.log.batches.batch_storage import StoredBatch
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments
 
 __all__ = [
@@ -252,27 +253,27 @@ ROWS: Final[Sequence[_Row]] = (
         "DP-IDEM-05",
         _is_unknown_and_late,
         (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
-        since=(1, 0),
+        since=fixes.KAFKA_5793,
         until=(2, 5),
     ),
     Row(
         "DP-IDEM-05",
         _is_unknown_and_late,
         (_OUT_OF_ORDER,),
-        until=(1, 0),
+        until=fixes.KAFKA_5793,
     ),
     Row(
         "DP-IDEM-07",
         lambda batch: batch.is_implicit and _is_unknown_and_late(batch),
         (_OUT_OF_ORDER,),
-        since=(4, 1),
+        since=fixes.KAFKA_18202,
     ),
-    Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), until=(2, 0)),
+    Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), until=fixes.KAFKA_7298),
     Row(
         "DP-IDEM-08",
         _follows_marker_late,
         (refuse(ErrorCode.UNKNOWN_PRODUCER_ID),),
-        since=(2, 0),
+        since=fixes.KAFKA_7298,
         until=(2, 5),
     ),
     Row("DP-IDEM-08", _follows_marker_late, (_OUT_OF_ORDER,), since=(2, 5)),
@@ -293,9 +294,10 @@ def forget_deleted(subject: tuple[Producers, int]) -> None:
 
 
 START_ROWS: Final[Sequence[Row[object, tuple[Producers, int]]]] = (
-    Row("DP-IDEM-13", always, (forget_deleted,), until=(2, 4)),
+    Row("DP-IDEM-13", always, (forget_deleted,), until=fixes.KAFKA_7190),
 )
-"""What happens to producers when the log starts later. Since 2.4 they stay until they expire."""
+"""What happens to producers when the log starts later. With KAFKA-7190 they stay until they
+expire."""
 
 # ---- the state of a log -------------------------------------------------------------------------
 

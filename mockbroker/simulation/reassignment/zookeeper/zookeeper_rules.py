@@ -47,6 +47,7 @@ from mockbroker.simulation.reassignment.transitions import (
 )
 from mockbroker.simulation.reassignment.zookeeper import refusal_texts as texts
 from mockbroker.simulation.reassignment.zookeeper.scala_sets import in_scala_2_12
+from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Effect, Row, always, with_arguments
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition
 
@@ -68,8 +69,6 @@ __all__ = [
 _OFFLINE_AT_START: Final = (2, 3)
 """``ReplicaStateMachine.startup`` handles offline replicas too."""
 _KIP_455: Final = (2, 4)
-_REFUSALS_EXPLAINED: Final = (2, 5)
-"""A refused list of replicas has a text of its own, before that only the error's generic one."""
 _ALTER_ISR: Final = (2, 7)
 """Leaders change the ISR through the controller (KIP-497)."""
 _NEW_AT_ONCE: Final = (2, 7)
@@ -426,28 +425,26 @@ REFUSALS: Final[Table] = (
         "K455-22, K455-23",
         _invalid_list,
         (refuse_request(_INVALID, message(_INVALID)),),
-        until=_REFUSALS_EXPLAINED,
+        until=fixes.KAFKA_9329,
     ),
-    Row(
-        "K455-23", _empty_list, (refuse_request(_INVALID, texts.EMPTY),), since=_REFUSALS_EXPLAINED
-    ),
+    Row("K455-23", _empty_list, (refuse_request(_INVALID, texts.EMPTY),), since=fixes.KAFKA_9329),
     Row(
         "K455-23",
         _repeated_broker,
         (refuse_request(_INVALID, _repeated_text),),
-        since=_REFUSALS_EXPLAINED,
+        since=fixes.KAFKA_9329,
     ),
     Row(
         "K455-23",
         _negative_broker,
         (refuse_request(_INVALID, _negative_text),),
-        since=_REFUSALS_EXPLAINED,
+        since=fixes.KAFKA_9329,
     ),
     Row(
         "K455-23",
         _dead_addition,
         (refuse_request(_INVALID, _dead_text),),
-        since=_REFUSALS_EXPLAINED,
+        since=fixes.KAFKA_9329,
     ),
 )
 """Refused requests. Unlike KRaft, this controller checks the list before it checks whether the

@@ -17,6 +17,7 @@ from mockbroker.simulation.groups.classic.classic_group import (
     SyncRequest,
     SyncResult,
 )
+from mockbroker.simulation.releases.release import Release, ReleaseNumber
 from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["RANGE", "Answer", "Coordinator"]
@@ -54,7 +55,7 @@ class Answer(Generic[ResultT]):
 class Coordinator:
     """The classic groups of a cluster of ``release``, most of all the group "g"."""
 
-    def __init__(self, release: tuple[int, int] = (4, 4), **configs: object) -> None:
+    def __init__(self, release: ReleaseNumber | Release = (4, 4), **configs: object) -> None:
         self.cluster = simulated_cluster(
             1,
             release=release,

@@ -279,9 +279,9 @@ def test_an_empty_group_knows_no_member_id() -> None:
 
 
 @pytest.mark.requirement("DP-JOIN-14")
-@pytest.mark.parametrize(("release", "taken"), [((3, 2), False), ((3, 3), True), ((4, 4), True)])
-def test_a_member_that_joins_again_brings_protocols_and_since_3_3_timeouts(
-    release: tuple[int, int], taken: bool
+@pytest.mark.parametrize(("release", "taken"), [((3, 3), False), ((3, 3, 2), True), ((3, 4), True)])
+def test_a_member_that_joins_again_brings_protocols_and_since_3_3_2_timeouts(
+    release: tuple[int, ...], taken: bool
 ) -> None:
     at = Coordinator(release)
     a, b = at.preparing("a", "b")
@@ -394,10 +394,10 @@ def test_a_replaced_leader_is_told_its_former_id_below_version_9(
 
 @pytest.mark.requirement("DP-JOIN-18")
 @pytest.mark.parametrize(
-    ("release", "rebalances"), [((2, 5), False), ((2, 6), True), ((4, 4), True)]
+    ("release", "rebalances"), [((2, 6), False), ((2, 6, 1), True), ((2, 7), True), ((4, 4), True)]
 )
-def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6(
-    release: tuple[int, int], rebalances: bool
+def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(
+    release: tuple[int, ...], rebalances: bool
 ) -> None:
     at = Coordinator(release)
     first = at.join(instance="i", protocols=BOTH)
@@ -410,10 +410,10 @@ def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6(
 
 @pytest.mark.requirement("DP-JOIN-18")
 @pytest.mark.parametrize(
-    ("release", "rebalances"), [((2, 5), False), ((2, 6), True), ((4, 4), True)]
+    ("release", "rebalances"), [((2, 4), False), ((2, 5), True), ((4, 4), True)]
 )
-def test_a_replacement_before_the_leader_assigned_rebalances_since_2_6(
-    release: tuple[int, int], rebalances: bool
+def test_a_replacement_before_the_leader_assigned_rebalances_since_2_5(
+    release: tuple[int, ...], rebalances: bool
 ) -> None:
     at = Coordinator(release)
     at.completing(instances=("i", "j"))
