@@ -47,19 +47,23 @@ def offset_delete(call: Call) -> OffsetDeleteResponse:
     rows.set_codes([_error(call, request.group_id, row.topic) for row in rows.valid])
     gone = [row.tp for row in rows.valid if not row.error]
     call.cluster.offsets.delete_at_request(request.group_id, gone)
-    topics: dict[str, OffsetDeleteResponseTopic] = {}
-    for (name, _), found in rows.by_topic():
-        topics.setdefault(name, OffsetDeleteResponseTopic(name=name)).partitions.extend(
-            OffsetDeleteResponsePartition(
-                partition_index=row.partition.partition_index, error_code=row.error
-            )
-            for row in found
+    topics = [
+        OffsetDeleteResponseTopic(
+            name=name,
+            partitions=[
+                OffsetDeleteResponsePartition(
+                    partition_index=row.partition.partition_index, error_code=row.error
+                )
+                for row in found
+            ],
         )
+        for (name, _), found in rows.by_topic()
+    ]
     repeats = call.release.has(facts.DELETED_OFFSETS_REPEATED)
     return OffsetDeleteResponse(
         topics=[
             topic
-            for topic in topics.values()
+            for topic in topics
             for _ in (topic.partitions if repeats else topic.partitions[:1])
         ]
     )

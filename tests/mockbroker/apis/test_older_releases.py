@@ -70,7 +70,7 @@ def test_operations_on_groups_that_were_not_requested(release: Release, operatio
         ((2, 5), [("foo", [1, 0]), ("foo", [1, 0]), ("bar", [0])]),
         ((2, 6), [("foo", [1, 0]), ("bar", [0])]),
         ((3, 9), [("foo", [1, 0]), ("bar", [0])]),
-        ((4, 0), [("foo", [1, 0, 0]), ("bar", [0])]),
+        ((4, 0), [("foo", [1]), ("bar", [0]), ("foo", [0, 0])]),
     ],
 )
 def test_deleted_offsets(release: Release, listed: list[tuple[str, list[int]]]) -> None:
