@@ -59,14 +59,9 @@ def offset_delete(call: Call) -> OffsetDeleteResponse:
         )
         for (name, _), found in rows.by_topic()
     ]
-    repeats = call.release.has(facts.DELETED_OFFSETS_REPEATED)
-    return OffsetDeleteResponse(
-        topics=[
-            topic
-            for topic in topics
-            for _ in (topic.partitions if repeats else topic.partitions[:1])
-        ]
-    )
+    if call.release.has(facts.DELETED_OFFSETS_REPEATED):
+        topics = [topic for topic in topics for _ in topic.partitions]
+    return OffsetDeleteResponse(topics=topics)
 
 
 def _error(call: Call, group_id: str, name: str) -> ErrorCode:
