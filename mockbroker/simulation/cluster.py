@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from mockbroker.simulation.brokers.brokers import Brokers
 from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemories
 from mockbroker.simulation.brokers.inter_broker.software_versions import newest_of, with_versions
 from mockbroker.simulation.brokers.log_dir_failures import LogDirFailures
+from mockbroker.simulation.brokers.replica_lag import LaggingReplicas
 from mockbroker.simulation.clients.quotas.client_quotas import ClientQuotas
 from mockbroker.simulation.clients.quotas.meters import QuotaMeters
 from mockbroker.simulation.clients.quotas.throttling import Throttles
@@ -34,12 +35,14 @@ from mockbroker.simulation.configs.answers import config_answers
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.configs.loggers import BrokerLoggers
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_log import GroupLog
 from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.coordinators.znode_offsets import ZnodeOffsets
 from mockbroker.simulation.elections.answers import election_answers
+from mockbroker.simulation.elections.auto_rebalance import AutoRebalance
 from mockbroker.simulation.elections.elect import LeaderElections
 from mockbroker.simulation.elections.partition_change import COMPLETION
 from mockbroker.simulation.elections.queue import ElectionQueue
@@ -85,9 +88,6 @@ from mockbroker.simulation.transactions.transaction_log import TransactionLog
 from mockbroker.simulation.transactions.transaction_settings import transaction_settings
 from mockbroker.simulation.transactions.transitions import Transitions
 from mockbroker.simulation.transactions.verification import Verifier
-
-if TYPE_CHECKING:
-    from mockbroker.simulation.configs.loggers import BrokerLoggers
 
 __all__ = ["Cluster"]
 
@@ -340,12 +340,8 @@ class Cluster:
         if options.auto_retention_ms is not None:
             AutoRetention(controller, logs, options.auto_retention_ms)
         if configs.is_set_statically("auto.leader.rebalance.enable"):
-            from mockbroker.simulation.elections.auto_rebalance import AutoRebalance
-
             AutoRebalance(controller, configs, self.elections.rules, kraft=not in_zookeeper)
         if configs.is_set_statically("replica.lag.time.max.ms"):
-            from mockbroker.simulation.brokers.replica_lag import LaggingReplicas
-
             LaggingReplicas(controller, configs, logs, self.brokers)
 
     def _register(self, brokers: Sequence[Broker]) -> None:
@@ -376,8 +372,6 @@ class Cluster:
     @cached_property
     def loggers(self) -> BrokerLoggers:
         """The loggers of brokers; not in the log."""
-        from mockbroker.simulation.configs.loggers import BrokerLoggers
-
         return BrokerLoggers(self.controller, self._release)
 
     def describe(self) -> dict[str, Any]:

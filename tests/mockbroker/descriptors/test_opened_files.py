@@ -43,6 +43,7 @@ LATER: Final[dict[str, str]] = {
     "mockbroker.cli.": "commands that serve nothing",
     "mockbroker.faults.documents yaml": "rules in YAML are files, read at the start",
     "mockbroker.running.mock_cluster kproto.client.zookeeper": "imported as a cluster is made",
+    "mockbroker.simulation.configs.effective ": "imported as a cluster with configs is made",
     "mockbroker.simulation.reassignment mockbroker.simulation.reassignment.": "with a cluster",
     "mockbroker.serving.suspended_calls greenlet": "imported as a cluster on ZooKeeper is made",
     "mockbroker.simulation.security.sasl scramp": "imported as users of SCRAM are made",
