@@ -68,6 +68,11 @@ _SMALL: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
+_CONTROLLER_SECURITY: Final = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+}
+"""The default for the listeners of controllers since 3.1; before, there is none."""
+
 _JAVA: Final = (
     "java", "-Xmx256m", "-Xms64m", "-Xss512k", "-Xshare:auto", "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true",
@@ -265,13 +270,13 @@ class RealKafka:
     def _format_options(self) -> tuple[str, ...]:
         """What nobody says gives each release its own defaults; but the mock's partitions behave as
         without eligible leader replicas, which came with 4.0."""
-        if self._is_before_4:
+        if self._is_before(4, 0):
             return ()
         return "--standalone", "--feature", "eligible.leader.replicas.version=0"
 
-    @property
-    def _is_before_4(self) -> bool:
-        return int(self.release.partition(".")[0]) < 4
+    def _is_before(self, major: int, minor: int) -> bool:
+        own_major, own_minor = self.release.split(".")[:2]
+        return (int(own_major), int(own_minor)) < (major, minor)
 
     @property
     def zookeeper_address(self) -> str:
@@ -297,10 +302,11 @@ class RealKafka:
             "process.roles": "broker,controller" if controls else "broker",
             **(
                 {"controller.quorum.voters": f"{first}@{quorum}"}
-                if self._is_before_4
+                if self._is_before(4, 0)
                 else {"controller.quorum.bootstrap.servers": quorum}
             ),
             "controller.listener.names": "CONTROLLER",
+            **(_CONTROLLER_SECURITY if self._is_before(3, 1) else {}),
             "listeners": f"{mine},CONTROLLER://{quorum}" if controls else mine,
             "log.dirs": str(self.logs(broker_id)),
             "broker.session.timeout.ms": FOREVER_MS,

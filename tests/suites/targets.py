@@ -199,7 +199,7 @@ class _SuiteKafka(RealKafka):
 
     def _format_options(self) -> tuple[str, ...]:
         """A cluster with its release's own features."""
-        return () if self._is_before_4 else ("--standalone",)
+        return () if self._is_before(4, 0) else ("--standalone",)
 
 
 def target_of(name: str) -> Target:
