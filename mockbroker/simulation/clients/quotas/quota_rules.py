@@ -15,7 +15,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import Refusable, Row, refuse, refuse_with_text
+from mockbroker.simulation.releases.rows import (
+    Refusable,
+    Row,
+    always,
+    refuse,
+    refuse_with_text,
+)
 
 __all__ = [
     "CLIENT_ID",
@@ -44,6 +50,10 @@ SPECIFIED: Final = 2
 
 _ADDRESSES: Final = (2, 8)
 """The first release with quotas of addresses."""
+
+_SIGNS: Final = (3, 5)
+"""The first release with KRaft's checks of signs and sizes. By bytecode absent in 3.4.1 and present
+in 3.5.0; 3.3.2 answers so."""
 
 _LARGEST: Final = {"INT": float(2**31 - 1), "LONG": float(2**63 - 1)}
 _ROUNDED_OFF: Final = 1e-6
@@ -102,8 +112,9 @@ class ValueCheck(msgspec.Struct):
     @property
     def is_whole(self) -> bool:
         """Whether the type allows fractions, or Java's cast to it rounds nothing off. Negative
-        numbers are rounded up first."""
-        largest = _LARGEST.get(self.type or "")
+        numbers are rounded up first. KRaft casts to LONG."""
+        type_ = "LONG" if self.kraft and self.type == "INT" else self.type
+        largest = _LARGEST.get(type_ or "")
         if largest is None:
             return True
         whole = math.trunc(max(-largest, min(self.value + _ROUNDED_OFF, largest)))
@@ -220,6 +231,13 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
         (refuse_with_text("Configuration {subject.key} must be a {subject.type} value"),),
     ),
     Row("QUOTA-21", lambda check: not check.kraft, ()),
+    Row(
+        "QUOTA-23",
+        lambda check: not check.is_whole,
+        (refuse_with_text("Configuration {subject.key} must be a Long value"),),
+        until=_SIGNS,
+    ),
+    Row("QUOTA-23", always, (), until=_SIGNS),
     Row(
         "QUOTA-06",
         lambda check: not math.isfinite(check.value),

@@ -308,6 +308,20 @@ def test_zookeeper_mode_checks_that_values_are_whole() -> None:
     assert one(at, {"ip": "1.2.3.4", "user": "a"}) == combination
 
 
+@pytest.mark.requirement("QUOTA-23")
+def test_kraft_checked_only_that_values_are_whole_before_3_5() -> None:
+    at = broker((3, 4))
+    for value in (-1.0, 0.5, 1e30):
+        assert one(at, ALICE, (RATE, value)) == f"Configuration {RATE} must be a Long value"
+    for value in (0.0, 1e18):
+        assert one(at, ALICE, (RATE, value)) is None
+    for value in (-1.0, 0.0, 0.5):
+        assert one(at, ALICE, ("controller_mutation_rate", value)) is None
+    for value in (0.0, 1e12):
+        assert one(at, {"ip": "1.2.3.4"}, ("connection_creation_rate", value)) is None
+    assert one(broker((3, 5)), ALICE, (RATE, 0.0)) == f"Quota {RATE} must be greater than 0"
+
+
 @pytest.mark.requirement("QUOTA-21")
 @pytest.mark.parametrize(
     ("parts", "code", "text"),
