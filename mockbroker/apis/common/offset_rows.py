@@ -54,6 +54,7 @@ class OffsetRows:
         allowed = authorized_names(
             call, (name for name in names if name is not None), AclOperation.READ
         )
+        any_partition = call.release.has(facts.TOPICS_OF_OFFSETS_KNOWN)
         self.valid: list[OffsetRow] = []
         self._refused: dict[TopicKey, list[OffsetRow]] = {}
         for place, (name, topic) in enumerate(zip(names, topics, strict=True)):
@@ -64,7 +65,9 @@ class OffsetRows:
                 self._refused.setdefault(key, [])
             for partition in topic.partitions:
                 row = OffsetRow(place, key, name or "", partition, error)
-                if not error and (known is None or known.partition(row.tp[1]) is None):
+                if not error and (
+                    known is None or not (any_partition or known.partition(row.tp[1]))
+                ):
                     row.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 found = self._refused.setdefault(key, []) if row.error else self.valid
                 found.append(row)

@@ -28,6 +28,10 @@ from kproto.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from mockbroker.apis.common.isolation_levels import (
+    ISOLATION_LEVELS,
+    readable_isolation_level,
+)
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch
@@ -43,17 +47,16 @@ _RACK_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _ENDPOINTS_SINCE = 16
-_ISOLATION_LEVELS = (0, 1)
 _LARGE: Final = 64 * 1024
 """Bytes of records that cost more to copy than to write in parts."""
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@register(1, "0-18")
+@register(1, "0-18", requires=(readable_isolation_level,))
 def fetch(call: Call) -> Answer:
     started = call.cluster.fetches.start(_query(call))
     if started.fails or (
-        call.body.isolation_level not in _ISOLATION_LEVELS and started.reads_partitions
+        call.body.isolation_level not in ISOLATION_LEVELS and started.reads_partitions
     ):
         return _failure(call)
     if started.wait is None:

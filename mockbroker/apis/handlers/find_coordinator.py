@@ -16,6 +16,7 @@ from typing import Final
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import UnreadableError
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_key
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
@@ -53,6 +54,7 @@ _NEEDS: Final = {
 @register(10, "0-6")
 def find_coordinator(call: Call) -> FindCoordinatorResponse:
     keys = [call.body.key] if call.version < 4 else call.body.coordinator_keys
+    _check_key_type(call)
     refused = _refusal(call)
     # What a key creates, the next one does not see.
     view = call.cluster.controller.metadata_view(call.broker_id)
@@ -76,6 +78,11 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
 def _kind(call: Call) -> CoordinatorKind | None:
     key_type = call.body.key_type if call.version >= 1 else CoordinatorKind.GROUP
     return _KIND_OF.get(key_type)
+
+
+def _check_key_type(call: Call) -> None:
+    if call.release.has(facts.COORDINATOR_KEYS_READ) and _kind(call) is None:
+        raise UnreadableError(f"key type {call.body.key_type}, which Kafka does not read")
 
 
 def _refusal(call: Call) -> tuple[ErrorCode, str] | None:

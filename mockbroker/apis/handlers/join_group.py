@@ -53,6 +53,12 @@ def _request(call: Call, body: JoinGroupRequest) -> JoinRequest:
     )
 
 
+def _generation(call: Call, result: JoinResult) -> int:
+    if result.error_code and call.release.has(facts.REFUSED_JOINS_AT_ZERO):
+        return 0
+    return result.generation
+
+
 def _response(call: Call, result: JoinResult) -> JoinGroupResponse:
     name = result.protocol_name
     if call.version < 7:
@@ -61,7 +67,7 @@ def _response(call: Call, result: JoinResult) -> JoinGroupResponse:
         name = None
     return JoinGroupResponse(
         error_code=result.error_code,
-        generation_id=result.generation,
+        generation_id=_generation(call, result),
         protocol_type=result.protocol_type,
         protocol_name=name,
         leader=result.leader,

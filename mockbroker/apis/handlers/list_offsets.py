@@ -24,6 +24,10 @@ from kproto.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names
+from mockbroker.apis.common.isolation_levels import (
+    ISOLATION_LEVELS,
+    readable_isolation_level,
+)
 from mockbroker.apis.common.partition_views import known_partition
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Call, register
@@ -40,6 +44,7 @@ from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Refusable,
     Row,
+    always,
     apply_first,
     refuse,
     rows_of_release,
@@ -49,11 +54,10 @@ from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["list_offsets"]
 
-_ISOLATION_LEVELS = (0, 1)
 _EPOCH_VERSION = 4
 
 
-@register(2, "0-11")
+@register(2, "0-11", requires=(readable_isolation_level,))
 def list_offsets(call: Call) -> ListOffsetsResponse:
     request: ListOffsetsRequest = call.body
     allowed = authorized_names(
@@ -101,10 +105,11 @@ def _answer_once(named: _Named) -> None:
 
 
 def _has_isolation_level(named: _Named) -> bool:
-    return named.isolation_level in _ISOLATION_LEVELS
+    return named.isolation_level in ISOLATION_LEVELS
 
 
 REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
+    Row("DP-LISTOFF-14", always, (_answer_once,), until=(2, 7)),
     Row("DP-LISTOFF-14", _has_isolation_level, (_answer_once,), since=(4, 0)),
 )
 
@@ -124,13 +129,13 @@ class _Refused(Refusable):
 ISOLATION: Final[tuple[Row[_Isolation, _Refused], ...]] = (
     Row(
         "DP-LISTOFF-10",
-        lambda at: at.level not in _ISOLATION_LEVELS and at.duplicate,
+        lambda at: at.level not in ISOLATION_LEVELS and at.duplicate,
         (refuse(ErrorCode.INVALID_REQUEST),),
         until=(4, 0),
     ),
     Row(
         "DP-LISTOFF-15",
-        lambda at: at.level not in _ISOLATION_LEVELS,
+        lambda at: at.level not in ISOLATION_LEVELS,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
 )

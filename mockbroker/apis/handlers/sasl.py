@@ -18,6 +18,7 @@ from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
 from mockbroker.apis.registry import Call, Session, register
 from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.oauthbearer_rules import LIFETIME_ROWS, SessionLifetime
@@ -27,6 +28,7 @@ __all__ = ["check_lifetime", "sasl_authenticate", "sasl_handshake", "session_lif
 
 _log = logging.getLogger("mockbroker.unserved")
 
+_ENABLED_MECHANISMS: Final = "sasl.enabled.mechanisms"
 _MAX_REAUTH: Final = "connections.max.reauth.ms"
 _KERBEROS: Final = "GSSAPI"
 
@@ -35,7 +37,9 @@ _KERBEROS: Final = "GSSAPI"
 def sasl_handshake(call: Call) -> SaslHandshakeResponse:
     sasl = call.session.sasl
     if sasl is None or (sasl.user is not None and not sasl.begin_again(call.cluster.timers.now_ms)):
-        return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+        return SaslHandshakeResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=_mechanisms(call)
+        )
     response = SaslHandshakeResponse(mechanisms=list(sasl.mechanisms))
     if not sasl.begin(call.body.mechanism):
         response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -47,6 +51,14 @@ def sasl_handshake(call: Call) -> SaslHandshakeResponse:
             )  # fmt: skip
         call.session.ended = True
     return response
+
+
+def _mechanisms(call: Call) -> list[str]:
+    """The mechanisms that a listener without authentication lists."""
+    if not call.release.has(facts.SASL_MECHANISMS_LISTED):
+        return []
+    value = call.cluster.configs.broker(call.broker_id, _ENABLED_MECHANISMS).value
+    return value.split(",") if value else []
 
 
 @register(36, "0-2")

@@ -114,8 +114,9 @@ class UnsupportedCompressionError(Exception):
 def converted(slices: Sequence[memoryview], magic: int, offset: int, fills: bool) -> bytes:
     """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
 
-    If it ``fills``, as many bytes come out as there were, or the first batch if that is larger: the
-    rest is the beginning of a message that is too large, which clients leave alone. Raises
+    If not even one batch is whole, and it does not fill, the bytes stay as they are. If it
+    ``fills``, as many bytes come out as there were, or the first batch if that is larger: the rest
+    is the beginning of a message that is too large, which clients leave alone. Raises
     UnsupportedCompressionError if the first batch cannot be converted.
     """
     parts: list[bytes] = []
@@ -131,6 +132,8 @@ def converted(slices: Sequence[memoryview], magic: int, offset: int, fills: bool
             raise
         if messages:
             parts.append(messages)
+    if batch is None and not fills:
+        return b"".join(slices)
     if batch is None or not fills:
         return b"".join(parts)
     size = max(size, len(parts[0]) if parts else _TOO_LARGE.size)

@@ -70,8 +70,8 @@ class StartedFetch:
 
     @property
     def fails(self) -> bool:
-        """Whether the broker fails because of the session id."""
-        return self._context.fails
+        """Whether the broker fails because of the session id or of what it has read."""
+        return self._context.fails or any(each.fails_request for each in self._answers)
 
     @property
     def reads_partitions(self) -> bool:

@@ -116,6 +116,8 @@ class PartitionAnswer(msgspec.Struct):
     aborted: list[AbortedTransaction] | None = None
     diverging: EpochEnd | None = None
     preferred_replica: int = -1
+    fails_request: bool = False
+    """Whether the broker fails on the whole request because of this partition."""
     redirects_late: bool = False
     """Whether the client learns of the preferred replica only when its time is up."""
 

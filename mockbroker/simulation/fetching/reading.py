@@ -98,6 +98,9 @@ def _is_known(controller: Controller, query: FetchQuery, position: PartitionPosi
 
 # ---- access --------------------------------------------------------------------------------------
 
+_NO_OWN_REPLICA: Final = (2, 4)
+"""The first release whose leaders hold no state of themselves as followers."""
+
 
 class _Access:
     """A partition, and the replica of it that is read. Without a replica on the broker only
@@ -184,6 +187,11 @@ class _Access:
         )
 
     @property
+    def from_itself(self) -> bool:
+        """Whether a broker fetches as the leader itself."""
+        return self.query.replica_id == self.query.broker_id
+
+    @property
     def redirected(self) -> bool:
         """Whether another replica should serve the client; ``redirect`` takes it."""
         query, reader = self.query, self.reader
@@ -252,11 +260,16 @@ class _Access:
     def refuse(self, code: ErrorCode) -> None:
         self.answer.error_code = code
 
+    def fail_request(self) -> None:
+        self.answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        self.answer.fails_request = True
+
     def tell_offsets(self) -> None:
         """Watermarks of a follower are those of its leader, as far as it has the log."""
         answer, log, end = self.answer, self.data.log, self.end_offset
         answer.high_watermark = min(log.high_watermark, end)
-        answer.last_stable_offset = min(log.last_stable_offset, end)
+        if self.query.read_committed or not self.reader.hides_stable_offset:
+            answer.last_stable_offset = min(log.last_stable_offset, end)
         answer.log_start_offset = log.start_offset
 
     def redirect(self) -> None:
@@ -276,6 +289,11 @@ class _Access:
 def _answer_offsets(subject: _Access) -> None:
     """Answer without records."""
     subject.tell_offsets()
+
+
+def _fail_request(subject: _Access) -> None:
+    """Kafka throws after it has read all partitions of the request."""
+    subject.fail_request()
 
 
 def _redirect(subject: _Access) -> None:
@@ -311,6 +329,14 @@ _OUT_OF_RANGE: Final = (refuse(ErrorCode.OFFSET_OUT_OF_RANGE),)
 ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
     Row("DP-FETCH-11", lambda at: at.gone, (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
     Row("DP-FETCH-01", lambda at: not at.hosted, (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
+    Row("DP-FETCH-26", lambda at: at.from_stranger, (_fail_request,), until=(1, 0)),
+    Row(
+        "DP-FETCH-26",
+        lambda at: at.from_itself,
+        (_fail_request,),
+        since=(1, 0),
+        until=_NO_OWN_REPLICA,
+    ),
     Row(
         "DP-FETCH-22",
         lambda at: at.failed and at.query.version < _KNOWS_STORAGE_ERROR,
@@ -439,6 +465,7 @@ class PartitionReader:
         self.holds_all = False
         self.only_in_sync = release.has(fixes.KAFKA_14372)
         """Whether only replicas in the ISR are preferred for reading."""
+        self.hides_stable_offset = release.has(facts.STABLE_OFFSET_HIDDEN)
         self.reads_one_remote = release.has(facts.ONE_REMOTE_PARTITION)
         self._admission_row = first_row(rows_of_release(ADMISSION, release))
         self._refusals = rows_of_release(REFUSALS, release)

@@ -177,7 +177,7 @@ def _ends_nothing_new(marker: MarkerArrival) -> bool:
 
 def _has_old_coordinator(marker: MarkerArrival) -> bool:
     known = marker.known
-    return known is not None and marker.coordinator_epoch < known.coordinator_epoch
+    return marker.coordinator_epoch < (_NO_EPOCH if known is None else known.coordinator_epoch)
 
 
 ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,15 +15,22 @@ from kproto.messages import (
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetForLeaderEpochRequest,
+    SaslHandshakeRequest,
     WriteTxnMarkersRequest,
 )
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
+from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
@@ -52,7 +60,8 @@ def broker(release: Release, *, zookeeper: bool = True, creates: bool = False) -
         broker_configs={"auto.create.topics.enable": str(creates).lower()},
     )
     both = (2, 8) <= release < (4, 0)
-    name = f"kafka-{release[0]}.{release[1]}{'-zk' if zookeeper and both else ''}"
+    patch = ".0" if release == (0, 11) else ""
+    name = f"kafka-{release[0]}.{release[1]}{patch}{'-zk' if zookeeper and both else ''}"
     return DirectBroker(cluster, profile_name=name)
 
 
@@ -229,4 +238,110 @@ def test_markers_without_a_producer_epoch(release: Release, epoch: int, code: in
         topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
     )
     answer = broker(release, zookeeper=False).ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
+
+
+@pytest.mark.requirement("REL-70")
+@pytest.mark.parametrize(("release", "generation"), [((2, 1), 0), ((2, 2), -1)])
+def test_generations_of_refused_joins(release: Release, generation: int) -> None:
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=30000, member_id="stranger", protocol_type="consumer"
+    )
+    answer = broker(release).ask(request, 2)
+    assert (answer.error_code, answer.generation_id) == (25, generation)
+
+
+def offsets_query(*, isolation_level: int = 0, partitions: Sequence[int] = (0,)) -> Any:
+    rows = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in partitions]
+    topics = [ListOffsetsTopic(name=name, partitions=rows) for name in ("foo", "foo")]
+    return ListOffsetsRequest(isolation_level=isolation_level, topics=topics)
+
+
+def fetch_query(*, isolation_level: int = 0, **fields: Any) -> FetchRequest:
+    row = FetchPartition(partition=0, partition_max_bytes=1000)
+    topics = [FetchTopic(topic="foo", partitions=[row])]
+    return FetchRequest(max_bytes=1000, isolation_level=isolation_level, topics=topics, **fields)
+
+
+@pytest.mark.requirement("REL-71")
+@pytest.mark.parametrize(
+    ("request_", "version", "until"),
+    [
+        (FindCoordinatorRequest(key="g", key_type=-128), 1, (2, 3)),
+        (fetch_query(isolation_level=-128), 4, (2, 7)),
+        (offsets_query(isolation_level=2), 2, (2, 7)),
+    ],
+)
+def test_requests_that_cannot_be_read(request_: Any, version: int, until: Release) -> None:
+    before = {(2, 3): (2, 2), (2, 7): (2, 6)}[until]
+    assert broker(before).ask(request_, version) is None
+    assert broker(until).ask(request_, version) is not None
+
+
+@pytest.mark.requirement("REL-72")
+@pytest.mark.parametrize(("release", "codes"), [((1, 1), [0, 3]), ((2, 0), [3, 3])])
+def test_offsets_of_partitions_that_do_not_exist(release: Release, codes: list[int]) -> None:
+    rows = [OffsetCommitRequestPartition(partition_index=9, committed_offset=1)]
+    topics = [OffsetCommitRequestTopic(name=name, partitions=rows) for name in ("foo", "none")]
+    answer = broker(release).ask(OffsetCommitRequest(group_id="g", topics=topics), 3)
+    found = {each.name: each.partitions[0].error_code for each in answer.topics}
+    assert [found["foo"], found["none"]] == codes
+
+
+@pytest.mark.requirement("REL-73")
+@pytest.mark.parametrize(("release", "mechanisms"), [((1, 0), ["GSSAPI"]), ((1, 1), [])])
+def test_mechanisms_of_listeners_without_authentication(
+    release: Release, mechanisms: list[str]
+) -> None:
+    answer = broker(release).ask(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+    assert (answer.error_code, answer.mechanisms) == (34, mechanisms)
+
+
+@pytest.mark.requirement("REL-74")
+@pytest.mark.parametrize(
+    ("release", "isolation_level", "offset"),
+    [((2, 0), 0, -1), ((2, 0), 1, 0), ((2, 1), 0, 0), ((2, 1), 1, 0)],
+)
+def test_last_stable_offsets(release: Release, isolation_level: int, offset: int) -> None:
+    answer = broker(release).ask(fetch_query(isolation_level=isolation_level), 5)
+    assert answer.responses[0].partitions[0].last_stable_offset == offset
+
+
+@pytest.mark.requirement("DP-FETCH-26")
+@pytest.mark.parametrize(
+    ("release", "replica_id", "code"),
+    [
+        ((0, 11), 7, -1), ((1, 0), 7, 0), ((0, 11), 1, -1), ((2, 3), 1, -1), ((2, 4), 1, 0),
+    ],
+)  # fmt: skip
+def test_fetches_of_replicas_that_are_none(release: Release, replica_id: int, code: int) -> None:
+    answer = broker(release).ask(fetch_query(replica_id=replica_id), 5)
+    assert answer.responses[0].partitions[0].error_code == code
+
+
+@pytest.mark.requirement("DP-LISTOFF-14")
+@pytest.mark.parametrize(
+    ("release", "version", "partitions", "codes"),
+    [
+        ((2, 6), 2, [0], [[42]]), ((2, 7), 2, [0], [[42], [42]]), ((2, 6), 0, [0], [[0]]),
+        ((2, 6), 2, [], []), ((2, 7), 2, [], [[], []]),
+    ],
+)  # fmt: skip
+def test_partitions_whose_offsets_are_listed_twice(
+    release: Release, version: int, partitions: list[int], codes: list[list[int]]
+) -> None:
+    answer = broker(release).ask(offsets_query(partitions=partitions), version)
+    assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == codes
+
+
+@pytest.mark.requirement("DP-MARK-01")
+@pytest.mark.parametrize(("epoch", "code"), [(-2, 52), (-1, 0)])
+def test_markers_of_coordinators_before_the_first(epoch: int, code: int) -> None:
+    marker = WritableTxnMarker(
+        producer_id=1,
+        producer_epoch=0,
+        coordinator_epoch=epoch,
+        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
+    )
+    answer = broker((0, 11)).ask(WriteTxnMarkersRequest(markers=[marker]), 0)
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
