@@ -18,6 +18,7 @@ from mockbroker.apis.common.requirements import (
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.deliveries import BatchCheck
 from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import Broker, find_partition
@@ -50,7 +51,10 @@ def _member_id_error(call: Call) -> int:
 
 
 def _null_group_error(call: Call) -> int:
-    return ErrorCode.INVALID_REQUEST if call.body.group_id is None else ErrorCode.NONE
+    if call.body.group_id is not None:
+        return ErrorCode.NONE
+    is_refused = call.release.has(facts.NULL_SHARE_GROUPS_REFUSED)
+    return ErrorCode.INVALID_REQUEST if is_refused else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 member_id: Final = Requirement(_member_id_error)

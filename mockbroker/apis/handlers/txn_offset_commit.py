@@ -95,7 +95,7 @@ def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Outcome]) -
         producer = InternalProducer(
             request.producer_id,
             request.producer_epoch,
-            call.cluster.verifier.guards(question),
+            call.cluster.verifier.guards(question, produces=False),
             found.guards.get(tp),
         )
         _commit(call, valid, producer, answer)

@@ -256,17 +256,12 @@ class Topics(Mapping[str, Topic]):
         """
         answers = self._answers.growth
         times = Counter(name for name, _, _ in topics)
-        added_in_total = self._requested_additions(topics)
         results: dict[str, CreatePartitionsResult] = {}
-        for name, count, assignments in topics:
+        for place, (name, count, assignments) in enumerate(topics):
             try:
                 if times[name] > 1:
                     raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
-                if answers.most_partitions is not None and added_in_total > answers.most_partitions:
-                    raise Refusal(
-                        ErrorCode.POLICY_VIOLATION,
-                        "Excessively large number of additional partitions per request.",
-                    )
+                self._check_excess(topics, place)
                 added = self._additional_partitions(name, count, assignments, take_quota)
             except Refusal as refusal:
                 results[name] = CreatePartitionsResult(name, refusal.code, refusal.message)
@@ -279,6 +274,26 @@ class Topics(Mapping[str, Topic]):
                 if leaderless or self._gives_up(wait_ms):
                     results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
         return tuple(results.values())
+
+    def _check_excess(
+        self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]], place: int
+    ) -> None:
+        answers = self._answers.growth
+        most = answers.most_partitions
+        if most is None:
+            return
+        if answers.refuses_excess:
+            if self._requested_additions(topics) > most:
+                raise Refusal(
+                    ErrorCode.POLICY_VIOLATION,
+                    "Excessively large number of additional partitions per request.",
+                )
+            return
+        assignments = topics[place][2]
+        added = self._requested_additions(topics[place : place + 1])
+        is_counted = added > 0 and (assignments is None or len(assignments) == added)
+        if is_counted and self._requested_additions(topics[: place + 1]) > most:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
     def _requested_additions(
         self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]]

@@ -95,7 +95,8 @@ class GrowthAnswers(msgspec.Struct, frozen=True):
     is the partition that determines the replication factor: partition 0, or the first one that the
     hash table of KRaft's controller iterates. ``awaits_leaders``: the response waits until every
     partition of the topic has a leader. ``quota_first``: replica lists are checked after the quota
-    of changes has been taken.
+    of changes has been taken. ``refuses_excess``: more partitions than ``most_partitions`` refuse
+    the request; otherwise the topic that exceeds them, and those after it, fail.
 
     ``moving`` is the text for any topic while some partition is reassigned, None if it may grow.
 
@@ -105,6 +106,7 @@ class GrowthAnswers(msgspec.Struct, frozen=True):
 
     repeated: str
     most_partitions: int | None
+    refuses_excess: bool
     moving: str | None
     in_flight: str | None
     unknown_topic: str | None
@@ -198,6 +200,7 @@ _KRAFT: Final = AdministrationAnswers(
     growth=GrowthAnswers(
         repeated="Duplicate topic name.",
         most_partitions=10_000,
+        refuses_excess=True,
         moving=None,
         in_flight=None,
         unknown_topic=None,
@@ -254,6 +257,7 @@ _ZOOKEEPER: Final = AdministrationAnswers(
     growth=GrowthAnswers(
         repeated="Duplicate topic in request.",
         most_partitions=None,
+        refuses_excess=False,
         moving=None,
         in_flight="A partition reassignment is in progress for the topic '{name}'.",
         unknown_topic="The topic '{name}' does not exist.",
@@ -330,4 +334,6 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         deletion = replace(deletion, repeats_results=False)
     if not kraft and not release.has(fixes.KAFKA_9038):
         growth = replace(growth, moving="A partition reassignment is in progress.")
+    if not release.has(facts.EXCESSIVE_GROWTH_NAMED):
+        growth = replace(growth, refuses_excess=False)
     return replace(found, creation=creation, deletion=deletion, growth=growth)

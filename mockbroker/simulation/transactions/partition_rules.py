@@ -1,7 +1,8 @@
 """What a partition's leader asks of a transaction coordinator, and which markers it takes, as rows.
 
 Since 3.6 a leader asks before the first batch of a transaction (KIP-890), so that no transaction
-hangs. Producers of transaction version 2 leave it to the leader to add the partition.
+hangs; before offsets it asks since 3.7. Producers of transaction version 2 leave it to the leader
+to add the partition.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.producing.producer_states import Guard
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition
@@ -65,13 +66,17 @@ class Verifier:
         self._coordinators = coordinators
         self._transactions = transactions
         self._settings = settings
+        self._verifies_offsets = release.has(facts.TRANSACTIONAL_OFFSETS_VERIFIED)
         self._on_first_batch = rows_of_release(ON_FIRST_BATCH, release)
         self._on_reply = rows_of_release(ON_REPLY, release)
         self._on_produce_reply = rows_of_release(ON_PRODUCE_REPLY, release)
 
-    def guards(self, request: VerificationRequest) -> bool:
+    def guards(self, request: VerificationRequest, *, produces: bool = True) -> bool:
         """Whether a batch is refused that was not verified."""
-        return request.adds or self._settings().verifies
+        return request.adds or self._verifies(produces=produces)
+
+    def _verifies(self, *, produces: bool) -> bool:
+        return self._settings().verifies and (produces or self._verifies_offsets)
 
     def verify(
         self,
@@ -85,7 +90,7 @@ class Verifier:
         coordinator has to wait. ``produces``: the errors are those of Produce."""
         verification = Verification()
         unverified: list[TopicPartition] = []
-        verifies = self._settings().verifies
+        verifies = self._verifies(produces=produces)
         for tp in partitions:
             known = self._logs.log(tp).producers.get(request.producer_id)
             question = Question(known, request.epoch, request.adds, verifies)

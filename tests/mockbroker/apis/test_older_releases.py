@@ -24,6 +24,8 @@ from kproto.messages import (
     OffsetDeleteRequest,
     OffsetForLeaderEpochRequest,
     SaslHandshakeRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
     WriteTxnMarkersRequest,
 )
 from kproto.messages.create_acls_request import AclCreation
@@ -345,3 +347,12 @@ def test_markers_of_coordinators_before_the_first(epoch: int, code: int) -> None
     )
     answer = broker((0, 11)).ask(WriteTxnMarkersRequest(markers=[marker]), 0)
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
+
+
+@pytest.mark.requirement("DP-SHARE-03")
+@pytest.mark.parametrize(("release", "code"), [((4, 2), -1), ((4, 3), 42)])
+@pytest.mark.parametrize("request_type", [ShareFetchRequest, ShareAcknowledgeRequest])
+def test_share_sessions_without_a_group(release: Release, code: int, request_type: Any) -> None:
+    request = request_type(group_id=None, member_id="m")
+    answer = broker(release, zookeeper=False).ask(request, 1)
+    assert (answer.error_code, answer.error_message) == (code, None)

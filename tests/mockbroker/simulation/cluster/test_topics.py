@@ -345,6 +345,19 @@ def test_added_partitions_refused(
     assert len(cluster.topics["foo"].partitions) == 2
 
 
+@pytest.mark.requirement("REL-60")
+@pytest.mark.parametrize(("release", "codes"), [((4, 3), [0, 3, -1]), ((4, 4), [44, 44, 44])])
+def test_more_partitions_than_a_request_may_add(release: Any, codes: list[int]) -> None:
+    cluster = simulated_cluster(1, topics=["foo=1", "bar=1"], release=release)
+    asked = [("foo", 3, None), ("nosuch", 3, None), ("bar", 10_001, None)]
+    results = cluster.topics.add_partitions(asked, validate_only=True)
+    assert [each.error_code for each in results] == codes
+    assert [each.error_message is None for each in results] == [code != 44 for code in codes]
+    lists = [[1]] * 3
+    (result,) = cluster.topics.add_partitions([("foo", 20_000, lists)], validate_only=True)
+    assert result.error_code == (44 if release == (4, 4) else 39)
+
+
 def test_added_partitions_validate_only() -> None:
     cluster = Cluster(3, topics=["foo:2:2"])
     assert cluster.topics.add_partitions([("foo", 3, None)], validate_only=True)[0].error_code == 0

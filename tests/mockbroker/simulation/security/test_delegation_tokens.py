@@ -230,6 +230,17 @@ def test_tokens_of_another_owner(name: str) -> None:
     assert tokens.renew(made.hmac, "bob")[0] == 0
 
 
+@pytest.mark.requirement("TOKEN-17")
+@pytest.mark.parametrize("name", [NEWEST, ZOOKEEPER, "kafka-3.3-zk"])
+def test_an_owner_without_a_type(name: str) -> None:
+    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="bob")
+    for user in ("alice", ANONYMOUS):
+        made = Tokens(name).ask(request, user)
+        assert (made.error_code, made.issue_timestamp_ms) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+        assert f"{made.principal_type}:{made.principal_name}" == ANONYMOUS
+        assert made.token_requester_principal_name == "ANONYMOUS"
+
+
 @EVERYWHERE
 @pytest.mark.requirement("TOKEN-05")
 def test_renewers_are_users(name: str) -> None:

@@ -292,6 +292,14 @@ def test_offsets_are_those_of_the_transaction(version: int, committed: bool) -> 
     assert markers(client.cluster, OFFSETS)[0][0] == ("COMMIT" if committed else "ABORT")
 
 
+@pytest.mark.requirement("DP-TXNOFF-03")
+@pytest.mark.parametrize(("release", "code"), [((3, 6), 0), ((3, 7), 48)])
+def test_offsets_are_verified_since_3_7(release: tuple[int, int], code: int) -> None:
+    client = Client(release)
+    client.init(4)
+    assert client.commit({FOO: 5}, 3) == {FOO: code}
+
+
 @pytest.mark.requirement("DP-TXNOFF-02")
 def test_a_later_commit_is_kept() -> None:
     client = Client()
