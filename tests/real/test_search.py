@@ -22,6 +22,7 @@ from kspec.vectors.values import instances
 from tests.real.programs.model import Program
 from tests.real.search.changes import apply, changes
 from tests.real.search.clusters import RELEASES, search_mock
+from tests.real.search.decisions import undecided
 from tests.real.search.encode import encode_body
 from tests.real.search.generator import requests
 from tests.real.search.kinds import Kind, Signature, load, minimise, save, signature_of
@@ -30,7 +31,7 @@ from tests.real.search.play import Arena, Found, Played
 from tests.real.search.programs import programs
 from tests.real.search.requests import EXCLUDED, body_of, setup
 from tests.real.search.search import kinds_file, play_all, sessions_file
-from tests.real.search.side import Side
+from tests.real.search.side import CLOSED, SILENT, Side
 from tests.support import seeds
 from tests.support.full import either
 from tests.support.toolchain import require
@@ -158,6 +159,19 @@ async def test_a_difference_is_named_by_its_field_and_made_small() -> None:
     assert signature == Signature("DESCRIBE_GROUPS", "groups[].groupState", "Empty", "Dead")
     assert signature_of(smallest, found) == signature
     assert [step["api"] for step in smallest.steps] == [19, 8, 47, 15]
+
+
+def test_only_what_a_decision_names_is_left_out() -> None:
+    described = _step(32, 3)
+    documentation = ("results[0].configs[retention.ms].documentation", "a text", None)
+    value = ("results[0].configs[retention.ms].value", "1", "2")
+    assert undecided(described, [documentation, value]) == [value]
+    resource = body_of(33, 2)["resources"][0]
+    repeated, once = _step(33, 2, resources=[resource, resource]), _step(33, 2)
+    silent, closed = ("", SILENT, "answers"), ("", CLOSED, "answers")
+    assert undecided(repeated, [silent]) == undecided(_step(24, 4, transactions=[]), [silent]) == []
+    assert undecided(repeated, [closed]) == [closed]
+    assert undecided(once, [silent]) == undecided(_step(24, 4), [silent]) == [silent]
 
 
 class _Closing(Arena):

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.real.answers import leaves
 from tests.real.programs.model import Program
+from tests.real.search.decisions import undecided
 from tests.real.search.side import CLOSED, SILENT, Side
 
 __all__ = ["Arena", "Found", "Played"]
@@ -186,6 +187,7 @@ class _Lane:
                 break
             real = await task
         self._played.fields += count
+        fields = undecided(step, fields)
         return Found(place, tuple(fields)) if fields else None
 
     @staticmethod

@@ -1,0 +1,69 @@
+"""What the mock decides otherwise on purpose, each with its reason: these differences are no kinds.
+
+``docs/explanation/fidelity.md`` states the decisions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from tests.real.search.side import SILENT
+
+__all__ = ["DECISIONS", "Decision", "undecided"]
+
+Field: TypeAlias = tuple[str, Any, Any]
+"""A path, Kafka's value and the mock's."""
+
+
+def _any(body: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _names_no_transaction(body: Mapping[str, Any]) -> bool:
+    return body.get("transactions") == []
+
+
+def _repeats_resources(body: Mapping[str, Any]) -> bool:
+    named = Counter(
+        (each["resourceType"], each["resourceName"]) for each in body["resources"] or ()
+    )
+    return any(times > 1 for times in named.values())
+
+
+class Decision(NamedTuple):
+    """``path`` is that of a field, or empty where Kafka does not answer. ``applies`` is a condition
+    on the request's body."""
+
+    api_key: int
+    path: str
+    why: str
+    applies: Callable[[Mapping[str, Any]], bool] = _any
+
+
+DECISIONS: Final = (
+    Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
+    Decision(
+        32, "results[].configs[].documentation", "the mock leaves the texts about configs out"
+    ),
+    Decision(33, "", "Kafka never answers a repeated resource", _repeats_resources),
+)
+
+
+def undecided(step: Mapping[str, Any], fields: Sequence[Field]) -> list[Field]:
+    """The differences in the answers to a step that no decision explains."""
+    return [
+        field for field in fields if not any(_explains(each, step, field) for each in DECISIONS)
+    ]
+
+
+def _explains(decision: Decision, step: Mapping[str, Any], field: Field) -> bool:
+    path, kafka, _ = field
+    return (
+        decision.api_key == step["api"]
+        and decision.path == re.sub(r"\[[^]]*\]", "[]", path)
+        and (bool(path) or kafka == SILENT)
+        and decision.applies(step["body"])
+    )
