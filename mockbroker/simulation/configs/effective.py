@@ -172,9 +172,15 @@ class EffectiveConfigs:
         """Return whether a replica that is not in sync may be elected leader for this topic."""
         return self.topic_value(topic, UNCLEAN_ELECTION) == "true"
 
-    def of_new_topic(self, overrides: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+    def of_new_topic(
+        self, overrides: Mapping[str, str], *, internal_too: bool = False
+    ) -> tuple[ConfigEntry, ...]:
         """Return the configs of a topic created with these overrides, as CreateTopics does."""
-        return tuple(self._topic_entries(overrides, self._state.controller_id))
+        broker_id = self._state.controller_id
+        if internal_too:
+            definitions = self.definitions.topic.values()
+            return tuple(self._topic_entry(each, overrides, broker_id) for each in definitions)
+        return tuple(self._topic_entries(overrides, broker_id))
 
     def replication_throttle(self, side: str, tp: TopicPartition, broker_id: int) -> int:
         """Return the throttle (KIP-73) of a broker's replica, in bytes per second.

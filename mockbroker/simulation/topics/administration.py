@@ -19,6 +19,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.effective import EffectiveConfigs
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.controller import Controller
@@ -96,6 +97,9 @@ class Topics(Mapping[str, Topic]):
         self._configs = configs
         self._config_changes = config_changes
         self._new_topic_id = new_topic_id
+        self._lists_internal = not controller.keeps_znodes and configs.release.has(
+            facts.INTERNAL_CONFIGS_OF_NEW_TOPICS
+        )
         self.turns = controller.turns
 
     def __getitem__(self, name: str) -> Topic:
@@ -209,7 +213,7 @@ class Topics(Mapping[str, Topic]):
             topic_id=topic_id,
             num_partitions=len(partitions),
             replication_factor=len(partitions[0].replicas),
-            configs=self._configs.of_new_topic(configs),
+            configs=self._configs.of_new_topic(configs, internal_too=self._lists_internal),
         )
         if not validate_only:
             created = Topic(topic.name, topic_id, partitions)

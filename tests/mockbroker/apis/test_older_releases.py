@@ -47,6 +47,7 @@ from kproto.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -173,6 +174,23 @@ def test_topics_of_log_directories(release: Release, listed: list[tuple[str, lis
     (directory,) = broker(release).ask(request, 1).results
     rows = [(t.name, [each.partition_index for each in t.partitions]) for t in directory.topics]
     assert [row for row in rows if row[0] != "__consumer_offsets"] == listed
+
+
+@pytest.mark.requirement("REL-55")
+@pytest.mark.parametrize(
+    ("release", "zookeeper", "count"),
+    [
+        ((3, 2), False, 0),
+        ((3, 3), False, 3),
+        ((3, 5), False, 3),
+        ((3, 5), True, 0),
+    ],
+)
+def test_internal_configs_of_new_topics(release: Release, zookeeper: bool, count: int) -> None:
+    cluster = broker(release, zookeeper=zookeeper).cluster
+    (created,) = cluster.topics.create([NewTopic("new")])
+    hidden = {"remote.storage.enable", "local.retention.ms", "local.retention.bytes"}
+    assert len(hidden & {each.name for each in created.configs}) == count
 
 
 @pytest.mark.requirement("REL-46")
