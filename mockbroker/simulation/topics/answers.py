@@ -226,6 +226,9 @@ _KRAFT: Final = AdministrationAnswers(
 # ---- ZooKeeper -----------------------------------------------------------------------------------
 
 _MOST_REPLICAS: Final = "Replication factor: {factor} larger than available brokers: {brokers}."
+_FORMER_MOST_REPLICAS: Final = (
+    "replication factor: {factor} larger than available brokers: {brokers}"
+)
 
 _ZOOKEEPER: Final = AdministrationAnswers(
     creation=CreationAnswers(
@@ -329,6 +332,14 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         creation = replace(creation, reserved=None)
     if not kraft and not release.has(fixes.KAFKA_8875):
         creation = replace(creation, checks=_EXISTENCE_LATER)
+    if not release.has(facts.CREATION_TEXTS_CAPITAL):
+        creation = replace(
+            creation,
+            bad_factor="replication factor must be larger than 0",
+            bad_count="number of partitions must be larger than 0",
+            few_brokers=_FORMER_MOST_REPLICAS,
+            no_broker_is_live=_FORMER_MOST_REPLICAS,
+        )
     deletion, growth = found.deletion, found.growth
     if not release.has(facts.DELETED_TOPICS_REPEATED):
         deletion = replace(deletion, repeats_results=False)

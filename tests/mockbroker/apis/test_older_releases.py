@@ -10,6 +10,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from kproto.messages import (
     CreateAclsRequest,
+    CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeGroupsRequest,
@@ -29,6 +30,7 @@ from kproto.messages import (
     WriteTxnMarkersRequest,
 )
 from kproto.messages.create_acls_request import AclCreation
+from kproto.messages.create_topics_request import CreatableTopic
 from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
@@ -374,3 +376,21 @@ def test_share_sessions_without_a_group(release: Release, code: int, request_typ
     request = request_type(group_id=None, member_id="m")
     answer = broker(release, zookeeper=False).ask(request, 1)
     assert (answer.error_code, answer.error_message) == (code, None)
+
+
+@pytest.mark.requirement("REL-75")
+@pytest.mark.parametrize(
+    ("count", "factor", "text"),
+    [
+        (0, 1, "number of partitions must be larger than 0"),
+        (1, 0, "replication factor must be larger than 0"),
+        (1, 2, "replication factor: 2 larger than available brokers: 1"),
+    ],
+)
+def test_texts_about_counts_of_new_topics(count: int, factor: int, text: str) -> None:
+    topic = CreatableTopic(name="new", num_partitions=count, replication_factor=factor)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    former, later = (
+        broker(release).ask(request, 2).topics[0].error_message for release in ((0, 11), (1, 0))
+    )
+    assert (former, later) == (text, f"{text[0].upper()}{text[1:]}.")
