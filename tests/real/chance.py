@@ -160,6 +160,7 @@ UNORDERED: Final = (
     Unordered(27, "markers[].topics[].partitions", ("partitionIndex",), HASHED),
     Unordered(28, "topics", ("name", "topicId"), HASHED),
     Unordered(28, "topics[].partitions", ("partitionIndex",), HASHED),
+    Unordered(31, "filterResults[].matchingAcls", (), "KRaft hashes rules by random ids"),
     Unordered(32, "results[].configs", ("name",), HASHED),
     Unordered(35, "results[].topics", ("name",), HASHED),
     Unordered(35, "results[].topics[].partitions", ("partitionIndex",), HASHED),
