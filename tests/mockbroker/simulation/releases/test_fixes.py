@@ -6,10 +6,12 @@ the release, and between the releases before and after the fix.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
@@ -27,6 +29,7 @@ from mockbroker.simulation.groups.classic.classic_group import GroupState
 from mockbroker.simulation.log.producing.producer_states import ROWS, ProducerBatch, SequenceCheck
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.fixes import FIXES
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import (
     ANONYMOUS,
@@ -466,15 +469,55 @@ CASES: Final = (
 )  # fmt: skip
 
 
+FIRST: Final = {
+    "KAFKA-5793": "1.0", "KAFKA-6773": "2.0", "KAFKA-7190": "2.4", "KAFKA-7298": "2.0.1 2.1",
+    "KAFKA-7610": "2.1.1 2.2", "KAFKA-8386": "2.3", "KAFKA-8875": "2.3.1 2.4", "KAFKA-9038": "2.4",
+    "KAFKA-9329": "2.5", "KAFKA-9600": "2.6", "KAFKA-9644": "2.6", "KAFKA-9656": "2.6",
+    "KAFKA-9666": "2.6", "KAFKA-9801": "2.5", "KAFKA-9885": "2.6", "KAFKA-10033": "2.7",
+    "KAFKA-10284": "2.6.1 2.7", "KAFKA-10312": "2.7", "KAFKA-12330": "3.0", "KAFKA-12778": "3.0",
+    "KAFKA-12890": "2.8.1 3.0", "KAFKA-12996": "2.7.2 2.8.1 3.0",
+    "KAFKA-13636": "2.8.2 3.0.1 3.1.1 3.2", "KAFKA-13661": "3.1.1 3.2", "KAFKA-13767": "3.2",
+    "KAFKA-13837": "3.3", "KAFKA-13863": "3.3", "KAFKA-13899": "3.3", "KAFKA-14009": "3.3.2 3.4",
+    "KAFKA-14351": "3.5", "KAFKA-14358": "3.3.2 3.4", "KAFKA-14372": "3.3.2 3.4",
+    "KAFKA-15243": "3.5.2 3.6", "KAFKA-15583": "3.7", "KAFKA-18202": "4.1", "KAFKA-19233": "4.2",
+    "KAFKA-19431": "4.2", "KAFKA-19975": "4.3", "KAFKA-20601": "4.4",
+}  # fmt: skip
+"""The first releases with each fix, by Kafka's tags: of the lines that were open, and then all."""
+
+LINES: Final = [(0, 10, 2), (0, 11, 0), *((1, minor) for minor in range(2)),
+                *((2, minor) for minor in range(9)), *((3, minor) for minor in range(10)),
+                *((4, minor) for minor in range(5))]  # fmt: skip
+
+
+def marked(value: Any, issue: str, name: str) -> ParameterSet:
+    """A parameter of a test that shows the requirements which a fix changes."""
+    ids = re.findall(r"[\w-]+", FIXES[issue].requirement)
+    return pytest.param(value, id=name, marks=pytest.mark.requirement(*ids))
+
+
+@pytest.mark.parametrize("issue", [marked(issue, issue, issue) for issue in FIRST])
+def test_releases_have_a_fix_from_a_patch_on(issue: str) -> None:
+    *backported, since = [tuple(map(int, each.split("."))) for each in FIRST[issue].split()]
+    for line in LINES:
+        for patch in range(4):
+            number = (*line, patch) if len(line) == 2 else line
+            has_it = number >= since or any(
+                number[:2] == first[:2] and number >= first for first in backported
+            )
+            assert Release(number).has(FIXES[issue]) == has_it, number
+
+
 @pytest.mark.parametrize("has_it", [True, False])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.issue}-{case.base}")
+@pytest.mark.parametrize(
+    "case", [marked(case, case.issue, f"{case.issue}-{case.base}") for case in CASES]
+)
 def test_a_fix_can_be_switched(case: Case, has_it: bool) -> None:
     switched = with_fixes(profile(case.base), {case.issue: has_it})
     assert case.see(switched) == (case.with_fix if has_it else case.without)
 
 
 def test_every_fix_has_a_case_and_a_sentence() -> None:
-    assert {case.issue for case in CASES} == FIXES.keys()
+    assert {case.issue for case in CASES} == FIXES.keys() == FIRST.keys()
     assert list(FIXES) == sorted(FIXES, key=lambda issue: int(issue.removeprefix("KAFKA-")))
     for fix in FIXES.values():
         assert fix.says.endswith(".")
