@@ -128,7 +128,8 @@ EMPTY_CONNECT = GroupStanding("connect", "Empty", 4 * DAY)
         ((2, 4), CONSUMERS, ("bar",), 7 * DAY),
         ((2, 4), REBALANCING, ("bar",), 7 * DAY),
         ((2, 4), MEMBERS, (), None),
-        ((2, 8), REBALANCING, ("bar",), None),
+        ((2, 8, 1), REBALANCING, ("bar",), 7 * DAY),
+        ((2, 8, 2), REBALANCING, ("bar",), None),
         ((2, 8), CONSUMERS, ("bar",), 7 * DAY),
         ((4, 4), CONSUMERS, ("bar",), 7 * DAY),
         ((4, 4), CONSUMERS, ("foo",), None),
@@ -138,7 +139,7 @@ EMPTY_CONNECT = GroupStanding("connect", "Empty", 4 * DAY)
     ],
 )
 def test_what_a_group_is_decides_how_long_its_offsets_last(
-    release: tuple[int, int],
+    release: tuple[int, ...],
     standing: GroupStanding,
     subscribed: tuple[str, ...],
     expected: int | None,
