@@ -39,6 +39,13 @@ LITERAL: Final = 3
 PREFIXED: Final = 4
 _PRINCIPAL: Final = "expected a string in format principalType:principalName but got "
 
+_RESOURCE_TYPES: Final = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken")
+_OPERATIONS: Final = (
+    "Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction", "AlterConfigs",
+    "DescribeConfigs", "IdempotentWrite", "All",
+)  # fmt: skip
+_PERMISSION_TYPES: Final = ("Allow", "Deny")
+
 
 class Acls(Collection[AclBinding]):
     """All access rules of one cluster, oldest first."""
@@ -48,6 +55,7 @@ class Acls(Collection[AclBinding]):
         self._largest_type = release.value_of(facts.LARGEST_RESOURCE_TYPE)
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
         self._explains = controller.keeps_znodes and release.has(facts.ACL_FAILURES_EXPLAINED)
+        self._lists_names = controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
         self.turns = controller.turns
 
     def __contains__(self, binding: object) -> bool:
@@ -116,6 +124,8 @@ class Acls(Collection[AclBinding]):
     # ---- checks --------------------------------------------------------------------------------
 
     def _check(self, binding: AclBinding) -> None:
+        if self._lists_names:
+            self._check_names(binding)
         if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
             raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
         if not binding.resource_name:
@@ -138,6 +148,21 @@ class Acls(Collection[AclBinding]):
             )
         if not binding.host:
             raise _invalid("Host pattern cannot be null or empty")
+
+    def _check_names(self, binding: AclBinding) -> None:
+        """Raise Refusal with the texts of Scala's classes, which list the names that are valid."""
+        unknown = self._unknown_element(binding)
+        names = {
+            "resourceType": _RESOURCE_TYPES[: self._largest_type - 1],
+            "operation": _OPERATIONS,
+            "permissionType": _PERMISSION_TYPES,
+        }.get(unknown or "")
+        if unknown != "resourceType" and ":" not in binding.principal:
+            raise _invalid(f"{_PRINCIPAL}{binding.principal}")
+        if names:
+            raise _invalid(
+                f"UNKNOWN not a valid {unknown} name. The valid names are {','.join(names)}"
+            )
 
     def _check_filter(self, acl_filter: AclFilter) -> None:
         unknown = self._unknown_element(acl_filter)

@@ -248,6 +248,33 @@ def test_failures_of_access_rules(release: Release, explained: bool) -> None:
     assert row.error_message == ("operation must not be ANY" if explained else None)
 
 
+@pytest.mark.requirement("REL-56")
+@pytest.mark.parametrize("release", [(1, 0), (1, 1), (2, 3), (2, 4)])
+def test_valid_names_of_access_rules(release: Release) -> None:
+    rules = [
+        rule(resource_type=32, principal="nobody"), rule(operation=99, principal="nobody"),
+        rule(operation=99, resource_name=""), rule(permission_type=-2), rule(),
+    ]  # fmt: skip
+    answer = broker(release).ask(CreateAclsRequest(creations=rules), 0)
+    if release >= (2, 4):
+        codes = [each.error_code for each in answer.results]
+        assert codes == [42, 42, 42, 42, 0]
+        assert "valid names" not in str(answer)
+        return
+    names = "Topic,Group,Cluster,TransactionalId" + (",DelegationToken" * (release >= (1, 1)))
+    operations = (
+        "Read,Write,Create,Delete,Alter,Describe,ClusterAction,AlterConfigs,DescribeConfigs,"
+        "IdempotentWrite,All"
+    )
+    assert [(each.error_code, each.error_message) for each in answer.results] == [
+        (42, f"UNKNOWN not a valid resourceType name. The valid names are {names}"),
+        (42, "expected a string in format principalType:principalName but got nobody"),
+        (42, f"UNKNOWN not a valid operation name. The valid names are {operations}"),
+        (42, "UNKNOWN not a valid permissionType name. The valid names are Allow,Deny"),
+        (0, None),
+    ]
+
+
 @pytest.mark.requirement("DP-MARK-01")
 @pytest.mark.parametrize(
     ("release", "epoch", "code"),
