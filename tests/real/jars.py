@@ -64,7 +64,7 @@ def _zookeeper(release: str) -> tuple[str, ...]:
     """Clients of ZooKeeper 3.4.13 and 3.4.14 do not resolve addresses as JDKs since 14 write them.
     Kafka 2.0 to 2.3 depend on these versions, Kafka 1.1 on 3.4.10."""
     major, minor = map(int, release.split(".")[:2])
-    return ("-Dzookeeper.version=3.4.10",) if (2, 0) <= (major, minor) < (2, 4) else ()
+    return ("-Pzookeeper-3.4.10",) if (2, 0) <= (major, minor) < (2, 4) else ()
 
 
 def _scala(release: str) -> str:
