@@ -164,5 +164,6 @@ def test_a_config_that_a_module_names_has_an_effect() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     }
-    described = {"advertised.listeners", "broker.id", "listeners", "node.id", "process.roles"}
+    described = {"advertised.listeners", "broker.id", "listeners", "node.id", "process.roles",
+                 "sasl.enabled.mechanisms"}  # fmt: skip
     assert named - described <= EFFECTS.keys()
