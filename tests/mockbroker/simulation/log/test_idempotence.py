@@ -105,10 +105,10 @@ def test_a_transaction_of_version_2_begins_at_sequence_0(
 
 @pytest.mark.parametrize(
     ("release", "code"),
-    [((1, 1), 45), ((2, 0), 59), ((2, 4), 59), ((2, 5), 45), ((4, 4), 45)],
+    [((1, 1), 45), ((2, 0, 0), 45), ((2, 0, 1), 59), ((2, 4), 59), ((2, 5), 45), ((4, 4), 45)],
 )
 @pytest.mark.requirement("DP-IDEM-08", "DP-IDEM-14")
-def test_a_producer_known_by_a_marker_only(release: tuple[int, int], code: int) -> None:
+def test_a_producer_known_by_a_marker_only(release: tuple[int, ...], code: int) -> None:
     cluster = new_cluster(release)
     mark(cluster, epoch=1)
     assert send(cluster, 8, epoch=1)[0] == code
