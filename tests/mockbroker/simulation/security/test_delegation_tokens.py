@@ -290,6 +290,7 @@ def test_how_often_expired_tokens_are_looked_for_is_a_config(interval_ms: int) -
     assert tokens.cluster.timers.next_due_ms == START + interval_ms
 
 
+@pytest.mark.requirement("TOKEN-09")
 @pytest.mark.parametrize(
     ("name", "periods"),
     [

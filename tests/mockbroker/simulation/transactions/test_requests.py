@@ -375,6 +375,15 @@ def test_before_4_0_offsets_without_a_producer_are_plain(version: int, verifies:
 
 
 @pytest.mark.requirement("DP-TXNOFF-04")
+def test_since_4_0_offsets_without_a_producer_fail() -> None:
+    client = Client(NEWEST, verifies="false")
+    client.init()
+    failed = client.commit({FOO: 5}, 3, producer_id=-1, producer_epoch=-1)
+    assert failed == {("", 0): -1}
+    assert fetch(client.broker, 7, {"foo": [0]}) == {FOO: (-1, -1, "", 0)}
+
+
+@pytest.mark.requirement("DP-TXNOFF-04")
 @pytest.mark.parametrize(("release", "code"), [(OLD, -1), (NEWEST, 47)])
 def test_offsets_of_a_producer_without_an_epoch(release: tuple[int, int], code: int) -> None:
     client = Client(release)
