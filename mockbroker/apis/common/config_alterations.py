@@ -17,12 +17,10 @@ from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.configs.effective import integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_state import BROKER, TOPIC
+from mockbroker.simulation.state.cluster_state import BROKER, BROKER_LOGGER, TOPIC
 from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["Resource", "alter_each"]
-
-_BROKER_LOGGER: Final = 8
 
 ResponseT = TypeVar("ResponseT")
 
@@ -30,6 +28,7 @@ Resource: TypeAlias = tuple[int, str, Sequence[ConfigOperation]]
 """(resource type, resource name, operations)"""
 
 _REPLACES: Final = 33
+"""AlterConfigs."""
 
 
 def alter_each(
@@ -57,7 +56,7 @@ def alter_each(
             results.append(_unauthorized(kind, name))
         elif kind == BROKER and name not in ("", str(call.broker_id)):
             results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
-        elif kind == _BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
+        elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
         elif is_older and kind not in (TOPIC, *BROKER_CONFIG_TYPES):
             results.append(_refused(kind, name, "Unexpected resource type UNKNOWN"))

@@ -7,7 +7,6 @@ Versions: 2 flexible. Configs that the request does not name return to their def
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.alter_configs_request import AlterConfigsRequest
@@ -19,11 +18,10 @@ from mockbroker.apis.common.config_alterations import Resource, alter_each
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.configs.changes import SET, ConfigOperation
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.state.cluster_state import BROKER_LOGGER
 from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["alter_configs"]
-
-_BROKER_LOGGER: Final = 8
 
 
 @register(33, "0-2")
@@ -52,4 +50,4 @@ def _refuse_loggers(
     call: Call, name: str, _operations: Sequence[ConfigOperation]
 ) -> AlterConfigsResult:
     text = call.release.value_of(facts.LOGGERS_REPLACED)
-    return AlterConfigsResult(_BROKER_LOGGER, name, ErrorCode.INVALID_REQUEST, text)
+    return AlterConfigsResult(BROKER_LOGGER, name, ErrorCode.INVALID_REQUEST, text)

@@ -22,14 +22,19 @@ from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.cluster_state import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
 from mockbroker.simulation.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
 
-_RESOURCE_TYPES: Final = (2, 4)
-_BROKER_LOGGER: Final = 8
-_CLIENT_METRICS: Final = 16
-_GROUP: Final = 32
+_EVER: Final = (TOPIC, BROKER)
+"""The resource types of every release."""
 
 
 @register(32, "0-4")
@@ -62,13 +67,11 @@ def describe_configs(call: Call) -> Message:
 def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
     """Whether the release has resources of this type; one that it lacks fails the whole request."""
     kind = resource.resource_type
-    if kind == _BROKER_LOGGER:
+    if kind == BROKER_LOGGER:
         return call.release.has(facts.BROKER_LOGGERS)
-    if kind == _CLIENT_METRICS:
+    if kind == CLIENT_METRICS:
         return bool(call.cluster.configs.definitions.client_metrics)
-    return kind in _RESOURCE_TYPES or (
-        kind == _GROUP and bool(call.cluster.configs.definitions.group)
-    )
+    return kind in _EVER or (kind == GROUP and bool(call.cluster.configs.definitions.group))
 
 
 def _describe(
@@ -76,7 +79,7 @@ def _describe(
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
     keys = resource.configuration_keys
-    if kind == _BROKER_LOGGER:
+    if kind == BROKER_LOGGER:
         result = call.cluster.loggers.describe(name, keys, call.broker_id)
     else:
         result = call.cluster.configs.describe(kind, name, keys, receiver=call.broker_id)

@@ -6,7 +6,6 @@ Versions: 1 flexible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from kproto.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kproto.messages.incremental_alter_configs_response import (
@@ -18,11 +17,10 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.state.cluster_state import BROKER_LOGGER
 from mockbroker.simulation.state.results import AlterConfigsResult
 
 __all__ = ["incremental_alter_configs"]
-
-_BROKER_LOGGER: Final = 8
 
 
 @register(44, "0-1")
@@ -55,7 +53,7 @@ def _alter_loggers(
     try:
         call.cluster.config_changes.check_operations(operations, nulls_too=checks_nulls)
     except Refusal as refusal:
-        return AlterConfigsResult(_BROKER_LOGGER, name, refusal.code, refusal.message)
+        return AlterConfigsResult(BROKER_LOGGER, name, refusal.code, refusal.message)
     return call.cluster.loggers.alter(
         name, operations, call.broker_id, validate_only=call.body.validate_only
     )

@@ -18,13 +18,19 @@ from kproto.messages.list_config_resources_response import (
 from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
+from mockbroker.simulation.state.cluster_state import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
 
 __all__ = ["list_config_resources"]
 
-_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
 _KINDS: Final = (
-    frozenset({_CLIENT_METRICS}),
-    frozenset({_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP}),
+    frozenset({CLIENT_METRICS}),
+    frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}),
 )
 """The kinds that each version knows."""
 
@@ -40,10 +46,10 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
     brokers = [str(each.broker_id) for each in view.live_brokers()]
     metrics = call.cluster.telemetry.subscription_names()
     names = (
-        (_CLIENT_METRICS, metrics),
-        (_BROKER_LOGGER, brokers),
-        (_BROKER, brokers),
-        (_TOPIC, sorted(view.topics)),
+        (CLIENT_METRICS, metrics),
+        (BROKER_LOGGER, brokers),
+        (BROKER, brokers),
+        (TOPIC, sorted(view.topics)),
     )
     return ListConfigResourcesResponse(
         config_resources=[

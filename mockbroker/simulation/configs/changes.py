@@ -39,7 +39,7 @@ from mockbroker.simulation.state.results import AlterConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name
 from mockbroker.simulation.state.turns import step
 
-__all__ = ["SET", "ConfigChanges", "ConfigOperation"]
+__all__ = ["APPEND", "DELETE", "SET", "SUBTRACT", "ConfigChanges", "ConfigOperation"]
 
 SET: Final = 0
 DELETE: Final = 1

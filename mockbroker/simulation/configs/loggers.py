@@ -9,13 +9,21 @@ the configuration of its log names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
+from mockbroker.simulation.configs.changes import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    ConfigOperation,
+)
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
+from mockbroker.simulation.state.cluster_state import BROKER_LOGGER
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import (
     AlterConfigsResult,
@@ -23,14 +31,12 @@ from mockbroker.simulation.state.results import (
     DescribeConfigsResult,
 )
 
-__all__ = ["BROKER_LOGGER", "BrokerLoggers"]
+__all__ = ["BrokerLoggers"]
 
-BROKER_LOGGER: Final = 8
 _SOURCE: Final = 6
 """DYNAMIC_BROKER_LOGGER_CONFIG."""
 _ROOT: Final = "root"
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_REFUSED: Final = {_APPEND: "APPEND operation", _SUBTRACT: "SUBTRACT operation"}
+_REFUSED: Final = {APPEND: "APPEND operation", SUBTRACT: "SUBTRACT operation"}
 _LEVELS: Final = frozenset({"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"})
 
 _CONFIGURED: Final = {
@@ -44,9 +50,6 @@ _CONFIGURED: Final = {
     "org.apache.kafka": "INFO",
     "state.change.logger": "INFO",
 }
-
-Operation: TypeAlias = tuple[str, int, str | None]
-"""(logger, operation, level)"""
 
 
 class BrokerLoggers:
@@ -102,19 +105,25 @@ class BrokerLoggers:
     # ---- IncrementalAlterConfigs ---------------------------------------------------------------
 
     def alter(
-        self, name: str, operations: Sequence[Operation], receiver: int, *, validate_only: bool
+        self,
+        name: str,
+        operations: Sequence[ConfigOperation],
+        receiver: int,
+        *,
+        validate_only: bool,
     ) -> AlterConfigsResult:
-        """Change levels of the broker ``receiver``, all or none."""
+        """Change levels of the broker ``receiver``, all or none. An operation names a logger and a
+        level."""
         try:
             self._check(name, operations, receiver)
         except Refusal as refusal:
             return AlterConfigsResult(BROKER_LOGGER, name, refusal.code, refusal.message)
         if not validate_only and operations:
             levels = self._levels.setdefault(receiver, {**_CONFIGURED})
-            levels |= {logger: level if how == _SET else None for logger, how, level in operations}
+            levels |= {logger: level if how == SET else None for logger, how, level in operations}
         return AlterConfigsResult(BROKER_LOGGER, name)
 
-    def _check(self, name: str, operations: Sequence[Operation], receiver: int) -> None:
+    def _check(self, name: str, operations: Sequence[ConfigOperation], receiver: int) -> None:
         release = self._release
         if not _is_integer(name):
             if name or release.has(facts.NODE_IDS_OF_LOGGERS):
@@ -129,7 +138,7 @@ class BrokerLoggers:
     def _check_one(self, name: str, logger: str, how: int, level: str) -> None:
         if how in _REFUSED:
             raise _invalid(f"{_REFUSED[how]} is not allowed for the BROKER_LOGGER resource")
-        if how not in (_SET, _DELETE):
+        if how not in (SET, DELETE):
             if not self._release.value_of(facts.UNKNOWN_LOGGER_OPERATIONS_NAMED):
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             raise _invalid(
@@ -137,14 +146,14 @@ class BrokerLoggers:
             )
         if logger not in _CONFIGURED:
             raise self._wrong(name, f"Logger {logger} does not exist!")
-        if how == _SET and level not in _LEVELS:
+        if how == SET and level not in _LEVELS:
             levels = self._release.value_of(facts.LOG_LEVELS)
             raise self._wrong(
                 name,
                 f"Cannot set the log level of {logger} to {level} as it is not a supported log "
                 f"level. Valid log levels are {levels}",
             )
-        if how == _DELETE and logger == _ROOT:
+        if how == DELETE and logger == _ROOT:
             raise _invalid("Removing the log level of the root logger is not allowed")
 
     def _wrong(self, name: str, problem: str) -> Refusal:

@@ -59,12 +59,23 @@ from mockbroker.simulation.state.metadata_views import MetadataView, ViewHistory
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 from mockbroker.simulation.state.results import AclBinding
 
-__all__ = ["BROKER", "CLIENT_METRICS", "GROUP", "TOPIC", "ActionLog", "ClusterState", "replay"]
+__all__ = [
+    "BROKER",
+    "BROKER_LOGGER",
+    "CLIENT_METRICS",
+    "GROUP",
+    "TOPIC",
+    "ActionLog",
+    "ClusterState",
+    "replay",
+]
 
 TOPIC = 2
 """Config resource type of a topic (``ConfigResource.Type``)."""
 BROKER = 4
 """Config resource type of a broker; the empty name is the cluster-wide default."""
+BROKER_LOGGER = 8
+"""Config resource type of the loggers of a broker (KIP-412)."""
 CLIENT_METRICS = 16
 """Config resource type of a subscription to clients' metrics (KIP-714)."""
 GROUP = 32
