@@ -97,6 +97,13 @@ async def reads(locator: Any, text: str | re.Pattern[str]) -> None:
     await expect(locator).to_have_text(text, timeout=PATIENCE_MS)
 
 
+async def is_disabled(locator: Any) -> None:
+    """Wait until it is."""
+    from playwright.async_api import expect
+
+    await expect(locator).to_be_disabled(timeout=PATIENCE_MS)
+
+
 async def counts(locator: Any, number: int) -> None:
     from playwright.async_api import expect
 
@@ -457,7 +464,7 @@ async def test_every_act(browser: Any) -> None:
         await press("button", name="Make broker 2 the controller").click()
         await outcome(watched, "✓ failover 2: 1 change")
         assert cluster.state.controller_id == 2
-        assert await press("button", name="Make broker 2 the controller").is_disabled()
+        await is_disabled(press("button", name="Make broker 2 the controller"))
 
         assert cluster.timers.now_ms == 0
         await page.get_by_label("advance by").fill("2500ms")
