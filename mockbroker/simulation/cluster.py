@@ -279,7 +279,7 @@ class Cluster:
             self.quotas, lambda: timers.now_ms, release, kraft=not in_zookeeper
         )
         """What clients use of their quotas."""
-        self.telemetry = Telemetry(controller, configs, release)
+        self.telemetry = Telemetry(controller, configs, release, settings.new_topic_id)
         """The metrics that clients push."""
         self.acls = Acls(controller, release)
         """The access rules, which ``security.authorizer`` reads."""

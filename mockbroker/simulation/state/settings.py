@@ -124,4 +124,4 @@ class ClusterSettings:
     now_ms: int = 0
     """The virtual clock at the beginning."""
     new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4
-    """Makes topic ids."""
+    """Makes the ids of topics and of client instances (KIP-714)."""

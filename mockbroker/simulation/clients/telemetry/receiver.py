@@ -60,9 +60,16 @@ _LONGEST: Final = 64 << 20
 
 
 class Telemetry:
-    """The telemetry of one cluster."""
+    """The telemetry of one cluster. ``new_id`` makes the ids of client instances."""
 
-    def __init__(self, controller: Controller, configs: EffectiveConfigs, release: Release) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        configs: EffectiveConfigs,
+        release: Release,
+        new_id: Callable[[], uuid.UUID],
+    ) -> None:
+        self._new_id = new_id
         self._controller = controller
         self._configs = configs
         self._release = release
@@ -116,7 +123,7 @@ class Telemetry:
 
     def new_instance_id(self) -> uuid.UUID:
         """Return an id for a client that has none."""
-        return fresh_id(uuid.uuid4)
+        return fresh_id(self._new_id)
 
     def get(
         self, broker_id: int, facts: ClientFacts, connection_id: int
