@@ -114,7 +114,7 @@ def refuse_with_text(
     subject.code, subject.text = code, text.format(subject=subject)
 
 
-class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True):
+class Row(msgspec.Struct, Generic[ContextT, SubjectT], frozen=True, eq=False):
     """``requirement`` names ids of ``docs/reference/requirements.json``. Releases before ``since``,
     and from ``until`` on, lack the row; a fact in their place stands for the releases that have it.
     """
@@ -144,6 +144,12 @@ def rows_of_release(
     rows: Sequence[Row[ContextT, SubjectT]], release: Release
 ) -> tuple[Row[ContextT, SubjectT], ...]:
     """The rows that this release has, in their order."""
+    selected: tuple[Row[ContextT, SubjectT], ...] = _rows_of_release(tuple(rows), release)
+    return selected
+
+
+@cache  # of some 70 tables, which every cluster asks for
+def _rows_of_release(rows: tuple[Row[Any, Any], ...], release: Release) -> tuple[Any, ...]:
     return tuple(row for row in rows if row.belongs_to(release))
 
 
