@@ -186,12 +186,15 @@ def test_topics_of_log_directories(release: Release, listed: list[tuple[str, lis
         ((3, 3), False, 3),
         ((3, 5), False, 3),
         ((3, 5), True, 0),
+        ((4, 4), False, 0),
     ],
 )
 def test_internal_configs_of_new_topics(release: Release, zookeeper: bool, count: int) -> None:
     cluster = broker(release, zookeeper=zookeeper).cluster
     (created,) = cluster.topics.create([NewTopic("new")])
     hidden = {"remote.storage.enable", "local.retention.ms", "local.retention.bytes"}
+    if release >= (4, 0):
+        hidden = {"internal.segment.bytes"}
     assert len(hidden & {each.name for each in created.configs}) == count
 
 

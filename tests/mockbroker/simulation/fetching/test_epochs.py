@@ -9,13 +9,15 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
+from mockbroker.simulation.releases.release import NEWEST, Release, ReleaseNumber
+from mockbroker.simulation.state.settings import ClusterSettings
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.fetching.fetching import FOO, append, ask, row, values
 
 
-def unclean() -> Cluster:
+def unclean(release: Release = NEWEST) -> Cluster:
     """Broker 2 leads with epoch 2, and has records 0 and 1 of epoch 0, record 2 of its own."""
-    cluster = Cluster(2, topics=["foo=1,2"])
+    cluster = Cluster(2, topics=["foo=1,2"], settings=ClusterSettings(release=release))
     append(cluster, b"a")
     append(cluster, b"b")
     Operations(cluster).leave_isr(FOO, 2)
@@ -53,10 +55,17 @@ def test_an_unknown_epoch_is_out_of_range() -> None:
 
 
 @pytest.mark.requirement("DP-FETCH-16", "DP-FETCH-05")
-def test_an_offset_before_the_log_is_out_of_range_whatever_its_epoch() -> None:
-    cluster = unclean()
-    cluster.logs.advance_start("test", FOO, 2)
-    assert fetch(cluster, 1, 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+@pytest.mark.parametrize(
+    ("release", "out_of_range"), [((2, 7), False), ((2, 7, 2), True), ((3, 0), True)]
+)
+def test_an_offset_before_the_log_whose_epoch_diverges(
+    release: ReleaseNumber, out_of_range: bool
+) -> None:
+    cluster = unclean(Release(release))
+    cluster.logs.advance_start("test", FOO, 1)
+    found = fetch(cluster, 0, 1)
+    assert (found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE) is out_of_range
+    assert (found.diverging_epoch.epoch == 0) is not out_of_range
 
 
 @pytest.mark.requirement("DP-CTL-13")

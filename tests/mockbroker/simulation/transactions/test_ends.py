@@ -88,6 +88,15 @@ def test_requests_of_others(release: Release) -> None:
     assert (producer.add(), producer.end()) == (14, 14)
 
 
+@pytest.mark.requirement("DP-END-01")
+@pytest.mark.parametrize(("release", "newer"), [(Release((2, 5)), 0), (Release((2, 6)), 90)])
+def test_ends_with_another_epoch(release: Release, newer: int) -> None:
+    producer = Producer(coordinator(release)).begun()
+    producer.add(FOO)
+    assert producer.end(epoch=producer.epoch - 1) == 90
+    assert producer.end(epoch=producer.epoch + 1) == newer
+
+
 @BOTH
 @pytest.mark.requirement("DP-TXN-09", "DP-TXN-13", "DP-TXN-20", "DP-CTL-33")
 def test_what_ends_can_neither_grow_nor_end_otherwise(release: Release) -> None:
