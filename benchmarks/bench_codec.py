@@ -53,7 +53,7 @@ from benchmarks.timing import Case, Timing, interleave
 from benchmarks.worker import Worker
 from benchmarks.workloads import WORKLOADS, Workload
 from kproto.codec import registry
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 
 __all__ = ["main", "measure"]
 

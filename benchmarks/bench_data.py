@@ -36,8 +36,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.bench_broker import PARTITIONS, TOPIC, Server, librdkafka, mockbroker, serving
 from benchmarks.report import Mark, Section, conclude, machine
+from kproto.builds import built, run
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 
 __all__ = ["main"]
 

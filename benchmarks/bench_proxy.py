@@ -122,9 +122,9 @@ def _peer(*words: str) -> list[str]:
 @contextlib.contextmanager
 def _toxiproxy(upstream: Server) -> Iterator[Server | None]:
     """Toxiproxy, or None where it cannot be built."""
+    from kproto.builds import built
+    from kproto.builds import run as run_installer
     from kspec.runner import toolchains
-    from kspec.runner.builds import built
-    from kspec.runner.builds import run as run_installer
 
     go = toolchains.find("go")
     if go is None:

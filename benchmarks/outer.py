@@ -20,9 +20,9 @@ from pathlib import Path
 from benchmarks.codec_marks import GO, JAVA, RUST
 from benchmarks.timing import Timing
 from benchmarks.worker import OPERATIONS
-from kspec.errors import AbsentError
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 
 __all__ = ["GO", "GROWN", "JAVA", "NAMES", "REUSED", "RUST", "Absent", "Program", "jmh", "programs"]
 

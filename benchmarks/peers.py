@@ -21,9 +21,9 @@ from benchmarks.kio_worker import operations as kio_operations
 from benchmarks.timing import Case, calibrate, run_slice
 from benchmarks.worker import Worker
 from benchmarks.workloads import Workload
+from kproto.builds import cache
 from kproto.codec import registry
 from kproto.schema.model import python_name
-from kspec.runner.builds import cache
 
 __all__ = ["generated", "kafka_python", "kio", "kio_place", "local_cases", "old_kio", "ours"]
 

@@ -32,10 +32,10 @@ from demo.wire import PROFILES, Profile
 from kproto.cli.console import Console
 from kproto.cli.outputs import OutputFile
 from kproto.cli.terminal import guard_streams
+from kproto.errors import AbsentError
 from kproto.journal import Entry
 from kproto.outputs import OutputError, write_output
 from kproto.safe_text import json_text
-from kspec.errors import AbsentError
 from kspec.runner.install import Launch, install
 from mockbroker.cli.journals import JOURNAL_FILE, journal_sink
 

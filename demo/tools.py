@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from demo.data import differs, played
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from kspec.runner.kafka_tools import RELEASE, installed_tools, tool_command
 from mockbroker.running.threaded import ThreadedCluster
 

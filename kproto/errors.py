@@ -16,12 +16,14 @@
     ├── UnknownNameError            no message, field, dialect or profile with that name
     ├── SelectionError              selected fields that no table of columns can hold
     ├── LimitError                  columns above their size limit: ``index`` of the body
-    └── MissingExtraError           an optional library is not installed: names the extra
+    ├── MissingExtraError           an optional library is not installed: names the extra
+    └── AbsentError                 a program that is not on this machine: how to get it
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "AbsentError",
     "BodyError",
     "DecodeError",
     "EncodeError",
@@ -158,3 +160,8 @@ class MissingExtraError(KprotoError, ImportError):
     def __init__(self, problem: str, *, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{problem}: pip install 'kproto[{extra}]'")
+
+
+class AbsentError(KprotoError):
+    """A program that this machine lacks, or cannot build. The text says what is missing and how to
+    get it."""

@@ -5,9 +5,10 @@
     KprotoError
     └── KspecError
         ├── CaseError        a case file is invalid; has the file, line and place
-        ├── AdapterError     the client's process died or hung
-        │   └── AdapterFault the adapter failed: an error of the run, not a verdict
-        └── AbsentError      a client cannot run on this machine; says what is missing
+        └── AdapterError     the client's process died or hung
+            └── AdapterFault the adapter failed: an error of the run, not a verdict
+
+A client that cannot run on this machine is ``kproto.errors.AbsentError``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import traceback
 from kproto.errors import KprotoError
 from kproto.os_errors import os_error_text
 
-__all__ = ["AbsentError", "AdapterError", "AdapterFault", "CaseError", "KspecError", "own_failure"]
+__all__ = ["AdapterError", "AdapterFault", "CaseError", "KspecError", "own_failure"]
 
 
 class KspecError(KprotoError):
@@ -50,10 +51,6 @@ class AdapterFault(AdapterError):
     It reported an error of its own, did not start, or wrote a line that is not part of the
     protocol. Nothing is known about the client.
     """
-
-
-class AbsentError(KspecError):
-    """The client cannot run on this machine. The text says what is missing and how to get it."""
 
 
 def own_failure(error: Exception) -> str:

@@ -34,15 +34,14 @@ from typing import Any, Final, TypeAlias
 
 import kproto
 from benchmarks.bench_broker import librdkafka, mockbroker
+from kproto.builds import built, run
 from kproto.codec.registry import schema_of
 from kproto.codec.structs import MessageStruct
 from kproto.error_codes import ErrorCode
-from kproto.errors import KprotoError
+from kproto.errors import AbsentError, KprotoError
 from kproto.messages import ApiVersionsRequest
 from kproto.messages.produce_request import ProduceRequest
-from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 from kspec.vectors.values import instances
 from mockbroker.profiles import profile
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kproto.builds import built, run
 from kproto.codec import registry
 from kproto.codec.message import Message
 from kproto.codec.structs import MessageStruct
 from kproto.codegen.plan import FieldPlan, MessagePlan, StructPlan
-from kspec.errors import AbsentError
-from kspec.runner.builds import built, run
+from kproto.errors import AbsentError
 
 __all__ = ["clone_of"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from kspec.model import ClientTlsSpec, ServerCertificate, TlsSpec
 
 try:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kproto.errors import AbsentError
 from kspec.client_catalog import CLIENTS
 from kspec.client_catalog import client as client_named
 from kspec.defects.catalog import DEFECTS, wrong_client
-from kspec.errors import AbsentError, KspecError
+from kspec.errors import KspecError
 from kspec.runner.adapters import Adapter, LocalAdapter, ProcessAdapter
 from kspec.runner.install import Launch, install
 

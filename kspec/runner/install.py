@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kproto.builds import built, download, run
+from kproto.errors import AbsentError
 from kspec.client_catalog import Client
-from kspec.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, download, run
 from kspec.runner.librdkafka import built_library
 
 __all__ = ["Launch", "install"]

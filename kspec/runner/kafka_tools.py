@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 
 __all__ = ["RELEASE", "installed_tools", "tool_command"]
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.builds import built, cache, download, run
+from kproto.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, cache, download, run
 
 __all__ = ["PACKAGE", "PACKED", "built_library"]
 

@@ -12,12 +12,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from kproto.errors import KprotoError
+from kproto.errors import AbsentError, KprotoError
 from kproto.journal import Entry
 from kspec.adapter_protocol import read_answer, shown
 from kspec.answers import Answer
 from kspec.case_parser import step_name
-from kspec.errors import AbsentError, AdapterError, AdapterFault, KspecError
+from kspec.errors import AdapterError, AdapterFault, KspecError
 from kspec.model import STAGE_STEPS, Case, ClientCall, ConsumerSpec, ProducerSpec, Step, Wait
 from kspec.produced_records import produced_records
 from kspec.runner.adapters import Adapter

@@ -12,9 +12,9 @@ from benchmarks import bench_start, construct_peer
 from benchmarks.floor import clone_of
 from benchmarks.workloads import WORKLOADS, Workload
 from kproto.codec import registry
+from kproto.errors import AbsentError
 from kproto.messages import HeartbeatRequest
 from kproto.schema.load import load_directory, schemas_directory
-from kspec.errors import AbsentError
 from tests.support import engines, seeds, toolchain
 from tests.support.instances import to_instance
 from tests.support.values import random_tree

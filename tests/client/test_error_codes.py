@@ -16,8 +16,8 @@ from tests.support.toolchain import require
 @pytest.mark.oracle
 def test_codes_names_texts_and_retriability_are_kafkas() -> None:
     require("java", "maven")
-    from kspec.oracle.build import class_path
-    from kspec.oracle.oracle import RELEASES
+    from kproto.oracle.build import class_path
+    from kproto.oracle.oracle import RELEASES
 
     program = Path(__file__).with_name("ErrorCodes.java")
     run = subprocess.run(

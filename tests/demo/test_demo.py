@@ -20,7 +20,7 @@ from demo.drivers import Answer, DriverError, drive
 from demo.screen import Terminal
 from demo.story import STEPS, Driver, Outcome, run
 from demo.wire import PROFILES, Profile
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from kspec.runner import install
 from tests.support import toolchain
 from tests.support.full import quickly_drawn

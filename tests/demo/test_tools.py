@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo import tools
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from tests.support.toolchain import require
 
 pytestmark = pytest.mark.slow

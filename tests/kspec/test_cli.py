@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kproto.errors import AbsentError
 from kproto.journal import read_journal
 from kspec.cli import commands, main
-from kspec.errors import AbsentError
 from tests.kspec.test_report import Page
 
 FAST = ["--case", "reassignment/004", "--case", "negotiation/004", "--jobs", "8"]
@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):
 
 def test_a_client_that_is_absent_fails_the_run(tmp_path, monkeypatch):
     """It is a run that did not do what it is for."""
-    from kspec.errors import AbsentError
+    from kproto.errors import AbsentError
     from kspec.runner import clients
 
     def lacks(*_arguments: object, **_options: object) -> None:

@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
+from kproto.errors import AbsentError
 from kspec.client_catalog import client
-from kspec.errors import AbsentError
 from kspec.runner import builds, install, librdkafka
 
 
@@ -48,7 +48,7 @@ def test_a_folder_is_built_once_for_each_thing_it_is_made_from(tmp_path, monkeyp
 
 
 def test_a_command_is_tried_again_and_its_last_words_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("kspec.runner.builds.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kproto.builds.time.sleep", lambda seconds: None)
     count = tmp_path / "count"
     script = f"open({str(count)!r}, 'a').write('x'); raise SystemExit('the registry said no')"
     with pytest.raises(AbsentError, match="failed 3 times: the registry said no"):
@@ -88,7 +88,7 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
                    " *update*) ;; *) exit 100;; esac\n")  # fmt: skip
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", f"{apt.parent}:/usr/bin:/bin")
-    monkeypatch.setattr("kspec.runner.builds.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("kproto.builds.time.sleep", lambda seconds: None)
     folder = tmp_path / "folder"
     folder.mkdir()
     builds.download(["kcat"], folder)

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from _pytest.mark import ParameterSet
 
+from kproto.errors import AbsentError
 from kspec.client_catalog import CLIENTS, Client
-from kspec.errors import AbsentError
 from kspec.runner.clients import Program
 from kspec.runner.install import install
 from tests.support import toolchain

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from kspec.oracle.oracle import RELEASES, Oracle
+from kproto.oracle.oracle import RELEASES, Oracle
 from tests.oracle.tally import Tally
 from tests.support.toolchain import require
 

@@ -24,8 +24,8 @@ import pytest
 import kproto.messages
 from kproto import reference
 from kproto.errors import DecodeError
-from kspec.oracle.oracle import Op, Oracle, Question, Refusal, recoded
-from kspec.oracle.pairs import schemas
+from kproto.oracle.oracle import Op, Oracle, Question, Refusal, recoded
+from kproto.oracle.pairs import schemas
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 

@@ -22,9 +22,9 @@ import pytest
 import kproto.messages
 from kproto import reference
 from kproto.errors import KprotoError
+from kproto.oracle.oracle import Answer, Op, Oracle, Question, recoded
+from kproto.oracle.pairs import counterparts, exceptions, java_only, message_names, schemas
 from kproto.schema.model import FieldType, MessageSchema, Struct
-from kspec.oracle.oracle import Answer, Op, Oracle, Question, recoded
-from kspec.oracle.pairs import counterparts, exceptions, java_only, message_names, schemas
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kspec.oracle.oracle import Op, Oracle, Question, Refusal, recoded
+from kproto.oracle.oracle import Op, Oracle, Question, Refusal, recoded
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 

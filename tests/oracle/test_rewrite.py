@@ -20,11 +20,11 @@ import pytest
 
 import kproto.messages
 from kproto.errors import EncodeError, UnsupportedVersionError
+from kproto.oracle.oracle import Answer, Op, Oracle, Question, Refusal
+from kproto.oracle.pairs import counterparts, exceptions, message_names, schemas
 from kproto.reference import default_value
 from kproto.schema.load import schemas_directory
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
-from kspec.oracle.oracle import Answer, Op, Oracle, Question, Refusal
-from kspec.oracle.pairs import counterparts, exceptions, message_names, schemas
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator

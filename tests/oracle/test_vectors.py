@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import kproto
-from kspec.oracle.oracle import RELEASES, Answer, Op, Oracle, Question, Refusal, recoded
-from kspec.oracle.pairs import Counterpart, counterparts, exceptions, message_names, schemas
+from kproto.oracle.oracle import RELEASES, Answer, Op, Oracle, Question, Refusal, recoded
+from kproto.oracle.pairs import Counterpart, counterparts, exceptions, message_names, schemas
 from kspec.vectors import Vector, vectors
 from kspec.vectors.values import PATTERNS
 from tests.oracle.test_oracle import renamed

@@ -147,7 +147,7 @@ WRITERS = {
     "kproto.outputs.": "the one writer",
     "kspec.runner.": "installs clients into a cache",
     "kspec.adapters.": "programs of their own",
-    "kspec.oracle.": "programs of their own",
+    "kproto.oracle.": "programs of their own",
     "kspec.clientfuzz.process_usage": "/proc",
     "wiredump.storage.location": "files of any file system, within a publication",
     "wiredump.tables.": "Parquet files, within a publication",

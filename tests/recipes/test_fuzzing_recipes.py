@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kproto.oracle.build import class_path
 from kspec.clientfuzz.cli import fuzz
-from kspec.oracle.build import class_path
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kproto.errors import AbsentError
 from kspec.client_catalog import client
-from kspec.errors import AbsentError
 from kspec.runner.install import install
 from tests.support.toolchain import absent, require
 

@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from tests.suites.catalog import SUITES
 from tests.suites.expectations import Expectations
 from tests.suites.model import Run, Status, Suite

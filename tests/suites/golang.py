@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final
 
+from kproto.builds import built, run
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 from tests.suites.model import Run, Status, Suite
 from tests.suites.processes import lines_of
 

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 from tests.suites.targets import KafkaTarget, MockTarget, served

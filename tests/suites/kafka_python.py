@@ -14,7 +14,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from kspec.runner.builds import built, run
+from kproto.builds import built, run
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 from tests.suites.pytest_events import PREFIX

@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kspec.runner.builds import built, run
+from kproto.builds import built, run
 from kspec.runner.kafka_tools import installed_tools, tool_command
 from kspec.runner.librdkafka import PACKAGE, PACKED, built_library
 from tests.suites.model import ClusterNeeds, Run, Status, Suite

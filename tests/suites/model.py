@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 from kspec.runner import toolchains
 
 if TYPE_CHECKING:

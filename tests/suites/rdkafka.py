@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kproto.builds import built, run
 from kspec.runner import toolchains
-from kspec.runner.builds import built, run
 from tests.suites.model import ClusterNeeds, Run, Status, Suite
 from tests.suites.processes import lines_of
 

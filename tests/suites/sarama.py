@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kproto.builds import built
+from kproto.builds import run as run_installer
 from kspec.runner import toolchains
-from kspec.runner.builds import built
-from kspec.runner.builds import run as run_installer
 from tests.suites.golang import GoSuite
 from tests.suites.model import ClusterNeeds, Run
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from kspec.errors import AbsentError
-from kspec.runner.builds import built, run
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from tests.support.toolchain import absent, require
 from wiredump.storage import Location
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kspec.errors import AbsentError
-from kspec.runner.builds import built, run
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow

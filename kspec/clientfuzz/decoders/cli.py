@@ -12,7 +12,8 @@ import click
 import kproto
 from kproto.cli.console import Console
 from kproto.cli.terminal import echo, echo_json
-from kproto.errors import KprotoError
+from kproto.errors import AbsentError, KprotoError
+from kproto.oracle.oracle import RELEASES
 from kspec.client_catalog import CLIENTS, Client
 from kspec.client_catalog import client as client_named
 from kspec.clientfuzz.bases import Base, bases_of
@@ -28,8 +29,6 @@ from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import case_of
 from kspec.clientfuzz.options import api_key, frame_options, split_names
 from kspec.clientfuzz.progress import Progress
-from kspec.errors import AbsentError
-from kspec.oracle.oracle import RELEASES
 from kspec.runner import toolchains
 from kspec.runner.clients import words_of
 from kspec.runner.install import install

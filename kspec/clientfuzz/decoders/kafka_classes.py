@@ -13,11 +13,11 @@ from typing import Final
 
 from kproto import Dialect
 from kproto.framing import SIZE_LENGTH
+from kproto.oracle.oracle import Answer, Op, Oracle, OracleStopped, Question, Refusal, recoded
+from kproto.oracle.pairs import Counterpart, counterparts, exceptions, schemas
 from kspec.clientfuzz.decoders.codecs import cut
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
-from kspec.oracle.oracle import Answer, Op, Oracle, OracleStopped, Question, Refusal, recoded
-from kspec.oracle.pairs import Counterpart, counterparts, exceptions, schemas
 
 __all__ = ["KafkaClasses"]
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 import kproto
+from kproto.oracle.oracle import RELEASES
 from kspec.clientfuzz.bases import bases_of
 from kspec.clientfuzz.decoders.codecs import codecs
 from kspec.clientfuzz.decoders.expected import expected_differences
 from kspec.clientfuzz.decoders.kafka_classes import KafkaClasses
 from kspec.clientfuzz.decoders.run import DecoderComparison, play
 from kspec.clientfuzz.frame_cases import Sample
-from kspec.oracle.oracle import RELEASES
 from tests.support.toolchain import require
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle, pytest.mark.slow]

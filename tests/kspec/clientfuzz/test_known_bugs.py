@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 import kproto
+from kproto.builds import built, run
+from kproto.errors import AbsentError
 from kproto.schema.versions import Versions
 from kspec.client_catalog import client
 from kspec.clientfuzz.decoders.calls import base_of
 from kspec.clientfuzz.decoders.client_decoder import ClientDecoder
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import Sample
-from kspec.errors import AbsentError
-from kspec.runner.builds import built, run
 from kspec.runner.install import Launch, install
 from mockbroker import MockCluster
 from mockbroker.faults import Fault

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kproto
-from kspec.runner.builds import run
+from kproto.builds import run
 from kspec.vectors import file_lines, vectors
 from tests.support.toolchain import require
 

@@ -9,8 +9,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+from kproto.oracle.build import class_path
 from kproto.records import Batch, BatchSettings, Record
-from kspec.oracle.build import class_path
 
 __all__ = ["RELEASES", "JavaRecords", "Refused", "told"]
 

@@ -89,7 +89,7 @@ def test_requests_of_others(release: Release) -> None:
 
 
 @pytest.mark.requirement("DP-END-01")
-@pytest.mark.parametrize(("release", "newer"), [(Release((2, 5)), 0), (Release((2, 6)), 90)])
+@pytest.mark.parametrize(("release", "newer"), [((2, 5), 0), ((2, 6), 90)])
 def test_ends_with_another_epoch(release: Release, newer: int) -> None:
     producer = Producer(coordinator(release)).begun()
     producer.add(FOO)

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kproto.oracle.oracle import Oracle
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
-from kspec.oracle.oracle import Oracle
 
 __all__ = ["Counterpart", "counterparts", "exceptions", "java_only", "message_names", "schemas"]
 

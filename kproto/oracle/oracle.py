@@ -18,8 +18,8 @@ from enum import IntEnum
 from types import TracebackType
 from typing import IO, NamedTuple, TypeAlias
 
+from kproto.oracle.build import class_path
 from kproto.schema.versions import Versions
-from kspec.oracle.build import class_path
 
 __all__ = [
     "RELEASES",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kspec.runner.builds import built, run
+from kproto.builds import built, run
 
 __all__ = ["class_path"]
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kspec.errors import AbsentError
+from kproto.errors import AbsentError
 
 __all__ = ["built", "cache", "download", "run"]
 
