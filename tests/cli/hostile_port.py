@@ -65,7 +65,8 @@ _TRANSACTION = {
 _CLUSTER = {"id": JSON, "profile": JSON, "brokers": {"1": JSON}, "bootstrap": JSON}
 _LOG = {
     "partition": JSON, "start_offset": 0, "end_offset": 1, "high_watermark": 1, "batches": 1,
-    "bytes": 10, "leader": 1, "leader_epoch": 1,
+    "bytes": 10, "highest_remote_offset": 1, "local_start_offset": 0,
+    "leader": 1, "leader_epoch": 1,
     "replicas": {"1": {"end_offset": 1, "in_sync": True, "held": True, "log_dir": JSON}},
     "epochs": [{"epoch": JSON, "start_offset": 0}],
 }  # fmt: skip
