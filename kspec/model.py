@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from kspec.adapter_protocol import ADAPTER_CALLS
+from mockbroker.profiles import DEFAULT_PROFILE
 
 __all__ = [
     "CALLS",
@@ -342,7 +343,7 @@ class Case(Strict, frozen=True):
     about: str
     since: int = SUITE
     wrong: Wrong | None = None
-    profile: str = "kafka-4.4"
+    profile: str = DEFAULT_PROFILE
     cluster: ClusterSpec = ClusterSpec()
     client: ClientSpec = ClientSpec()
     others: dict[str, dict[str, Any]] = {}

@@ -17,7 +17,7 @@ client has the answer and the journal has both entries:
 C code does not appear, so the native engine hides what it does. Counts on the same sources are
 the same each time.
 
-    python -m scripts.request_trip                        # kafka-4.1 and kafka-2.4
+    python -m scripts.request_trip                        # kafka-4.4 and kafka-2.4
     python -m scripts.request_trip --profile kafka-3.9 --list
     python -m scripts.request_trip --api produce
     python -m scripts.request_trip --json
@@ -50,12 +50,13 @@ from kproto.messages import (
 )
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
+from mockbroker.profiles import DEFAULT_PROFILE
 
 _Request: TypeAlias = RequestMessage[Any]
 
 __all__ = ["APIS", "PROFILES", "Trip", "main", "trace"]
 
-PROFILES = ("kafka-4.1", "kafka-2.4")
+PROFILES = (DEFAULT_PROFILE, "kafka-2.4")
 _ROOT = f"{Path(__file__).resolve().parent.parent}/"
 _PACKAGES = tuple(f"{_ROOT}{name}/" for name in ("kproto", "mockbroker"))
 

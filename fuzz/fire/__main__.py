@@ -13,6 +13,7 @@ import click
 
 from fuzz.fire.trial import Outcome, Settings, under_fire
 from kproto.cli.terminal import echo
+from mockbroker.profiles import DEFAULT_PROFILE
 
 _MEBIBYTE = 1024 * 1024
 
@@ -25,7 +26,7 @@ _MEBIBYTE = 1024 * 1024
 @click.option("--senders", type=click.IntRange(1, 16), default=2, show_default=True,
               help="Number of sender processes.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--profile", default="kafka-4.1", show_default=True)
+@click.option("--profile", default=DEFAULT_PROFILE, show_default=True)
 @click.option("--tls", is_flag=True, help="Send to TLS listeners, mostly plaintext.")
 @click.option("--sasl", is_flag=True, help="Send to SASL listeners, including tokens.")
 @click.option("--messages", type=click.IntRange(1),

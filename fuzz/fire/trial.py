@@ -19,6 +19,7 @@ from fuzz.fire.ammunition import Magazine, load
 from fuzz.fire.probes import PROBED, Probes
 from fuzz.fire.senders import Job
 from fuzz.fire.target import ROOT, Target, serving
+from mockbroker.profiles import DEFAULT_PROFILE
 
 __all__ = ["Outcome", "Settings", "under_fire"]
 
@@ -43,7 +44,7 @@ class Settings:
     frames: int = 1_000_000
     connections: int = 300
     seed: int = 1
-    profile: str = "kafka-4.1"
+    profile: str = DEFAULT_PROFILE
     tls: bool = False
     sasl: bool = False
     senders: int = 2

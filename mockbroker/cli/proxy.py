@@ -39,6 +39,7 @@ from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.options import Limits
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.simulation.state.option_types import feature_level, parse_size
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _keys(text: str) -> list[int]:
     ),
     click.option(
         "--serve-profile",
-        default="kafka-4.1",
+        default=DEFAULT_PROFILE,
         show_default=True,
         metavar="NAME",
         shell_complete=profile_names,

@@ -26,6 +26,7 @@ from mockbroker.options.option_types import (
     RACK_BY_BROKER,
     VERSIONS_BY_API,
 )
+from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.option_declarations import option, options_of
 from mockbroker.simulation.state.option_types import (
@@ -134,8 +135,9 @@ class ClusterOptions(Limits, SimulationOptions):
     """In Python, the number or the brokers themselves."""
     _: KW_ONLY
     profile: str | Profile = option(
-        "kafka-4.1", text("NAME"), "The release to behave as; see `mockbroker profiles`.", "Cluster"
-    )
+        DEFAULT_PROFILE, text("NAME"), "The release to behave as; see `mockbroker profiles`.",
+        "Cluster",
+    )  # fmt: skip
     fixes: Mapping[str, bool] = option(
         {}, FIXES, "Give brokers a fix of Kafka that the profile's release lacks, or take one from "
         "them; see `mockbroker profiles --fixes`.", "Behaviour", flag="--fix",

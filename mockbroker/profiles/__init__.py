@@ -29,7 +29,8 @@ from mockbroker.simulation.releases.fixes import FIXES
 
 __all__ = ["DEFAULT_PROFILE", "Feature", "Profile", "all_profiles", "profile", "with_fixes"]
 
-DEFAULT_PROFILE: Final = "kafka-4.1"
+DEFAULT_PROFILE: Final = "kafka-4.4"
+"""The newest release of ``schemas/releases.json``."""
 
 
 class _Draft(msgspec.Struct, frozen=True):

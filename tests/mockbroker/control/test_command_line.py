@@ -322,7 +322,7 @@ def test_profiles_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_here(["profiles", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == [each.name for each in all_profiles()]
-    assert [name for name, row in rows.items() if row["default"]] == ["kafka-4.1"]
+    assert [name for name, row in rows.items() if row["default"]] == ["kafka-4.4"]
     assert (rows["kafka-3.9"]["mode"], rows["kafka-3.9-zk"]["mode"]) == ("kraft", "zk")
     assert rows["kafka-2.4"]["apis"]["45"] == [0, 0]
     assert rows["kafka-4.1"]["apis"]["45"] == [0, 1]

@@ -30,7 +30,7 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
                  "profile=kafka-2.4", "reply35=true", '{"clock": "manual"}', "--json")
         )  # fmt: skip
         assert (made["id"], list(made["brokers"]), made["clock"]) == ("2", ["1", "2"], "manual")
-        assert first("cluster", "add", "brokers=1").split()[:3] == ["3", "kafka-4.1", "1"]
+        assert first("cluster", "add", "brokers=1").split()[:3] == ["3", "kafka-4.4", "1"]
         assert [line.split()[0] for line in first("cluster", "list").splitlines()] == [
             "1",
             "2",

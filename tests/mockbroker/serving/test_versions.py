@@ -37,12 +37,12 @@ SOME = [
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
-def test_every_release_is_a_profile_then_the_drafts_and_the_default_is_a_release() -> None:
+def test_every_release_is_a_profile_then_the_drafts_and_the_default_is_the_newest() -> None:
     names = [each.name for each in all_profiles()]
     assert names[: len(PROFILES)] == PROFILES
     assert all(name.startswith("kip-") for name in names[len(PROFILES) :])
     assert len(set(names)) == len(names)
-    assert DEFAULT_PROFILE in PROFILES
+    assert list(load_releases())[-1] == DEFAULT_PROFILE
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -60,11 +60,11 @@ async def test_a_member_lives_on_the_wire() -> None:
         mock.set_offset("other", "foo-0", 0)
         joined = await wire.ask(joins(server_assignor="uniform", rack_id="r"), 1)
         assert (joined.error_code, joined.error_message, joined.member_id) == (0, None, "m")
-        assert (joined.member_epoch, joined.heartbeat_interval_ms) == (1, 5000)
+        assert (joined.member_epoch, joined.heartbeat_interval_ms) == (2, 5000)
         (topic,) = joined.assignment.topic_partitions
         assert (topic.topic_id, topic.partitions) == (mock.cluster.topics["foo"].topic_id, [0, 1])
         beat = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id="m", member_epoch=1, topic_partitions=[
+            group_id="g", member_id="m", member_epoch=2, topic_partitions=[
                 TopicPartitions(topic_id=topic.topic_id, partitions=[0, 1])
             ],
         )  # fmt: skip
@@ -72,10 +72,10 @@ async def test_a_member_lives_on_the_wire() -> None:
         assert (again.error_code, again.assignment) == (0, None)
         described = await wire.ask(ConsumerGroupDescribeRequest(group_ids=["g", "other"]), 1)
         group, other = described.groups
-        assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 1, 1)
+        assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
         assert (group.assignor_name, group.authorized_operations) == ("uniform", -(2**31))
         (member,) = group.members
-        assert (member.member_id, member.member_epoch, member.member_type) == ("m", 1, 1)
+        assert (member.member_id, member.member_epoch, member.member_type) == ("m", 2, 1)
         assert (member.client_id, member.client_host, member.rack_id) == ("wire", "/127.0.0.1", "r")
         assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["foo"], "")
         for shown in (member.assignment, member.target_assignment):
@@ -85,7 +85,7 @@ async def test_a_member_lives_on_the_wire() -> None:
             ErrorCode.GROUP_ID_NOT_FOUND, "Group other is not a consumer group.",
         )  # fmt: skip
         view = mock.group("g")
-        assert (view.type, view.state, view.generation) == ("consumer", "Stable", 1)
+        assert (view.type, view.state, view.generation) == ("consumer", "Stable", 2)
         assert view.members[0].target == (("foo", 0), ("foo", 1))
 
 
