@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from demo import catalog, drivers
+from kproto import builds
 from kproto.client import Admin, NewTopic
-from kspec.runner import builds
 from kspec.runner.install import install
 from tests.real.jars import class_path
 
