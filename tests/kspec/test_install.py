@@ -13,9 +13,10 @@ from typing import Final
 
 import pytest
 
+from kproto import builds
 from kproto.errors import AbsentError
 from kspec.client_catalog import client
-from kspec.runner import builds, install, librdkafka
+from kspec.runner import install, librdkafka
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
