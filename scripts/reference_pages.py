@@ -428,6 +428,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "conformance-cases": partial(_conformance, "cases.md"),
     "maintainers-pages": _maintainers_pages,
     "expected-differences": _expected_differences,
+    "fidelity-results": partial(_rows, fidelity.results_table),
+    "fidelity-families": partial(_rows, fidelity.families_table),
     "fidelity-kinds": partial(_rows, fidelity.kinds_table),
     "left-to-chance": partial(_rows, fidelity.chance_table),
     "suite-results": partial(_rows, suites.results),

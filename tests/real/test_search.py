@@ -28,8 +28,10 @@ from tests.real.search.generator import requests
 from tests.real.search.kinds import Kind, Signature, load, minimise, save, signature_of
 from tests.real.search.pairs import pair, warm_up
 from tests.real.search.play import Arena, Found, Played
-from tests.real.search.programs import programs
+from tests.real.search.programs import family_of, programs
 from tests.real.search.requests import EXCLUDED, body_of, setup
+from tests.real.search.results import Counts, Result, store
+from tests.real.search.results import load as results
 from tests.real.search.search import kinds_file, play_all, sessions_file
 from tests.real.search.side import CLOSED, SILENT, Side
 from tests.support import seeds
@@ -94,6 +96,15 @@ def test_null_and_unknown_tags_are_sent_where_no_schema_has_them() -> None:
     tagged = {"groupsNames": [], "+tags": {"99": "0102"}}
     assert encode_body(kind.root, tagged, 2, flexible) == b"\x01\x01\x63\x02\x01\x02"
     assert encode_body(kind.root, {"groupsNames": [], "+bytes": -1}, 1, flexible) == b"\0\0\0"
+
+
+def test_time_passes_once_in_timed_programs() -> None:
+    drawn = programs("a seed", 0, 200, served())
+    pauses = {family_of(each): sum("pause" in step for step in each.steps) for each in drawn}
+    assert {name for name, count in pauses.items() if count == 1} == {
+        name for name in pauses if name.endswith(", timed")
+    }
+    assert sum(pauses.values()) >= 4
 
 
 @pytest.mark.parametrize("draw", [requests, programs])
@@ -209,13 +220,25 @@ def test_kinds_are_stored_a_line_each(tmp_path: Path) -> None:
     assert len(path.read_text("utf-8").splitlines()) == 1
 
 
+def test_a_result_replaces_an_earlier_one_of_its_release(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    first, other, later = (
+        Result(release, seed, {"data": Counts(2, 20, 200, kinds), "topics": Counts(1, 10, 90, 0)})
+        for release, seed, kinds in (("4.4.0", "a", 3), ("2.4.1", "a", 1), ("4.4.0", "b", 0))
+    )
+    for each in (first, other, later):
+        store(path, each)
+    assert results(path) == [other, later]
+    assert later.total == Counts(3, 30, 290, 0)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_stored_kinds_and_sessions_can_be_sent(release: str) -> None:
     side = Side(("", 0), "s000x0001")
     for path in (kinds_file(release), sessions_file(release)):
         for kind in load(path):
             for step in kind.program.steps:
-                assert "hang up" in step or side.frame(step, 1)
+                assert "hang up" in step or "pause" in step or side.frame(step, 1)
 
 
 # ---- beside Kafka --------------------------------------------------------------------------------

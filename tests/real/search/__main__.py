@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from tests.real.search.clusters import RELEASES
+from tests.real.search.results import store
 from tests.real.search.search import Limits, Search, kinds_file
 
 REQUESTS = 1000
@@ -31,6 +32,12 @@ def main() -> int:
         "--api", type=int, action="append", default=[], help="an API key; repeatable"
     )
     parser.add_argument("--out", type=Path, help="a folder for the kinds, as kinds/ has them")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="replace the release's results in the file, such as tests/real/search/results.json",
+    )
     parser.add_argument("--check", action="store_true", help="listed kinds have to occur as well")
     options = parser.parse_args()
     seed = options.seed or str(random.SystemRandom().randrange(2**32))
@@ -42,6 +49,8 @@ def main() -> int:
     search.report()
     if options.out:
         search.write(options.out / kinds_file(options.release).name)
+    if options.results:
+        store(options.results, search.result())
     return int(bool(search.unlisted) or (options.check and bool(search.gone)))
 
 

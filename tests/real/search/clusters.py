@@ -50,8 +50,14 @@ _BOTH: Final[Mapping[str, str]] = {
     "group.consumer.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    **{
+        f"group.{kind}.min.{name}.ms": "1000"
+        for kind in ("consumer", "share", "streams")
+        for name in ("heartbeat.interval", "session.timeout")
+    },
 }
-"""Neither side waits for more members, or with the next assignment."""
+"""Neither side waits for more members, or with the next assignment. Sessions may be short."""
 
 
 class SearchKafka(RealKafka):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import itertools
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +20,10 @@ from tests.real.search.requests import body_of
 
 __all__ = ["Kind", "Kinds", "Signature", "load", "minimise", "save", "signature_of"]
 
-REPLAYS_AT_MOST: Final = 40
+REPLAYS_AT_MOST: Final = 60
+SECONDS: Final = 60.0
+TOGETHER: Final = 6
+"""Candidates that are played at once; the first of them that shows the difference is taken."""
 SHORT_PATIENCE: Final = 2.5
 """The difference was seen with a longer one, and is confirmed with a longer one."""
 LONGEST: Final = 160
@@ -45,10 +51,6 @@ class Kind:
     count: int = 0
     confirmed: bool = False
 
-    @property
-    def last(self) -> ProgramStep:
-        return self.program.steps[-1]
-
 
 Kinds = dict[Signature, Kind]
 
@@ -74,18 +76,21 @@ async def minimise(arena: Arena, program: Program, found: Found) -> tuple[Progra
     wanted = signature_of(program, found)
     smallest = Program(program.name, program.steps[: found.step + 1])
     replays = 0
-    progress = True
-    while progress and replays < REPLAYS_AT_MOST:
-        progress = False
-        for steps in _smaller(smallest.steps):
-            replays += 1
-            played = await arena.play(Program(program.name, steps), SHORT_PATIENCE)
-            again = played.found
+    deadline = time.monotonic() + SECONDS
+    candidates = _smaller(smallest.steps)
+    while replays < REPLAYS_AT_MOST and time.monotonic() < deadline:
+        chosen = list(itertools.islice(candidates, TOGETHER))
+        if not chosen:
+            break
+        replays += len(chosen)
+        played = await asyncio.gather(
+            *(arena.play(Program(program.name, steps), SHORT_PATIENCE) for steps in chosen)
+        )
+        for steps, each in zip(chosen, played, strict=True):
+            again = each.found
             if again and signature_of(Program("", steps), again) == wanted:
                 smallest, found = Program(program.name, steps[: again.step + 1]), again
-                progress = True
-                break
-            if replays >= REPLAYS_AT_MOST:
+                candidates = _smaller(smallest.steps)
                 break
     return smallest, found
 
@@ -106,7 +111,7 @@ def _smaller(steps: Sequence[ProgramStep]) -> Iterator[list[ProgramStep]]:
 
 def _simpler(step: ProgramStep) -> Iterator[dict[str, Any]]:
     """Bodies in which one value is that of a valid request."""
-    if step.get("setup") or step.get("hang up"):
+    if "setup" in step or "hang up" in step or "pause" in step:
         return
     valid = body_of(step["api"], step["version"])
     for path in _changed(step["body"], valid):

@@ -1,4 +1,4 @@
-"""Tables for the documentation: what is left to chance, and which kinds are known."""
+"""Tables for the documentation: results, what is left to chance, and which kinds are known."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from kproto.dialects import dialect
 from tests.real.chance import CHANCE, UNORDERED, ZNODE
+from tests.real.search import results
 from tests.real.search.clusters import RELEASES
 from tests.real.search.kinds import load
 from tests.real.search.search import kinds_file
 
-__all__ = ["chance_table", "kinds_table"]
+__all__ = ["chance_table", "families_table", "kinds_table", "results_table"]
 
 
 def chance_table() -> Iterator[Sequence[str]]:
@@ -46,3 +47,20 @@ def kinds_table() -> Iterator[Sequence[str]]:
             path = f"`{signature.path}`" if signature.path else "the connection"
             versions = ", ".join(map(str, sorted(kind.versions)))
             yield release, signature.api, versions, path, signature.kafka, signature.mock
+
+
+def results_table() -> Iterator[Sequence[str]]:
+    yield "release", "seed", "programs", "requests", "fields", "kinds"
+    for each in results.load(results.RESULTS):
+        yield each.release, f"`{each.seed}`", *_numbers(each.total)
+
+
+def families_table() -> Iterator[Sequence[str]]:
+    yield "release", "family", "programs", "requests", "fields", "kinds"
+    for each in results.load(results.RESULTS):
+        for family, counts in each.families.items():
+            yield each.release, family, *_numbers(counts)
+
+
+def _numbers(counts: results.Counts) -> Sequence[str]:
+    return [f"{each:,}" for each in counts]

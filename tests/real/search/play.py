@@ -104,11 +104,14 @@ class _Lane:
                 task.cancel()
 
     async def _step(self, place: int, step: Mapping[str, Any]) -> Found | None:
-        self._played.requests += 1
+        if "pause" in step:
+            await asyncio.sleep(step["pause"])
+            return None
         if step.get("hang up"):
             for side in self._sides:
                 side.leave(step.get("on", "main"))
             return None
+        self._played.requests += 1
         answers: list[Any] | None
         if step.get("until"):
             answers = await asyncio.gather(*(self._until(side, step) for side in self._sides))
@@ -116,6 +119,8 @@ class _Lane:
             tasks = [await side.send(step) for side in self._sides]
             if step["api"] == 0 and step["body"].get("acks") == 0:
                 await asyncio.sleep(POLL_SECONDS)
+                if any(task.done() for task in tasks):
+                    await asyncio.wait(tasks, timeout=SPREAD_SECONDS)
                 for side, task in zip(self._sides, tasks, strict=True):
                     side.set_aside(step.get("on", "main")) if not task.done() else None
                 answers = [await task if task.done() else SILENT for task in tasks]
@@ -151,7 +156,7 @@ class _Lane:
     async def _until(self, side: Side, step: Mapping[str, Any]) -> Any:
         """The answer once it has none of the codes that pass, and something at the path that the
         step may name."""
-        deadline = time.monotonic() + UNTIL_SECONDS
+        deadline = time.monotonic() + min(UNTIL_SECONDS, 2 * self._patience)
         while True:
             task = await side.send(step)
             await asyncio.wait([task], timeout=self._patience)

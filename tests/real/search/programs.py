@@ -15,7 +15,7 @@ from kproto.schema.versions import Versions
 from tests.real.programs.model import Program
 from tests.real.search.changes import apply, draw_change
 from tests.real.search.generator import guard
-from tests.real.search.requests import body_of, setup
+from tests.real.search.requests import SHORT_SESSION_MS, SHORT_TRANSACTION_MS, body_of, setup
 
 __all__ = ["FAMILIES", "family_of", "programs"]
 
@@ -23,16 +23,20 @@ Body = dict[str, Any]
 Keep = dict[str, str]
 
 LENGTH: Final = 10
+LENGTH_WITH_PAUSE: Final = 6
+"""Fewer requests, so that what lasts for seconds does not end among them."""
 CHANGED: Final = 0.12
 """How many requests have one part changed, as single requests do."""
 
 
 class Family(NamedTuple):
-    """``apis`` are drawn by weight. ``pools`` are values for (API key, path)."""
+    """``apis`` are drawn by weight. ``pools`` are values for (API key, path). ``pause``: seconds
+    that pass once in a program, more than the sessions, locks or transactions of its state last."""
 
     needs: tuple[str, ...]
     apis: Mapping[int, int]
     pools: Mapping[tuple[int, str], Sequence[Any]]
+    pause: float = 0.0
 
 
 def programs(seed: str, first: int, count: int, served: Mapping[int, Versions]) -> list[Program]:
@@ -47,7 +51,11 @@ def _program(name: str, served: Mapping[int, Versions]) -> Program:
     family = possible[draw.choice(sorted(possible))]
     steps = setup(family.needs, served)
     weights = {api: weight for api, weight in family.apis.items() if api in served}
-    for _ in range(LENGTH):
+    length = LENGTH_WITH_PAUSE if family.pause else LENGTH
+    pause = draw.randrange(length - 1) if family.pause else length
+    for place in range(length):
+        if place == pause:
+            steps.append({"api": 0, "version": 0, "body": {}, "pause": family.pause})
         (api,) = draw.choices(list(weights), list(weights.values()))
         steps.append(_request(draw, api, draw.choice(list(served[api])), family))
         if api in _WITH_SESSIONS and draw.random() < 0.3:
@@ -178,8 +186,9 @@ _MEMBERS: Final = ("$member", "$member", "$m2", "$m3", "", "nobody")
 _GENERATIONS: Final = ("$gen", "$gen", 1, 2, -1, 99)
 _GROUPS: Final = ("$g", "$c", "$k", "$s", "$m", "$none", "")
 _OFFSETS: Final = (0, 1, 2, 3, 4, 5, -1, -2, 100)
+_NO_POOLS: Final[Mapping[tuple[int, str], Sequence[Any]]] = {}
 
-FAMILIES: Final[Mapping[str, Family]] = {
+_PLAIN: Final[Mapping[str, Family]] = {
     "classic groups": Family(
         ("topic", "classic"),
         {11: 4, 12: 3, 13: 1, 14: 4, 15: 3, 16: 1, 8: 2, 9: 1, 42: 1, 47: 1},
@@ -323,7 +332,38 @@ FAMILIES: Final[Mapping[str, Family]] = {
 }  # fmt: skip
 
 
-def family_of(api: int) -> str:
-    """The family that a request counts in."""
-    named = [name for name, family in FAMILIES.items() if api in family.apis]
-    return named[0] if named else "cluster"
+def _timed(
+    name: str, pause: float, needs: str, pools: Mapping[tuple[int, str], Sequence[Any]] = _NO_POOLS
+) -> Family:
+    family = _PLAIN[name]
+    return family._replace(needs=("topic", needs), pools={**family.pools, **pools}, pause=pause)
+
+
+_SHORT: Final = (SHORT_SESSION_MS,)
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    **_PLAIN,
+    "classic groups, timed": _timed(
+        "classic groups", 7.0, "short classic",
+        {(11, "sessionTimeoutMs"): _SHORT, (11, "rebalanceTimeoutMs"): _SHORT},
+    ),
+    "consumer groups, timed": _timed(
+        "consumer groups", 7.0, "short consumer", {(68, "rebalanceTimeoutMs"): (30_000, 4_000)}
+    ),
+    "share groups, timed": _timed("share groups", 7.0, "short share"),
+    "share locks, timed": _timed("share groups", 4.0, "share locks"),
+    "streams groups, timed": _timed("streams groups", 7.0, "short streams"),
+    "transactions, timed": _timed(
+        "transactions", 5.0, "short transaction",
+        {(22, "transactionTimeoutMs"): (SHORT_TRANSACTION_MS,)},
+    ),
+}  # fmt: skip
+"""The timed ones are the same requests about state that does not last."""
+
+
+def family_of(program: Program) -> str:
+    """The family that a program counts in: that of its last request."""
+    api = program.steps[-1]["api"]
+    named = [name for name, family in _PLAIN.items() if api in family.apis]
+    name = named[0] if named else "cluster"
+    return f"{name}, timed" if any("pause" in step for step in program.steps) else name

@@ -8,8 +8,8 @@ for its id, and names that a step keeps for parts of an answer.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, Final
 
 from kproto.codec.registry import schema_of
@@ -20,7 +20,17 @@ from kproto.schema.versions import Versions
 from tests.real.data.batches import record
 from tests.real.search.encode import default_of, field_name
 
-__all__ = ["EXCLUDED", "NEEDS", "THEN", "batch_text", "body_of", "schema", "setup"]
+__all__ = [
+    "EXCLUDED",
+    "NEEDS",
+    "SHORT_SESSION_MS",
+    "SHORT_TRANSACTION_MS",
+    "THEN",
+    "batch_text",
+    "body_of",
+    "schema",
+    "setup",
+]
 
 THEN: Final = 1_600_000_000_000
 """The timestamp of all records; topics of programs keep them for ever."""
@@ -299,22 +309,50 @@ def _group(served: Mapping[int, Versions]) -> list[Step]:
     return [_step(served, 8, 7, {}, until=True)]
 
 
-def _classic(served: Mapping[int, Versions]) -> list[Step]:
-    joins = [_step(served, 11, 7, {"memberId": ""}, until=True, keep={"member": "memberId"})]
+SHORT_SESSION_MS: Final = 4_000
+SHORT_TRANSACTION_MS: Final = 2_000
+SHORT_LOCK_MS: Final = 2_000
+
+
+def _classic(served: Mapping[int, Versions], lasting_ms: int = 30_000) -> list[Step]:
+    lasts = {"sessionTimeoutMs": lasting_ms, "rebalanceTimeoutMs": lasting_ms}
+    first = {"memberId": "", **lasts}
+    joins = [_step(served, 11, 7, first, until=True, keep={"member": "memberId"})]
     if served[11].highest >= 4:
-        joins.append(_step(served, 11, 7, {}))
+        joins.append(_step(served, 11, 7, lasts))
     return [*joins, _step(served, 14, 5, {})]
+
+
+def _configured(
+    served: Mapping[int, Versions], group: str, configs: Mapping[str, str]
+) -> list[Step]:
+    """Configs of a group, which the broker then knows."""
+    rows = [{"name": name, "configOperation": 0, "value": each} for name, each in configs.items()]
+    resource = {"resourceType": 32, "resourceName": group}
+    described = {**resource, "configurationKeys": list(configs)}
+    return [
+        _step(served, 44, 1, {"resources": [{**resource, "configs": rows}]}),
+        _step(served, 32, 1, {"resources": [described]}),
+    ]
+
+
+def _short_session(served: Mapping[int, Versions], group: str, kind: str) -> list[Step]:
+    """Heartbeats have to come more often than sessions last."""
+    session = {
+        f"{kind}.heartbeat.interval.ms": str(SHORT_SESSION_MS // 4),
+        f"{kind}.session.timeout.ms": str(SHORT_SESSION_MS),
+    }
+    return _configured(served, group, session)
 
 
 def _consumer(served: Mapping[int, Versions]) -> list[Step]:
     return [_step(served, 68, 1, {}, until=True)]
 
 
-def _share(served: Mapping[int, Versions]) -> list[Step]:
-    earliest = [{"name": "share.auto.offset.reset", "configOperation": 0, "value": "earliest"}]
-    row = [{"resourceType": 32, "resourceName": "$s", "configs": earliest}]
+def _share(served: Mapping[int, Versions], **configs: str) -> list[Step]:
+    named = {name.replace("_", "."): value for name, value in configs.items()}
     return [
-        _step(served, 44, 1, {"resources": row}),
+        *_configured(served, "$s", {"share.auto.offset.reset": "earliest", **named}),
         _step(served, 76, 1, {}, until="assignment.topicPartitions"),
     ]
 
@@ -323,10 +361,10 @@ def _streams(served: Mapping[int, Versions]) -> list[Step]:
     return [_step(served, 88, 0, {}, until=True)]
 
 
-def _transaction(served: Mapping[int, Versions]) -> list[Step]:
+def _transaction(served: Mapping[int, Versions], lasting_ms: int = 60_000) -> list[Step]:
     keep = {"pid": "producerId", "pepoch": "producerEpoch"}
     return [
-        _step(served, 22, 4, {}, until=True, keep=keep),
+        _step(served, 22, 4, {"transactionTimeoutMs": lasting_ms}, until=True, keep=keep),
         _step(served, 24, 3, {}, until=True),
     ]
 
@@ -343,7 +381,13 @@ def _scram(served: Mapping[int, Versions]) -> list[Step]:
     return [_step(served, 51, 0, {})]
 
 
-_PARTS: Final = {
+_PARTS: Final[Mapping[str, Callable[[Mapping[int, Versions]], list[Step]]]] = {
     "topic": _topic, "group": _group, "classic": _classic, "consumer": _consumer, "share": _share,
     "streams": _streams, "transaction": _transaction, "acl": _acl, "quota": _quota, "scram": _scram,
+    "short classic": partial(_classic, lasting_ms=SHORT_SESSION_MS),
+    "short consumer": lambda served: _short_session(served, "$k", "consumer") + _consumer(served),
+    "short share": lambda served: _short_session(served, "$s", "share") + _share(served),
+    "short streams": lambda served: _short_session(served, "$m", "streams") + _streams(served),
+    "share locks": partial(_share, share_record_lock_duration_ms=str(SHORT_LOCK_MS)),
+    "short transaction": partial(_transaction, lasting_ms=SHORT_TRANSACTION_MS),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,12 +17,14 @@ from tests.real.search.kinds import Kind, Kinds, Signature, load, minimise, save
 from tests.real.search.pairs import Pair, pair
 from tests.real.search.play import Arena, Played
 from tests.real.search.programs import family_of, programs
+from tests.real.search.results import Counts, Result
 
 __all__ = ["Limits", "Search", "kinds_file", "play_all", "sessions_file"]
 
 HERE: Final = Path(__file__).resolve().parent
-AT_ONCE: Final = 10
-BATCH: Final = 40
+AT_ONCE: Final = 24
+"""Programs that are played together. Most of a program's time passes in waiting."""
+SAID_AFTER: Final = 100
 
 
 class Limits(NamedTuple):
@@ -99,35 +101,48 @@ class Search:
             await self._confirm(again)
 
     async def _draw(self, found: Pair) -> None:
+        """Programs of single requests until there are enough requests, then programs by number.
+        Each begins as another ends, so that one that waits holds none up."""
+        drawn = self._drawn(found)
+        await asyncio.gather(*(self._play(found.arena, drawn) for _ in range(AT_ONCE)))
+        self._tell()
+
+    def _drawn(self, found: Pair) -> Iterator[Program]:
         limits, first = self._limits, 0
         while sum(self._requests.values()) < limits.requests and not self._late():
-            await self._play(found, requests(self._seed, first, BATCH, found.served, limits.apis))
-            first += BATCH
-        for first in range(0, limits.programs, BATCH):
+            yield from requests(self._seed, first, 1, found.served, limits.apis)
+            first += 1
+        for first in range(limits.programs):
             if self._late():
                 break
-            count = min(BATCH, limits.programs - first)
-            await self._play(found, programs(self._seed, first, count, found.served))
+            yield from programs(self._seed, first, 1, found.served)
 
     def _late(self) -> bool:
         seconds = self._limits.seconds
         return seconds is not None and time.monotonic() - self._began > seconds
 
-    async def _play(self, found: Pair, chosen: Sequence[Program]) -> None:
-        for program, played in await play_all(found.arena, chosen):
-            family = family_of(program.steps[-1]["api"])
-            self._played[family] += 1
-            self._requests[family] += played.requests
-            self._fields[family] += played.fields
-            if played.found is None:
-                continue
-            signature = signature_of(program, played.found)
-            if signature not in self.kinds:
-                shown = Program(program.name, program.steps[: played.found.step + 1])
-                self.kinds[signature] = Kind(signature, shown)
-                self._say(f"{signature}")
-            self.kinds[signature].count += 1
-            self.kinds[signature].versions.add(program.steps[played.found.step]["version"])
+    async def _play(self, arena: Arena, drawn: Iterator[Program]) -> None:
+        for program in drawn:
+            self._count(program, await arena.play(program))
+            if sum(self._played.values()) % SAID_AFTER == 0:
+                self._tell()
+
+    def _count(self, program: Program, played: Played) -> None:
+        family = family_of(program)
+        self._played[family] += 1
+        self._requests[family] += played.requests
+        self._fields[family] += played.fields
+        if played.found is None:
+            return
+        signature = signature_of(program, played.found)
+        if signature not in self.kinds:
+            shown = Program(program.name, program.steps[: played.found.step + 1])
+            self.kinds[signature] = Kind(signature, shown)
+            self._say(f"{signature}")
+        self.kinds[signature].count += 1
+        self.kinds[signature].versions.add(program.steps[played.found.step]["version"])
+
+    def _tell(self) -> None:
         self._say(
             f"{sum(self._played.values())} programs, {sum(self._requests.values())} requests, "
             f"{sum(self._fields.values())} fields, {len(self.kinds)} kinds, "
@@ -168,6 +183,9 @@ class Search:
             versions = ", ".join(map(str, sorted(kind.versions)))
             say(f"{kind.signature} (versions {versions}; {kind.count} times)")
             for step in kind.program.steps:
+                if "pause" in step:
+                    say(f"    {step['pause']} s pass")
+                    continue
                 mark = "setup " if step.get("setup") else ""
                 name = dialect("kafka").api(step["api"]).name
                 say(f"    {mark}{name} v{step['version']} {str(step['body'])[:400]}")
@@ -178,17 +196,27 @@ class Search:
         say("")
         say("| family | programs | requests | fields | kinds |")
         say("|---|---|---|---|---|")
-        by_family = Counter(family_of(each.last["api"]) for each in self.kinds.values())
-        for family in sorted(self._played):
-            say(
-                f"| {family} | {self._played[family]} | {self._requests[family]} | "
-                f"{self._fields[family]} | {by_family[family]} |"
-            )
-        say(
-            f"| all | {sum(self._played.values())} | {sum(self._requests.values())} | "
-            f"{sum(self._fields.values())} | {len(self.kinds)} |"
-        )
+        result = self.result()
+        for family, counts in [*result.families.items(), ("all", result.total)]:
+            say(f"| {' | '.join([family, *map(str, counts)])} |")
         say(f"{len(self.unlisted)} kinds are not listed; {time.monotonic() - self._began:.0f} s")
+
+    def result(self) -> Result:
+        """What the report's table says."""
+        kinds = Counter(family_of(each.program) for each in self.kinds.values())
+        return Result(
+            self._release,
+            self._seed,
+            {
+                family: Counts(
+                    self._played[family],
+                    self._requests[family],
+                    self._fields[family],
+                    kinds[family],
+                )
+                for family in sorted(self._played)
+            },
+        )
 
     def write(self, path: Path) -> None:
         save(path, list(self.kinds.values()))
