@@ -28,7 +28,10 @@ from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
 from wiredump.open_requests import OpenRequests, open_requests
 
-__all__ = ["MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "decodes", "shared_keys", "software_of"]
+__all__ = [
+    "MOST_OPEN", "MOST_OPEN_BYTES", "Pairing", "decodes", "response_version", "shared_keys",
+    "software_of",
+]  # fmt: skip
 
 MOST_OPEN: Final = 10_000
 MOST_OPEN_BYTES: Final = 256 * 1024 * 1024
@@ -138,7 +141,7 @@ class Pairing:
             return False  # brokers answer in order
         is_auto = isinstance(self._codec, AutoDialect)
         codec = dialect(exchange.dialect) if is_auto else self._codec
-        version = _response_version(exchange, raw)
+        version = response_version(exchange, raw)
         decode = partial(codec.decode_response, api_key=exchange.api_key, api_version=version)
         return decodes(decode, raw)
 
@@ -256,7 +259,7 @@ class Pairing:
 
     def _answer(self, exchange: Exchange, frame: Frame) -> list[Item]:
         exchange.response = frame
-        exchange.response_version = _response_version(exchange, frame.raw)
+        exchange.response_version = response_version(exchange, frame.raw)
         if exchange.api_key == _SASL_HANDSHAKE and exchange.api_version == 0:
             self.bare_tokens = True
             self._bare = frame.raw[8:10] == b"\0\0"
@@ -337,7 +340,7 @@ def decodes(decode: Callable[[bytes], Any], raw: bytes) -> bool | None:
     return True
 
 
-def _response_version(exchange: Exchange, raw: bytes) -> int:
+def response_version(exchange: Exchange, raw: bytes) -> int:
     """Return the response's version: ApiVersions with error 35 has version 0, whatever the
     request's."""
     refused = exchange.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
