@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -22,7 +22,9 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
-from wiredump.questions.database import Answer, answer, require_duckdb, tables_of
+from wiredump.cli.spark_tables import SparkOptions, spark_options, spark_tables, tables_in
+from wiredump.questions.answers import Answer, answer
+from wiredump.questions.database import FolderTables, require_duckdb, tables_of
 from wiredump.tables import require_pyarrow
 
 __all__ = ["answering_options", "print_answer", "put"]
@@ -40,7 +42,7 @@ _OPTIONS = (
 
 def answering_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Add the options of a command that answers queries."""
-    command = source_options(command)
+    command = spark_options(source_options(command))
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -52,7 +54,7 @@ _WITHOUT_REQUESTS: Final = frozenset({"lineage", "account", "connections", "anom
 
 def put(
     query: str, sources: tuple[str, ...], options: SourceOptions,
-    tell: Callable[[Answer], object], *, judges: bool = False,
+    spark: SparkOptions, tell: Callable[[Answer], object], *, judges: bool = False,
 ) -> None:  # fmt: skip
     """Pass to ``tell`` the answer to a query about a folder of tables, or about captures, of which
     only the tables that it reads are made; then say what was not read.
@@ -60,17 +62,24 @@ def put(
     Raises QueryError, and what reading sources raises. An answer ``judges`` if it is a verdict:
     NothingJudgedError then stands for one about requests of which none could be read.
     """
+    if spark.wanted:
+        needed = tables_in(query)
+        with spark_tables(sources, needed, spark, _purpose(judges, needed)) as read:
+            tell(answer(read, query))
+        return
     sources = expanded(sources)
     folder_among(sources)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
     tables = tables_of(query)  # refuses a query before anything is read
-    purpose: Purpose | None = None
-    if judges and not _WITHOUT_REQUESTS.issuperset(tables):
-        purpose = "judged"
+    purpose = _purpose(judges, tables)
     with tables_of_sources(sources, tables, options, purpose) as (folder, _):
         require_tables(folder, tables)
-        tell(answer(folder, query))
+        tell(answer(FolderTables(folder), query))
+
+
+def _purpose(judges: bool, tables: Sequence[str]) -> Purpose | None:
+    return "judged" if judges and not _WITHOUT_REQUESTS.issuperset(tables) else None
 
 
 def print_answer(found: Answer, form: str, *, limit: int | None = None) -> None:

@@ -10,7 +10,8 @@ from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_text
 from wiredump.cli.answering import answering_options, print_answer, put
 from wiredump.cli.source_options import SourceOptions
-from wiredump.questions.database import Answer
+from wiredump.cli.spark_tables import SparkOptions
+from wiredump.questions.answers import Answer
 from wiredump.questions.saved import question, questions
 
 __all__ = ["ask_command"]
@@ -39,9 +40,12 @@ def ask_command(
     show: bool,
     form: str,
     options: SourceOptions,
+    spark: SparkOptions,
 ) -> None:
     """Answer a saved QUESTION about the traffic in TABLES, a folder that `wiredump table` wrote, or
     in CAPTUREs. Without arguments, list the questions.
+
+    With --spark, TABLES may be in any format and store that Spark reads.
     """
     if name is None:
         _list()
@@ -61,7 +65,7 @@ def ask_command(
             echo()
         print_answer(found, form, limit=limit)
 
-    put(chosen.query, sources, options, tell, judges=True)
+    put(chosen.query, sources, options, spark, tell, judges=True)
 
 
 def _list() -> None:

@@ -22,7 +22,7 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
-from wiredump.questions.database import require_duckdb
+from wiredump.questions.database import FolderTables, require_duckdb
 from wiredump.skipped import skipped_of
 from wiredump.tables import require_pyarrow
 
@@ -67,7 +67,7 @@ def audit_command(
 
     with tables_of_sources(captures, Observed.TABLES, options, "judged") as (folder, account):
         require_tables(folder, Observed.TABLES)
-        found = audit(observed_in(folder)[0].clients(), wanted)
+        found = audit(observed_in(FolderTables(folder))[0].clients(), wanted)
         skipped = skipped_of(account)
         if as_json:
             record = {**_record(found), "skipped": skipped}

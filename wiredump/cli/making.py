@@ -83,8 +83,9 @@ def _known(folder: str, purpose: Purpose | None) -> Mapping[str, int]:
     """Return the bytes that were read for a folder of tables, and not. Raises NothingJudgedError if
     its tables have no request."""
     from wiredump.questions.accounts import account_of_tables
+    from wiredump.questions.database import FolderTables
 
-    account = account_of_tables(folder)
+    account = account_of_tables(FolderTables(folder))
     if purpose is not None and lacks_requests(account):
         check_read({}, account, purpose)
     return account

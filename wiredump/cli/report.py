@@ -16,7 +16,9 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
-from wiredump.questions.database import require_duckdb
+from wiredump.cli.spark_tables import SparkOptions, spark_options, spark_tables
+from wiredump.questions.answers import Tables
+from wiredump.questions.database import FolderTables, require_duckdb
 from wiredump.tables import require_pyarrow
 
 __all__ = ["report_command"]
@@ -37,26 +39,33 @@ _TABLES = (
 @port_option("brokers of CAPTUREs")
 @jobs_option
 @source_options
-def report_command(tables: tuple[str, ...], out: str, title: str, options: SourceOptions) -> None:
+@spark_options
+def report_command(
+    tables: tuple[str, ...], out: str, title: str, options: SourceOptions, spark: SparkOptions
+) -> None:
     """Write one HTML page about the traffic in TABLES, a folder that `wiredump table` wrote, or in
     CAPTUREs.
 
-    The page is one file that loads nothing from elsewhere; its script only sorts tables.
+    The page is one file that loads nothing from elsewhere; its script only sorts tables. With
+    --spark, TABLES may be in any format and store that Spark reads.
     """
+    if spark.wanted:
+        with spark_tables(tables, (), spark, "judged") as read:
+            _write(read, out, title)
+        return
     tables = expanded(tables)
     folder_among(tables)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
     with tables_of_sources(tables, _TABLES, options, "judged") as (folder, _):
-        _write(folder, out, title)
+        _write(FolderTables(folder), out, title)
 
 
-def _write(folder: str, out: str, title: str) -> None:
+def _write(tables: Tables, out: str, title: str) -> None:
     # Imported late: these need pyarrow and matplotlib.
     from wiredump.report.measured import measure
     from wiredump.report.page import page
-    from wiredump.tables.reading import TableFolder
 
     with status("reading tables"):
-        text = page(measure(TableFolder(folder)), title)
+        text = page(measure(tables), title)
     write_output(out, text)

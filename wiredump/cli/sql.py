@@ -6,6 +6,7 @@ import click
 
 from wiredump.cli.answering import answering_options, print_answer, put
 from wiredump.cli.source_options import SourceOptions
+from wiredump.cli.spark_tables import SparkOptions
 
 __all__ = ["sql_command"]
 
@@ -14,10 +15,13 @@ __all__ = ["sql_command"]
 @click.argument("sources", nargs=-1, required=True, metavar="TABLES|CAPTURE...")
 @click.argument("query")
 @answering_options
-def sql_command(sources: tuple[str, ...], query: str, form: str, options: SourceOptions) -> None:
+def sql_command(
+    sources: tuple[str, ...], query: str, form: str, options: SourceOptions, spark: SparkOptions
+) -> None:
     """Run QUERY over the traffic in TABLES, a folder that `wiredump table` wrote, or in CAPTUREs.
 
     QUERY is a SELECT in DuckDB's SQL; `wiredump help tables` lists tables and columns. moment(x)
-    makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration.
+    makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration. With --spark,
+    QUERY is in Spark's SQL, and TABLES may be in any format and store that Spark reads.
     """
-    put(query, sources, options, lambda found: print_answer(found, form))
+    put(query, sources, options, spark, lambda found: print_answer(found, form))

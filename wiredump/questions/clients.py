@@ -1,11 +1,11 @@
-"""The requests of each client in a folder of tables, as an audit takes them."""
+"""The requests of each client in tables, as an audit takes them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from wiredump.audit import Observed
-from wiredump.questions.database import answers
+from wiredump.questions.answers import Tables
 
 __all__ = ["observed_in"]
 
@@ -25,14 +25,14 @@ _QUERIES: Final = {
 _CONNECTIONS: Final = "SELECT count(DISTINCT (run, connection)) FROM requests"
 
 
-def observed_in(folder: str, most: int | None = None) -> tuple[Observed, int]:
+def observed_in(tables: Tables, most: int | None = None) -> tuple[Observed, int]:
     """Return what was observed on at most ``most`` connections, and how many others there are.
     Raises QueryError."""
     judged = _JUDGED.format(limit="" if most is None else f"LIMIT {most}")
     queries = [judged + query for query in _QUERIES.values()]
-    *tables, connections = answers(folder, [*queries, _CONNECTIONS])
+    *found, connections = tables.answers([*queries, _CONNECTIONS])
     observed = Observed()
-    for table, found in zip(_QUERIES, tables, strict=True):
-        for row in found.records():
+    for table, rows in zip(_QUERIES, found, strict=True):
+        for row in rows.records():
             observed.add(table, row, row["number"])
     return observed, 0 if most is None else max(0, connections.rows[0][0] - most)

@@ -1,24 +1,25 @@
-"""Queries over a folder of tables, in DuckDB's SQL. Needs the extra ``wiredump`` (duckdb).
+"""A folder of tables that DuckDB queries. Needs the extra ``wiredump`` (duckdb).
 
-Besides the tables a query may use two macros: ``moment(ns)``, a timestamp of a column whose name
-ends in ``_ns``, and ``ms(ns)``, a duration in milliseconds.
+Besides the tables a query may use the functions that ``answers`` lists.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from kproto.errors import KprotoError, MissingExtraError
+from kproto.errors import MissingExtraError
+from wiredump.questions.answers import Answer, QueryError
 from wiredump.rows.schema import TABLES, Table, TypeName
+from wiredump.tables.reading import TableFolder
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Answer", "QueryError", "answer", "answers", "require_duckdb", "tables_of"]
+__all__ = ["FolderTables", "require_duckdb", "tables_of"]
 
 _TYPES: Final[dict[TypeName, str]] = {
     "bool": "BOOLEAN",
@@ -32,24 +33,14 @@ _TYPES: Final[dict[TypeName, str]] = {
 }
 _MACROS: Final = (
     "CREATE MACRO moment(ns) AS make_timestamp_ns(ns)",
-    "CREATE MACRO ms(ns) AS round(ns / 1000000, 3)",
+    "CREATE MACRO ms(ns) AS round(ns / 1000) / 1000",
+    """CREATE MACRO part_of(ns, first, last, parts) AS
+       ((ns::HUGEINT - first) // ((last::HUGEINT - first + parts) // parts))::INTEGER""",
+    "CREATE MACRO explode(list) AS unnest(list)",
+    "CREATE MACRO array_join(list, text) AS array_to_string(list, text)",
+    "CREATE MACRO array_size(list) AS len(list)",
+    "CREATE MACRO collect_set(value) AS list(DISTINCT value) FILTER (WHERE value IS NOT NULL)",
 )
-
-
-class QueryError(KprotoError):
-    """A query is not valid, or fails on these tables. The message is DuckDB's."""
-
-
-class Answer(NamedTuple):
-    """``types`` are DuckDB's names of the columns' types."""
-
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows by the names of columns."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 def require_duckdb() -> None:
@@ -87,32 +78,46 @@ def tables_of(query: str) -> tuple[str, ...]:
     return found
 
 
-def answer(folder: str, query: str) -> Answer:
-    """Return what the query selects from the tables below ``folder``, which may lack some: the
-    query then finds them empty. Raises QueryError."""
-    (found,) = answers(folder, [query])
-    return found
+class FolderTables:
+    """The tables of a folder.
 
+    Raises InputError for a folder without tables, and for one whose publishing was interrupted.
+    """
 
-def answers(folder: str, queries: Iterable[str]) -> Iterator[Answer]:
-    """Return the same for several queries."""
-    import duckdb
+    def __init__(self, folder: str) -> None:
+        self._folder = TableFolder(folder)
+        self.path = folder
 
-    with _connection() as connection:
-        try:
-            for table in TABLES.values():
-                connection.execute(_view(table, Path(folder)))
-        except duckdb.Error as error:
-            raise QueryError(f"{folder}: not the tables of a run: {_message_of(error)}") from None
-        for query in queries:
+    @property
+    def names(self) -> Sequence[str]:
+        """The tables that there are."""
+        return self._folder.names
+
+    def require_schema(self) -> None:
+        """Raise InputError for a file that cannot be read, or has another version of the tables'
+        schema."""
+        self._folder.require_schema()
+
+    def answers(self, queries: Iterable[str]) -> Iterator[Answer]:
+        """Yield what each query selects. Raises QueryError."""
+        import duckdb
+
+        with _connection() as connection:
             try:
-                found = connection.execute(query)
-                described = found.description or []
-                rows = found.fetchall()
+                for table in TABLES.values():
+                    connection.execute(_view(table, Path(self.path)))
             except duckdb.Error as error:
-                raise QueryError(_message_of(error)) from None
-            names, types = zip(*((each[0], str(each[1])) for each in described), strict=True)
-            yield Answer(names, types, rows)
+                problem = f"{self.path}: not the tables of a run: {_message_of(error)}"
+                raise QueryError(problem) from None
+            for query in queries:
+                try:
+                    found = connection.execute(query)
+                    described = found.description or []
+                    rows = found.fetchall()
+                except duckdb.Error as error:
+                    raise QueryError(_message_of(error)) from None
+                names, types = zip(*((each[0], str(each[1])) for each in described), strict=True)
+                yield Answer(names, types, rows)
 
 
 def _names(tree: Any) -> Iterator[str]:
@@ -133,6 +138,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     # Whatever a query needs is in the package: nothing is fetched.
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
     for macro in _MACROS:
         connection.execute(macro)
     return connection
@@ -144,13 +150,23 @@ def _empty(table: Table) -> str:
 
 
 def _view(table: Table, folder: Path) -> str:
-    files = sorted((folder / table.name).rglob("*.parquet"))
+    """Folders within the table's may be named after values of columns, ``run=ID`` or ``api=Fetch``,
+    which the files then lack."""
+    root = folder / table.name
+    files = sorted(root.rglob("*.parquet"))
     if not files:
         return _empty(table)
     names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-    columns, options = "*", "hive_partitioning = true, hive_types = {'run': VARCHAR}"
-    if not any(file.parent.name.startswith("run=") for file in files):
-        columns, options = "*, '' AS run", "hive_partitioning = false"
+    parts = files[0].parent.relative_to(root).parts
+    by = [name for name, equals, _ in (part.partition("=") for part in parts) if equals]
+    options = "hive_partitioning = false"
+    if by:
+        known = {column.name: _TYPES[column.type] for column in table.columns} | {"run": "VARCHAR"}
+        types = ", ".join(f'"{name}": {known[name]}' for name in by if name in known)
+        options = "hive_partitioning = true"
+        if types:
+            options += f", hive_types = {{{types}}}"
+    columns = "*" if "run" in by else "*, '' AS run"
     return f"CREATE VIEW {table.name} AS SELECT {columns} FROM read_parquet([{names}], {options})"
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from kproto.dialects import dialect
-from wiredump.questions.database import Answer, answers
+from wiredump.questions.answers import Answer, Tables
 from wiredump.questions.saved import question
 from wiredump.report.blocks import Block, Cell, Note, Table, cut, duration
 from wiredump.rows.schema import TABLES
@@ -29,7 +29,7 @@ QUESTIONS: Final = (
 def in_order(table: str, times: str) -> str:
     """Return the order of a table's rows: by the first of ``times`` that is known, and at one
     time by what names a row, in whichever order files have them."""
-    names = ", ".join(f'"{column}" NULLS FIRST' for column in TABLES[table].order)
+    names = ", ".join(f"{table}.{column}" for column in ("run", *TABLES[table].order))
     return f"FROM {table} ORDER BY coalesce({times}, 0), {names}"
 
 
@@ -37,45 +37,60 @@ _WHO: Final = """
 coalesce(nullif(concat_ws(' · ', nullif(concat_ws(' ', nullif(software_name, ''),
   nullif(software_version, '')), ''), nullif(client_id, '')), ''), 'unknown')"""
 
+_UNSUPPORTED: Final = (
+    "event, api_key, api_version, lowest, highest, software_name, software_version, client_id"
+)
+
 # Rows without a version list what a broker offered when it fell back.
 LISTS: Final = {
     "unsupported": f"""
-SELECT moment(min(requested_ns)) AS "first (UTC)", event, api_key AS api,
-  api_version AS version_asked, lowest || chr(8211) || highest AS "offered#",
-  {_WHO} AS "client~", count(*) AS times
-FROM negotiations
-WHERE event <> 'offered' AND NOT (event = 'fell back' AND api_version IS NULL)
-GROUP BY event, api_key, api_version, lowest, highest, software_name, software_version, client_id
-ORDER BY min(requested_ns), event NULLS FIRST, api_key NULLS FIRST, api_version NULLS FIRST,
-  lowest NULLS FIRST, highest NULLS FIRST, software_name NULLS FIRST,
-  software_version NULLS FIRST, client_id NULLS FIRST""",
+SELECT moment(first_ns) AS first_seen, event, api_key AS api, api_version AS version_asked,
+  lowest || '\N{EN DASH}' || highest AS offered, {_WHO} AS client, times
+FROM (
+  SELECT {_UNSUPPORTED}, min(requested_ns) AS first_ns, count(*) AS times FROM negotiations
+  WHERE event <> 'offered' AND NOT (event = 'fell back' AND api_version IS NULL)
+  GROUP BY {_UNSUPPORTED}
+)
+ORDER BY first_ns, {_UNSUPPORTED}""",
     "reassignments": f"""
-SELECT moment(coalesce(asked_ns, first_listed_ns, ended_ns)) AS "asked (UTC)",
-  coalesce(topic, '?') || '-' || coalesce("partition"::VARCHAR, '?') AS "partition", outcome,
+SELECT moment(coalesce(asked_ns, first_listed_ns, ended_ns)) AS asked,
+  coalesce(topic, '?') || '-' || coalesce(CAST(partition AS STRING), '?') AS partition, outcome,
   coalesce(nullif(concat_ws(': ', nullif(error, ''), nullif(error_message, '')), ''), evidence)
-    AS why, array_to_string("before", ', ') AS "before", array_to_string(target, ', ') AS target,
-  rf_change AS "RF change", ended_ns - asked_ns AS "took#",
-  if(asked_ns IS NULL, 'before the capture', {_WHO}) AS client, cluster AS "cluster%"
+    AS why, array_join(before, ', ') AS before, array_join(target, ', ') AS target,
+  rf_change, ended_ns - asked_ns AS took_ns,
+  if(asked_ns IS NULL, 'before the capture', {_WHO}) AS client, cluster
 {in_order("reassignments", "asked_ns, first_listed_ns, ended_ns")}""",
     "elections": f"""
-SELECT moment(requested_ns) AS "asked (UTC)", type,
-  if(topic IS NULL, 'all', topic || '-' || partition) AS "partition",
-  if(answered, error, 'not answered') AS result, error_message AS "message~",
-  client_id AS "client id~" {in_order("elections", "requested_ns")}""",
+SELECT moment(requested_ns) AS asked, type,
+  if(topic IS NULL, 'all', topic || '-' || partition) AS partition,
+  if(answered, error, 'not answered') AS result, error_message AS message, client_id
+{in_order("elections", "requested_ns")}""",
     "anomaly-kinds": """
 SELECT kind, count(*) AS anomalies, coalesce(sum(bytes), 0) AS bytes,
   coalesce(sum(missing), 0) AS bytes_missing
 FROM anomalies GROUP BY kind ORDER BY kind""",
     "anomalies": f"""
-SELECT moment(timestamp_ns) AS "time (UTC)", kind, reason AS "reason~",
-  'c' || connection AS connection, direction, "offset", capture || ':' || packet AS "packet#"
+SELECT moment(timestamp_ns) AS time, kind, reason, 'c' || connection AS connection, direction,
+  anomalies.offset, capture || ':' || packet AS packet
 {in_order("anomalies", "timestamp_ns")}""",
     "lineage": """
-SELECT capture AS number, source, kind, bytes AS bytes_read, moment(first_ns) AS "from (UTC)",
-  moment(last_ns) AS "to (UTC)", software AS made_by, schema::VARCHAR AS "schema#"
-FROM lineage ORDER BY capture""",
+SELECT capture AS number, source, kind, bytes AS bytes_read, moment(first_ns) AS began,
+  moment(last_ns) AS ended, software AS made_by, CAST(schema AS STRING) AS schema
+FROM lineage ORDER BY run, capture""",
 }
-"""Heads of columns may end in a mark of ``blocks.Table``."""
+
+_HEADS: Final = {
+    "unsupported": {"first_seen": "first (UTC)", "offered": "offered#", "client": "client~"},
+    "reassignments": {
+        "asked": "asked (UTC)", "rf_change": "RF change", "took_ns": "took#",
+        "cluster": "cluster%",
+    },
+    "elections": {"asked": "asked (UTC)", "message": "message~", "client_id": "client id~"},
+    "anomalies": {"time": "time (UTC)", "reason": "reason~", "packet": "packet#"},
+    "lineage": {"began": "from (UTC)", "ended": "to (UTC)", "schema": "schema#"},
+}  # fmt: skip
+"""Heads of columns of ``LISTS`` that are not made of their names. They may end in a mark of
+``blocks.Table``."""
 
 _NUMBERS: Final = ("INTEGER", "BIGINT", "SMALLINT", "HUGEINT", "DOUBLE", "DECIMAL", "FLOAT")
 _BREAKABLE: Final = frozenset(
@@ -92,11 +107,11 @@ class Answered(NamedTuple):
     total: int
 
 
-def ask(folder: str) -> dict[str, Answered]:
-    """Answer ``QUESTIONS`` about a folder of tables, and make ``LISTS``. Raises QueryError."""
+def ask(tables: Tables) -> dict[str, Answered]:
+    """Answer ``QUESTIONS`` about tables, and make ``LISTS``. Raises QueryError."""
     listed = [f"{query} LIMIT {MOST_LISTED}" for query in LISTS.values()]
     counted = [f"SELECT count(*) FROM ({query})" for query in LISTS.values()]
-    found = answers(folder, [question(name).query for name in QUESTIONS] + listed + counted)
+    found = tables.answers([question(name).query for name in QUESTIONS] + listed + counted)
     answered = {name: next(found) for name in (*QUESTIONS, *LISTS)}
     totals = {name: next(found).rows[0][0] for name in LISTS}
     return {
@@ -113,7 +128,9 @@ def answer_blocks(name: str, answered: Answered, table: str = "") -> list[Block]
     if not answer.rows:
         return []
     explanation = "" if name in LISTS else question(name).explanation
-    heads = [_head(*each) for each in zip(answer.columns, answer.types, strict=True)]
+    known = _HEADS.get(name, {})
+    columns = zip(answer.columns, answer.types, strict=True)
+    heads = [known.get(column) or _head(column, kind) for column, kind in columns]
     return [
         *[Note(explanation)] * bool(explanation),
         Table(table or name, heads, [[*map(_cell, answer.columns, row)] for row in answer.rows]),
@@ -131,8 +148,6 @@ def api_name(key: int | None) -> str:
 
 def _head(name: str, kind: str) -> str:
     text = name.replace("_ms", " (ms)").replace("_", " ")
-    if text.endswith(("#", "~", "%")):
-        return text
     if kind.startswith(_NUMBERS) and name != "api":
         return f"{text}#"
     return f"{text}%" if name in _BREAKABLE else text
@@ -144,7 +159,7 @@ def _cell(name: str, value: Any) -> Any:
             return ""
         case int() if name == "api":
             return api_name(value)
-        case int() if name == "took#":
+        case int() if name == "took_ns":
             return duration(value)
         case bool():
             return "yes" if value else "no"

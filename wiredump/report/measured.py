@@ -1,16 +1,16 @@
-"""Compute what the page shows from a folder of tables, by queries."""
+"""Compute what the page shows from tables, by queries."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from wiredump.questions.database import Answer, answers
+from wiredump.questions.answers import Answer, Tables
 from wiredump.report.answers import MOST_LISTED, Answered, ask, in_order
 from wiredump.report.network import Network, measure_network
 from wiredump.report.requests import Requests, measure_requests
 from wiredump.report.upgrade import Upgrade, measure_upgrade
-from wiredump.tables.reading import TableFolder
 
 __all__ = ["Measured", "Row", "measure"]
 
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
     ``reassignments`` are the first. ``answers`` has the answers to saved questions, and lists, by
     name."""
 
-    tables: list[str]
+    tables: Sequence[str]
     requests: Requests
     network: Network
     upgrade: Upgrade
@@ -41,20 +41,20 @@ class Measured(NamedTuple):
     skipped: dict[str, int]
 
 
-def measure(folder: TableFolder) -> Measured:
+def measure(tables: Tables) -> Measured:
     """Read all tables. Raises InputError and QueryError."""
-    folder.require_schema()
+    tables.require_schema()
     queries = (_OFFERED, _OUTCOMES, _ACCOUNT, _REASSIGNMENTS)
-    offered, outcomes, account, reassignments = answers(folder.path, queries)
+    offered, outcomes, account, reassignments = tables.answers(queries)
     ranges: dict[int, Counter[tuple[int, int]]] = {}
     for key, lowest, highest, count in offered.rows:
         ranges.setdefault(key, Counter())[lowest, highest] = count
     return Measured(
-        folder.names,
-        measure_requests(folder),
-        measure_network(folder),
-        measure_upgrade(folder.path),
-        ask(folder.path),
+        tables.names,
+        measure_requests(tables),
+        measure_network(tables),
+        measure_upgrade(tables),
+        ask(tables),
         ranges,
         reassignments.records(),
         Counter(dict(outcomes.rows)),

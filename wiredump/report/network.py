@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final, NamedTuple
 
-from wiredump.questions.database import answers
+from wiredump.questions.answers import Tables
 from wiredump.report.blocks import Block, Cell, Note, Table, count, cut, duration
-from wiredump.tables.reading import TableFolder
 
 __all__ = ["Network", "Times", "measure_network", "network_section"]
 
@@ -24,11 +23,12 @@ _MEDIANS: Final = tuple(f"{end}_rtt_median_ns" for end in _ENDS)
 
 _SUM: Final = " + ".join(f"coalesce({name}, 0)" for name in _TROUBLE)
 _TOTALS: Final = f"""
-SELECT count(*) AS connections, count(*) FILTER ({_SUM} > 0) AS troubled,
+SELECT count(*) AS connections, count(*) FILTER (WHERE {_SUM} > 0) AS troubled,
   {", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in (*_COUNTS, *_BY_END))}
 FROM connections"""
 _TIMES: Final = " UNION ALL ".join(
-    f"SELECT '{what}', min({least}), median({middle}), max({most}) FROM connections WHERE {timed}"
+    f"SELECT '{what}', min({least}), percentile_disc(0.5) WITHIN GROUP (ORDER BY {middle}), "
+    f"max({most}) FROM connections WHERE {timed}"
     for what, least, middle, most, timed in (
         ("handshake", *["handshake_ns"] * 3, "handshake_ns IS NOT NULL"),
         *(
@@ -39,7 +39,8 @@ _TIMES: Final = " UNION ALL ".join(
     )
 )  # fmt: skip
 _WORST: Final = f"""
-SELECT * FROM connections WHERE {_SUM} > 0 ORDER BY {_SUM} DESC, connection LIMIT {MOST_SHOWN}"""
+SELECT * FROM connections WHERE {_SUM} > 0 ORDER BY {_SUM} DESC, run, connection
+LIMIT {MOST_SHOWN}"""
 
 
 class Times(NamedTuple):
@@ -63,9 +64,9 @@ class Network(NamedTuple):
     worst: list[dict[str, Any]]
 
 
-def measure_network(folder: TableFolder) -> Network:
+def measure_network(tables: Tables) -> Network:
     """Read ``connections``. Raises QueryError."""
-    sums, spans, worst = answers(folder.path, (_TOTALS, _TIMES, _WORST))
+    sums, spans, worst = tables.answers((_TOTALS, _TIMES, _WORST))
     (totals,) = sums.records()
     times = {
         what: Times(least, int(middle), most)

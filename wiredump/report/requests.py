@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from wiredump.questions.database import Answer, answers
-from wiredump.tables.reading import TableFolder
+from wiredump.questions.answers import Answer, Tables
 
 __all__ = ["OTHERS", "Client", "Errors", "Latency", "Requests", "Traffic", "measure_requests"]
 
@@ -36,12 +35,14 @@ _SPAN: Final = "SELECT min(requested_ns), max(requested_ns) FROM requests"
 _TRAFFIC: Final = """
 SELECT api_key, api, api_version, count(*) AS requests,
   coalesce(sum(request_size), 0), coalesce(sum(response_size), 0),
-  count(*) FILTER (len(errors) > 0),
-  count(*) FILTER (request_offset IS NOT NULL AND expected AND response_offset IS NULL)
+  count(*) FILTER (WHERE array_size(errors) > 0),
+  count(*) FILTER (WHERE request_offset IS NOT NULL AND expected AND response_offset IS NULL)
 FROM requests GROUP BY ALL ORDER BY requests DESC, api_key, api, api_version"""
+_PERCENTILES: Final = ", ".join(
+    f"percentile_disc({each}) WITHIN GROUP (ORDER BY latency_ns)" for each in QUANTILES
+)
 _LATENCIES: Final = f"""
-SELECT coalesce(api, 'unknown') AS api, count(*), quantile_disc(latency_ns, {list(QUANTILES)}),
-  max(latency_ns)
+SELECT coalesce(api, 'unknown') AS api, count(*), {_PERCENTILES}, max(latency_ns)
 FROM requests WHERE latency_ns IS NOT NULL GROUP BY ALL ORDER BY api"""
 _ALL_CLIENTS: Final = f"""
 SELECT count(*) FROM (SELECT DISTINCT {_CLIENT} FROM requests WHERE api_version IS NOT NULL)"""
@@ -59,19 +60,18 @@ SELECT if(listed, software_name, '{OTHERS}') AS name, if(listed, software_versio
   if(listed, client_id, NULL) AS id, api, api_version, sum(number)
 FROM ranked GROUP BY ALL ORDER BY name, version, id, api, api_version"""
 _FAILED: Final = f"""
-(SELECT unnest(errors) AS error, {_OF_ERRORS} FROM requests WHERE requested_ns IS NOT NULL)"""
+(SELECT explode(errors) AS error, run, {_OF_ERRORS} FROM requests WHERE requested_ns IS NOT NULL)"""
 _ERRORS: Final = f"""
-WITH span AS (
-  SELECT min(requested_ns)::HUGEINT AS first, max(requested_ns)::HUGEINT AS last FROM requests
-)
-SELECT error, (requested_ns - first) // ((last - first + {TIME_BUCKETS}) // {TIME_BUCKETS}),
-  count(*)
+WITH span AS (SELECT min(requested_ns) AS first, max(requested_ns) AS last FROM requests)
+SELECT error, part_of(requested_ns, first, last, {TIME_BUCKETS}) AS part, count(*)
 FROM {_FAILED}, span GROUP BY ALL"""
 _EXAMPLES: Final = f"""
-SELECT * FROM {_FAILED}
-QUALIFY row_number() OVER (PARTITION BY error ORDER BY requested_ns, connection, request_offset)
-  <= {MOST_EXAMPLES}
-ORDER BY requested_ns, connection, request_offset"""
+SELECT error, {_OF_ERRORS} FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY error ORDER BY requested_ns, run, connection, request_offset) AS place
+  FROM {_FAILED}
+)
+WHERE place <= {MOST_EXAMPLES} ORDER BY requested_ns, run, connection, request_offset, error"""
 
 
 class Traffic(NamedTuple):
@@ -132,10 +132,10 @@ class Requests(NamedTuple):
     errors: Errors | None
 
 
-def measure_requests(folder: TableFolder) -> Requests:
+def measure_requests(tables: Tables) -> Requests:
     """Read ``requests``. Raises QueryError."""
     queries = (_SPAN, _TRAFFIC, _LATENCIES, _CLIENTS, _ALL_CLIENTS, _ERRORS, _EXAMPLES)
-    span, traffic, latencies, clients, all_clients, errors, examples = answers(folder.path, queries)
+    span, traffic, latencies, clients, all_clients, errors, examples = tables.answers(queries)
     ((first, last),) = span.rows
     ((number,),) = all_clients.rows
     versions = _traffic(traffic.rows)
@@ -147,8 +147,8 @@ def measure_requests(folder: TableFolder) -> Requests:
         last,
         versions,
         [
-            Latency(api, count, dict(zip(QUANTILES, quantiles, strict=True)), greatest)
-            for api, count, quantiles, greatest in latencies.rows
+            Latency(api, count, dict(zip(QUANTILES, map(int, quantiles), strict=True)), greatest)
+            for api, count, *quantiles, greatest in latencies.rows
         ],
         _clients(clients.rows),
         number,

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from kproto.schema.releases import Release, load_releases
 from wiredump.audit import Audit, audit
+from wiredump.questions.answers import Tables
 from wiredump.questions.clients import observed_in
 from wiredump.report.blocks import Block, Note, Table, count, cut
 
@@ -23,9 +24,9 @@ class Upgrade(NamedTuple):
     left_out: int
 
 
-def measure_upgrade(folder: str) -> Upgrade:
-    """Compare the requests in a folder of tables with the newest release. Raises QueryError."""
-    observed, left_out = observed_in(folder, MOST_CONNECTIONS)
+def measure_upgrade(tables: Tables) -> Upgrade:
+    """Compare the requests in tables with the newest release. Raises QueryError."""
+    observed, left_out = observed_in(tables, MOST_CONNECTIONS)
     return Upgrade(audit(observed.clients(), _newest()), left_out)
 
 

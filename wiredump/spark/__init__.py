@@ -5,6 +5,7 @@
     wiredump spark CAPTURE... --out DIR            the command
     spark.dataSource.register(KafkaCapture)        for your own job, see ``source``
     spark.read.format("kafka_capture").option("table", "requests").load(...)
+    register(spark, "tables/")                     tables as views, functions for queries
 
 Each stage is complete before the next begins:
 
@@ -34,17 +35,19 @@ This module imports nothing, so that a missing package can be reported in one se
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiredump.spark.source import KafkaCapture
+    from wiredump.spark.views import register
 
-__all__ = ["KafkaCapture"]
+__all__ = ["KafkaCapture", "register"]
+
+_MODULES = {"KafkaCapture": "source", "register": "views"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "KafkaCapture":
-        from wiredump.spark.source import KafkaCapture
-
-        return KafkaCapture
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,6 +29,7 @@ __all__ = [
     "failure",
     "master_of",
     "require_spark",
+    "running_session",
     "start",
 ]
 
@@ -114,6 +115,17 @@ def start(
     for name, value in chosen.items():
         builder = builder.config(name, value)
     return _started(builder, master)
+
+
+def running_session() -> SparkSession | None:
+    """Return the session that this process has already, such as a notebook's."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
 
 
 def _started(builder: SparkSession.Builder, where: str) -> SparkSession:

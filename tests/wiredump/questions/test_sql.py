@@ -7,6 +7,8 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -15,8 +17,10 @@ from tests.captures.reading import file_of, read
 from tests.support.toolchain import require_module
 from wiredump.cli import cli
 from wiredump.questions import database
-from wiredump.questions.database import QueryError, tables_of
+from wiredump.questions.answers import QueryError, answer
+from wiredump.questions.database import FolderTables, tables_of
 from wiredump.rows.schema import TABLES
+from wiredump.tables.arrow import arrow_schema
 
 CAPTURE = "mock-4.4"
 
@@ -91,12 +95,27 @@ def test_a_folder_that_lacks_a_table(tmp_path: Path) -> None:
     assert "lacks requests: write the tables again" in str(refused.exception)
 
 
+def test_folders_named_after_values(tmp_path: Path) -> None:
+    """As `wiredump spark --partition-by` writes them: files lack these columns."""
+    require_module("duckdb")
+    for run, api, key, client in (("007", "Fetch", 1, "a"), ("1", "Metadata", 3, "b")):
+        row = {each.name: None for each in TABLES["requests"].columns} | {"client_id": client}
+        row |= {"api": api, "api_key": key}
+        table = pa.Table.from_pylist([row], arrow_schema("requests"))
+        place = tmp_path / "requests" / f"run={run}"
+        pq.write_to_dataset(table, place, partition_cols=["api", "api_key"])
+    query = "select run, api, api_key, client_id from requests order by all"
+    found = answer(FolderTables(str(tmp_path)), query)
+    assert found.rows == [("007", "Fetch", 1, "a"), ("1", "Metadata", 3, "b")]
+    assert found.types == ("VARCHAR", "VARCHAR", "SMALLINT", "VARCHAR")
+
+
 def test_a_file_that_is_no_table(tmp_path: Path) -> None:
     require_module("duckdb")
     (tmp_path / "requests").mkdir()
     (tmp_path / "requests" / "part.parquet").write_text("text")
     with pytest.raises(QueryError, match=r"not the tables of a run: .*part\.parquet"):
-        database.answer(str(tmp_path), "select * from requests")
+        answer(FolderTables(str(tmp_path)), "select * from requests")
 
 
 def test_a_folder_beside_a_capture_is_refused(tmp_path: Path) -> None:

@@ -8,4 +8,4 @@ SELECT
   error_message,
   client_id
 FROM elections
-ORDER BY requested_ns, topic, partition
+ORDER BY requested_ns, topic, partition, run, connection, request_offset

@@ -6,7 +6,7 @@ SELECT
   count(*) AS responses,
   moment(min(responded_ns)) AS first_seen,
   moment(max(responded_ns)) AS last_seen
-FROM (SELECT unnest(errors) AS error, api, client_id, responded_ns FROM requests)
+FROM (SELECT explode(errors) AS error, api, client_id, responded_ns FROM requests)
 WHERE error <> 'NONE'
 GROUP BY error, api, client_id
 ORDER BY responses DESC, error, api, client_id

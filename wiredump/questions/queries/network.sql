@@ -12,4 +12,4 @@ SELECT
   anomalies
 FROM connections
 WHERE retransmitted + missing_bytes + zero_windows + resets + anomalies > 0
-ORDER BY retransmitted + zero_windows + resets DESC, missing_bytes DESC, client
+ORDER BY retransmitted + zero_windows + resets DESC, missing_bytes DESC, client, run, connection

@@ -10,4 +10,4 @@ SELECT
   error,
   client_id
 FROM reassignments
-ORDER BY asked_ns, topic, partition
+ORDER BY asked_ns, topic, partition, run, cluster, connection, request_offset, ended_ns

@@ -8,11 +8,11 @@ SELECT
   outcome,
   members,
   members_joined AS joined,
-  members_left AS "left",
+  members_left AS left,
   assignor,
   moment(began_ns) AS began,
   ms(duration_ns) AS took_ms,
-  array_to_string(reasons, '; ') AS reasons,
-  array_to_string(errors, ', ') AS errors
+  array_join(reasons, '; ') AS reasons,
+  array_join(errors, ', ') AS errors
 FROM groups
-ORDER BY began_ns, group_id, generation
+ORDER BY began_ns, group_id, generation, run, coordinator, protocol, connection, request_offset

@@ -3,8 +3,8 @@
 SELECT
   api,
   count(*) AS requests,
-  ms(quantile_cont(latency_ns, 0.5)) AS p50_ms,
-  ms(quantile_cont(latency_ns, 0.99)) AS p99_ms,
+  ms(percentile_disc(0.5) WITHIN GROUP (ORDER BY latency_ns)) AS p50_ms,
+  ms(percentile_disc(0.99) WITHIN GROUP (ORDER BY latency_ns)) AS p99_ms,
   ms(max(latency_ns)) AS max_ms
 FROM requests
 WHERE latency_ns IS NOT NULL

@@ -3,11 +3,11 @@
 SELECT
   r.broker,
   count(*) AS requests,
-  ms(quantile_cont(r.latency_ns, 0.5)) AS p50_ms,
-  ms(quantile_cont(r.latency_ns, 0.99)) AS p99_ms,
+  ms(percentile_disc(0.5) WITHIN GROUP (ORDER BY r.latency_ns)) AS p50_ms,
+  ms(percentile_disc(0.99) WITHIN GROUP (ORDER BY r.latency_ns)) AS p99_ms,
   ms(max(r.latency_ns)) AS max_ms,
-  arg_max(r.api, r.latency_ns) AS slowest_api,
-  ms(median(c.client_rtt_median_ns)) AS round_trip_ms
+  max_by(r.api, (r.latency_ns, r.api)) AS slowest_api,
+  ms(percentile_disc(0.5) WITHIN GROUP (ORDER BY c.client_rtt_median_ns)) AS round_trip_ms
 FROM requests r
 LEFT JOIN connections c USING (run, connection)
 WHERE r.latency_ns IS NOT NULL AND r.api NOT IN ('Fetch', 'JoinGroup')

@@ -2,11 +2,12 @@
 -- Fetch and JoinGroup, which wait on purpose, do not count.
 SELECT
   client_id,
-  any_value(software_name) AS software,
-  any_value(software_version) AS version,
+  max(software_name) AS software,
+  max_by(software_version, (software_name, software_version))
+    FILTER (WHERE software_version IS NOT NULL) AS version,
   count(*) AS requests,
-  ms(quantile_cont(latency_ns, 0.5)) AS p50_ms,
-  ms(quantile_cont(latency_ns, 0.99)) AS p99_ms,
+  ms(percentile_disc(0.5) WITHIN GROUP (ORDER BY latency_ns)) AS p50_ms,
+  ms(percentile_disc(0.99) WITHIN GROUP (ORDER BY latency_ns)) AS p99_ms,
   ms(max(latency_ns)) AS max_ms
 FROM requests
 WHERE latency_ns IS NOT NULL AND api NOT IN ('Fetch', 'JoinGroup')

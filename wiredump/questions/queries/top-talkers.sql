@@ -1,8 +1,8 @@
 -- Which clients send and receive most bytes?
 SELECT
-  split_part(client, ':', 1) AS host,
+  regexp_replace(client, ':[0-9]+$', '') AS host,
   client_id,
-  any_value(software_name) AS software,
+  max(software_name) AS software,
   count(*) AS connections,
   sum(requests) AS requests,
   sum(request_bytes) AS sent_bytes,

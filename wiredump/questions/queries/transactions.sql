@@ -5,8 +5,8 @@ WITH named AS (
     t.run,
     t.connection,
     t.request_offset,
-    string_agg(DISTINCT coalesce(topics.topic, t.topic), ', ') AS topics
-  FROM (SELECT run, connection, request_offset, unnest(topics) AS topic FROM transactions) t
+    array_join(array_sort(collect_set(coalesce(topics.topic, t.topic))), ', ') AS topics
+  FROM (SELECT run, connection, request_offset, explode(topics) AS topic FROM transactions) t
   LEFT JOIN topics ON topics.run = t.run AND topics.topic_id = t.topic
   GROUP BY ALL
 )
@@ -22,7 +22,13 @@ SELECT
   t.partitions,
   t.offsets,
   t.requests,
-  array_to_string(t.errors, ', ') AS errors
+  array_join(t.errors, ', ') AS errors
 FROM transactions t
 LEFT JOIN named USING (run, connection, request_offset)
-ORDER BY coalesce(t.began_ns, t.ended_ns), t.transactional_id
+ORDER BY
+  coalesce(t.began_ns, t.ended_ns),
+  t.transactional_id,
+  t.run,
+  t.connection,
+  t.request_offset,
+  t.ended_ns

@@ -1,0 +1,189 @@
+"""Questions and the report on Spark: the answers of DuckDB, to one text of SQL."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from tests.support.toolchain import require_module
+from tests.wiredump.questions.test_operations import CAPTURE
+from tests.wiredump.spark.pipeline import single
+from wiredump.cli import cli
+from wiredump.questions.answers import Tables, answer
+from wiredump.questions.database import FolderTables
+from wiredump.questions.saved import questions
+from wiredump.report.answers import LISTS, QUESTIONS, ask
+from wiredump.report.measured import measure
+from wiredump.report.network import measure_network
+from wiredump.report.page import page
+from wiredump.report.requests import measure_requests
+from wiredump.rows.schema import ON_REQUEST, TABLES
+from wiredump.tables.arrow import arrow_schema
+from wiredump.tables.reading import InputError
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+PLAIN: Final = tuple(name for name in TABLES if name not in ON_REQUEST)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    for name in ("duckdb", "cryptography"):
+        require_module(name)
+    out = str(tmp_path_factory.mktemp("tables") / "operations")
+    made = CliRunner().invoke(cli, ["table", str(CAPTURE), "--out", out])
+    assert made.exit_code == 0, made.output
+    return out
+
+
+@pytest.fixture(scope="module")
+def registered(spark: Any, folder: str) -> Tables:
+    from wiredump.spark import register
+
+    found: Tables = register(spark, folder)
+    return found
+
+
+@pytest.fixture
+def again(spark: Any, folder: str) -> Iterator[Any]:
+    """``register``, after which the session has the tables of ``folder`` again."""
+    from wiredump.spark import register
+
+    yield register
+    register(spark, folder)
+
+
+@pytest.mark.parametrize("name", sorted(questions()))
+def test_a_question_has_one_answer(registered: Tables, folder: str, name: str) -> None:
+    query = questions()[name].query
+    expected, found = answer(FolderTables(folder), query), answer(registered, query)
+    assert (found.columns, found.rows) == (expected.columns, expected.rows)
+    assert found.rows
+
+
+def test_the_report_is_one_page(registered: Tables, folder: str) -> None:
+    expected = measure(FolderTables(folder))
+    assert page(measure(registered)) == page(expected)
+
+
+POOLS: Final[dict[str, list[Any]]] = {
+    "bool": [True, False, None],
+    "int16": [0, 1, 18, None],
+    "int32": [0, 1, 7, None],
+    "int64": [0, 1, 999, 1_500, 2_500, 1_234_500, 10**9, None],
+    "string": ["", "a", "B", "é", "10.0.0.1:9092", "[::1]:9092", "NONE", "offered", None],
+    "strings": [[], ["A"], ["A", "NONE"], ["THROTTLING_QUOTA_EXCEEDED", "b"], ["a", "a"], None],
+    "int32s": [[], [1], [2, 1], None],
+    "binary": [b"", b"\0", None],
+}  # fmt: skip
+"""Few values, so that much is equal, and nulls."""
+
+
+def made_up(folder: Path, rng: random.Random, divided: bool) -> str:
+    """Tables of two runs with any values; ``divided`` in folders by api, too."""
+    for name in PLAIN:
+        for run in ("", "007") if not divided else ("1", "007"):
+            rows = [
+                {
+                    column.name: rng.randrange(3)
+                    if column.name in ("connection", "capture")
+                    else rng.choice(POOLS[column.type])
+                    for column in TABLES[name].columns
+                }
+                for _ in range(rng.choice((0, 9, 30)))
+            ]
+            if name == "requests":
+                for row in rows:
+                    row["expected"] = True
+                    row["errors"] = row["errors"] or []
+            table = pa.Table.from_pylist(rows, arrow_schema(name))
+            place = folder / name / (f"run={run}" if divided else "")
+            place.mkdir(parents=True, exist_ok=True)
+            if divided and name == "requests":
+                pq.write_to_dataset(table, place, partition_cols=["api", "api_key"])
+            else:
+                pq.write_table(table, place / f"{uuid.UUID(int=rng.getrandbits(128))}.parquet")
+    return str(folder)
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_any_rows_have_one_answer(
+    spark: Any, again: Any, tmp_path: Path, rng: random.Random, divided: bool
+) -> None:
+    """Nulls, rows that are equal but for one column, and times of ties in every table."""
+    folder = made_up(tmp_path / "tables", rng, divided)
+    local, session = FolderTables(folder), again(spark, folder)
+    assert set(session.names) == set(PLAIN)
+    for name, question in questions().items():
+        expected, found = answer(local, question.query), answer(session, question.query)
+        assert found.rows == expected.rows, name
+    theirs = ask(session)
+    for name, mine in ask(local).items():
+        assert theirs[name].total == mine.total
+        assert theirs[name].answer.rows == mine.answer.rows, name
+    assert set(theirs) == {*QUESTIONS, *LISTS}
+    assert measure_requests(session) == measure_requests(local)
+    assert measure_network(session) == measure_network(local)
+
+
+def test_tables_by_name_and_those_that_are_missing(
+    spark: Any, again: Any, folder: str, tmp_path: Path
+) -> None:
+    """Data frames, of which one lacks columns; other formats; a namespace; a folder without
+    tables."""
+    few = spark.read.parquet(f"{folder}/requests").select("api", "latency_ns")
+    tables = again(spark, {"requests": few})
+    assert tables.names == ["requests"]
+    query = questions()["slow-apis"].query
+    expected = answer(FolderTables(folder), query).rows
+    assert answer(tables, query).rows == expected
+    assert answer(tables, questions()["errors"].query).rows == []
+    few.write.orc(str(tmp_path / "lake" / "requests"))
+    assert answer(again(spark, str(tmp_path / "lake"), form="orc"), query).rows == expected
+    spark.sql("CREATE DATABASE IF NOT EXISTS traffic")
+    few.write.mode("overwrite").saveAsTable("traffic.requests")
+    assert answer(again(spark, "traffic", form="catalog"), query).rows == expected
+    with pytest.raises(InputError, match="nothing has no tables"):
+        again(spark, str(tmp_path / "nothing"))
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_commands(folder: str, tmp_path: Path) -> None:
+    """They use the session that there is, and leave it."""
+
+    def output(*arguments: str) -> str:
+        result = CliRunner().invoke(cli, list(arguments))
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+    asked = ["ask", "throttling", folder, "--format", "json"]
+    assert output(*asked, "--spark") == output(*asked) != ""
+    query = "SELECT api, errors, moment(requested_ns) AS at FROM requests ORDER BY at LIMIT 1"
+    found = json.loads(output("sql", folder, query, "--spark", "--format", "json"))
+    assert (found["api"], found["errors"]) == ("ApiVersions", [])
+    for name, options in {"one": [], "spark": ["--spark"]}.items():
+        output("report", folder, "--out", str(tmp_path / name), *options)
+    assert (tmp_path / "one").read_text() == (tmp_path / "spark").read_text()
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_the_commands_refuse(folder: str, tmp_path: Path) -> None:
+    single([str(CAPTURE)], tmp_path / "few", tables=("frames",))
+    for arguments, told in (
+        (["ask", "errors", str(tmp_path / "few"), "--spark"], "lacks requests: write the tables"),
+        (["sql", folder, "SELECT nope FROM requests", "--spark"], "`nope` cannot be resolved"),
+        (["ask", "errors", folder, folder, "--spark"], "takes one folder of tables"),
+        (["ask", "errors", folder, "--master", "local"], "need --spark"),
+    ):
+        refused = CliRunner().invoke(cli, arguments)
+        assert told in refused.output + str(refused.exception), arguments
+        assert refused.exit_code != 0
