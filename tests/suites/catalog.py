@@ -8,6 +8,7 @@ from typing import Final
 from tests.suites.kafka_clients import KafkaClients
 from tests.suites.kafka_go import KafkaGo
 from tests.suites.kafka_python import KafkaPython
+from tests.suites.kafka_streams import KafkaStreams
 from tests.suites.kgo import Kgo
 from tests.suites.librdkafka import Librdkafka
 from tests.suites.model import Suite
@@ -26,5 +27,6 @@ SUITES: Final[Mapping[str, Suite]] = {
         Librdkafka(),
         RustRdkafka(),
         KafkaClients(),
+        KafkaStreams(),
     )
 }

@@ -1,47 +1,17 @@
-"""Kafka's own integration tests of its Java clients, ``kafka-clients-integration-tests``.
-
-The tests start a cluster through a class of Kafka's test kit. On the mock a class of the same name
-stands before it on the class path (``java/shadow``) and gives each test a mock cluster with the
-number of brokers and the static configs that the test asks for. On real Kafka nothing stands before
-it, and the brokers, of the same release as the tests, run in the process of the tests.
-"""
+"""Kafka's own integration tests of its Java clients, ``kafka-clients-integration-tests``."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
-
-from kproto.builds import built, run
-from kproto.errors import AbsentError
-from kspec.runner import toolchains
-from tests.suites.model import ClusterNeeds, Run, Status, Suite
-from tests.suites.processes import lines_of
-from tests.suites.targets import KafkaTarget, MockTarget, served
+from tests.suites.kafka_tests import RELEASE, KafkaTests
 
 __all__ = ["KafkaClients"]
 
-SOURCES: Final = Path(__file__).with_name("java")
-RELEASE: Final = "4.3.1"
-"""The newest whose tests are published."""
-PACKAGE: Final = "org.apache.kafka.clients."
-TEST_SECONDS: Final = 120
-JAVA: Final = ("java", "-Xmx2g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-TESTS: Final = f"kafka-clients-integration-tests-{RELEASE}-test.jar"
 
-
-class KafkaClients(Suite):
+class KafkaClients(KafkaTests):
     name = "kafka-clients"
-    package = f"Maven org.apache.kafka:kafka-clients-integration-tests:{RELEASE}:test"
-    toolchains = ("java", "maven")
-    needs = None
-    real = f"kafka:{RELEASE}"
-    seconds = 3600.0
+    artifact = "kafka-clients-integration-tests"
+    package = f"Maven org.apache.kafka:{artifact}:{RELEASE}:test"
+    prefix = "org.apache.kafka.clients."
     quick = (
         "admin.DescribeProducersWithBrokerIdTest#testDescribeProducersFromFollower",
         "admin.ListOffsetsIntegrationTest#testListMaxTimestampWithEmptyLog",
@@ -51,80 +21,3 @@ class KafkaClients(Suite):
         "consumer.PlaintextConsumerFetchTest"
         "#testClassicConsumerFetchRecordLargerThanMaxPartitionFetchBytes",
     )
-
-    def install(self) -> Path:
-        self.check_toolchains()
-        files = sorted(path for path in SOURCES.rglob("*") if path.is_file())
-        made_of = [RELEASE, *(path.read_text("utf-8") for path in files)]
-        made_of.append(toolchains.find("java") or "")
-        return built(f"suites/{self.name}", made_of, self._build)
-
-    def _build(self, folder: Path) -> None:
-        shutil.copy(SOURCES / "pom.xml", folder)
-        run(
-            [
-                "mvn", "-B", "-q", "dependency:copy-dependencies", f"-Dkafka.version={RELEASE}",
-                f"-DoutputDirectory={folder / 'lib'}",
-            ],
-            cwd=folder,
-        )  # fmt: skip
-        for part in ("runner", "shadow"):
-            sources = [str(path) for path in sorted((SOURCES / part).rglob("*.java"))]
-            command = ["javac", "-nowarn", "-cp", str(folder / "lib" / "*")]
-            run([*command, "-d", str(folder / part), *sources], cwd=folder)
-
-    def run(self, run: Run) -> None:
-        if isinstance(run.target, MockTarget):
-            with _control(run.target, run.output) as url:
-                properties = [
-                    f"-Dmockbroker.control={url}",
-                    f"-Dmockbroker.profile={run.target.profile}",
-                ]
-                self._run(run, ["shadow"], properties)
-        elif isinstance(run.target, KafkaTarget) and run.target.version == RELEASE:
-            self._run(run, [], [])
-        else:
-            raise AbsentError(f"it runs on mocks and on kafka:{RELEASE}, not on {run.target.name}")
-
-    def _run(self, run: Run, shadow: list[str], properties: list[str]) -> None:
-        if run.chosen is None:
-            whole = [f"{each}#*" for each in _classes(run.folder / "lib" / TESTS)]
-            names = [each for each in whole if each not in run.left_out]
-            names += [f"-{each}" for each in run.left_out]
-        else:
-            names = [*run.chosen]
-        listed = run.output / "tests.txt"
-        listed.write_text("".join(f"{each}\n" for each in names), "utf-8")
-        path = [str(run.folder / each) for each in (*shadow, "runner", "lib/*")]
-        command = [
-            *JAVA, *properties, "-cp", os.pathsep.join(path), "TestRunner", PACKAGE, str(listed),
-            "junit.jupiter.extensions.autodetection.enabled=true",
-            f"junit.jupiter.execution.timeout.testtemplate.method.default={TEST_SECONDS} s",
-        ]  # fmt: skip
-        with open(run.output / "output.log", "wb") as log:
-            for line in lines_of(
-                command, cwd=run.output, environment={}, seconds=run.seconds, log=log
-            ):
-                if line.startswith('{"'):
-                    event = json.loads(line)
-                    run.report(event["name"], Status(event["status"]), event["output"])
-
-
-def _classes(jar: Path) -> list[str]:
-    """The classes of tests. A list leaves out a whole one as ``Class#*``."""
-    with zipfile.ZipFile(jar) as packed:
-        paths = packed.namelist()
-    names = [path.removesuffix(".class").replace("/", ".") for path in sorted(paths)]
-    return [
-        name.removeprefix(PACKAGE)
-        for name in names
-        if name.startswith(PACKAGE) and name.endswith("Test") and "$" not in name
-    ]
-
-
-@contextmanager
-def _control(target: MockTarget, output: Path) -> Iterator[str]:
-    """A mock whose control port makes the tests' clusters; its address."""
-    command = [*target.command(ClusterNeeds()), "--control=127.0.0.1:0"]
-    with served(command, output / "mockbroker.simulation.log") as ready:
-        yield ready["control"]

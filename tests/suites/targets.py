@@ -26,6 +26,7 @@ __all__ = [
     "MOCK",
     "KafkaTarget",
     "MockTarget",
+    "NoTarget",
     "ProxiedTarget",
     "Target",
     "served",

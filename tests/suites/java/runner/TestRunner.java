@@ -1,4 +1,5 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.PrintWriter;
@@ -29,7 +30,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
  * Runs JUnit tests and prints a line of JSON for each test method that ends. Arguments: the package of
  * the classes, a file with the names of tests to run, and JUnit's parameters as NAME=VALUE. A name is
  * {@code PACKAGE.Class#method}, without the package given; {@code Class#*} names all methods that the
- * file does not name with a leading minus.
+ * file does not name with a leading minus. What the tests print goes into the file tests.log.
  */
 public final class TestRunner implements TestExecutionListener {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -48,7 +49,10 @@ public final class TestRunner implements TestExecutionListener {
 
     public static void main(String[] arguments) throws IOException {
         PrintStream out = System.out;
-        System.setOut(System.err);
+        // Apart from the results: a test may print at any time, from any thread.
+        PrintStream log = new PrintStream(new FileOutputStream("tests.log"), true);
+        System.setOut(log);
+        System.setErr(log);
         String prefix = arguments[0];
         Set<String> chosen = new HashSet<>();
         Set<String> leftOut = new HashSet<>();
@@ -110,8 +114,11 @@ public final class TestRunner implements TestExecutionListener {
         }
     }
 
-    /** A test of several invocations ends with its container; each of them may decide its status. */
-    private void end(TestIdentifier test, String status, String text) {
+    /**
+     * A test of several invocations ends with its container; each of them may decide its status. Tests of
+     * several classes may run at once.
+     */
+    private synchronized void end(TestIdentifier test, String status, String text) {
         String name = test.getSource().map(source -> nameOf(source, prefix)).orElse(null);
         if (name == null) {
             return;
