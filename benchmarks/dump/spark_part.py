@@ -143,7 +143,7 @@ def _stream(rotated: Path, scratch: Path) -> Done:
         taken = run(
             [
                 sys.executable, "-m", "wiredump", "spark", "--follow", str(rotated), "--out",
-                str(out), "--checkpoint", str(folder / "checkpoint"), "--available-now",
+                str(out), "--checkpoint", str(folder / "checkpoint"), "--end",
                 "--master", "local[2]", "--tables", "frames", "--no-bodies",
             ],
             pinned(2), watched=True, environment={"PYTHONPATH": str(ROOT)},

@@ -138,14 +138,15 @@ def _run(spark: Any, job: str, source: str, out: str) -> dict[str, int]:
 def _stream(spark: Any, source: str, out: str) -> dict[str, int]:
     """A folder of rotated files, each a batch of its own, to the end."""
     from wiredump.spark.connections import Options
-    from wiredump.spark.follow import Follow
+    from wiredump.spark.streaming import Stream
 
     options = Options(out=out, paths={}, names={}, tables=("frames",), bodies=False)
-    stream = Follow(
-        where=source, checkpoint=f"{out}-checkpoint", options=options,
-        partitions=spark.sparkContext.defaultParallelism, split_bytes=SPLIT_BYTES, batch_bytes=1,
+    stream = Stream(
+        where=source, checkpoint=f"{out}-checkpoint", options=options, max_files=1, closed=True,
+        partitions=spark.sparkContext.defaultParallelism, split_bytes=SPLIT_BYTES,
     )  # fmt: skip
-    return dict(stream.run(spark, available_now=True, wait=lambda: False).rows)
+    stream.start(spark, {"availableNow": True}).awaitTermination()
+    return dict(stream.complete(spark, ending=True).rows)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from wiredump.cli.chosen import (
     table_options,
 )
 from wiredump.cli.damage import check_read
-from wiredump.cli.following import cores_of, seconds, stopping
+from wiredump.cli.following import cores_of, follow, follow_options, stream_of
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
 from wiredump.cli.tables_folder import TablesFolder
 from wiredump.skipped import bytes_of, skipped_of
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from wiredump.tables.making import Made
 
 _SPLIT_BYTES = 256 << 20
-_BATCH_BYTES = 1 << 30
 
 
 def _columns(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -51,20 +50,7 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--out", type=TablesFolder(), required=True, metavar="DIR",
               help="Folder to write, a path or a URI: new or empty, or, with --follow, the one "
                    "that the checkpoint belongs to.")  # fmt: skip
-@click.option("--follow", metavar="DIR|GLOB",
-              help="Read rotating captures as they are closed, instead of CAPTUREs: "
-                   "those in a folder, which may be empty, or of a pattern.")  # fmt: skip
-@click.option("--checkpoint", type=TablesFolder(), metavar="DIR",
-              help="With --follow: folder for the progress, a path or a URI, from which another "
-                   "run continues.")  # fmt: skip
-@click.option("--trigger", metavar="DURATION", callback=seconds, default="10s", show_default=True,
-              help="With --follow: how often to look for files, a number and a unit: 500ms, "
-                   "10s, 2m, 1h.")  # fmt: skip
-@click.option("--available-now", is_flag=True,
-              help="With --follow: also read the newest file, complete the tables and "
-                   "exit.")  # fmt: skip
-@click.option("--batch-bytes", type=click.IntRange(1), default=_BATCH_BYTES, show_default=True,
-              help="With --follow: size of the files in one batch.")  # fmt: skip
+@follow_options
 @click.option("--rotated", is_flag=True,
               help="CAPTUREs are the parts of one capture, in this order: do not merge them by "
                    "time.")  # fmt: skip
@@ -78,6 +64,10 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--partitions", type=click.IntRange(1),
               help="Number of tasks that share the connections.  [default: two for each core, or "
               "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
+@click.option("--on-bad-file", type=click.Choice(("fail", "skip")), default="fail",
+              show_default=True,
+              help="With --follow: what to do about a file that comes late, changes or vanishes: "
+                   "stop with an error, or go on without it.")  # fmt: skip
 @mode_option
 @click.option("--partition-by", metavar="COLUMN,COLUMN...", callback=_columns,
               help="Divide tables into folders by the values of these of their columns, or by "
@@ -107,11 +97,11 @@ def spark_command(
     over those of this command, which prints the master it uses.
 
     With --follow, the command reads the captures that `tcpdump -C`, `-G`, `-W` or `dumpcap -b`
-    write to a folder, or that match a pattern. It reads a file once there is a newer one. SIGINT
-    and SIGTERM stop it after the current batch. However it stops, another run with the same
-    --checkpoint continues without losing or repeating a row. Tables that depend on all traffic
-    (connections still open, topics, fetches, reassignments, groups, transactions, lineage, account)
-    are written with --available-now.
+    write to a folder, or that match a pattern, and journals. It reads a file once there is a newer
+    one. SIGINT and SIGTERM stop it after the current batch. However it stops, another run with the
+    same --checkpoint continues without losing or repeating a row. Tables that depend on all traffic
+    (topics, fetches, reassignments, groups, transactions, lineage, account) are written with
+    --available-now and --end, connections that are still open with --end.
     """
     captures = expanded(captures)
     tables = chosen_tables(wanted, not no_bodies, packets)
@@ -173,7 +163,11 @@ def spark_command(
     echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
         with unwinding():
-            made = (_follow if how["follow"] else _once)(spark, work, how, say, used)
+            if how["follow"]:
+                how["partitions"] = how["partitions"] or _partitions(work, how, used)
+                made = follow(spark, work, how, say)
+            else:
+                made = _once(spark, work, how, say)
     except KprotoError:
         raise
     except Exception as error:
@@ -202,8 +196,8 @@ def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     if how["follow"] is None:
         if not captures:
             raise click.UsageError("Name at least one CAPTURE, or use --follow.")
-        if how["checkpoint"] or how["available_now"]:
-            raise click.UsageError("--checkpoint and --available-now need --follow.")
+        if how["checkpoint"] or how["available_now"] or how["end"]:
+            raise click.UsageError("--checkpoint, --available-now and --end need --follow.")
     elif captures or how["rotated"]:
         raise click.UsageError(
             "--follow cannot be combined with CAPTUREs or --rotated. If it is a pattern, quote it."
@@ -216,12 +210,15 @@ def _run_of(captures: tuple[str, ...], how: dict[str, Any]) -> str:
     """Return the run's id: of a stream, whose files are yet to come, the one in its checkpoint."""
     if not how["follow"]:
         return derived_run(captures)
-    from wiredump.spark.checkpoint import Checkpoint
+    from wiredump.spark.connections import Options
+    from wiredump.spark.stream_folder import StreamFolder
 
-    return Checkpoint(how["checkpoint"]).run or random_run()
+    folder = stream_of(Options(out="", paths={}, tables=()), how).folder
+    settings = StreamFolder(folder).settings
+    return settings.run if settings is not None else random_run()
 
 
-def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
+def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say) -> Made:
     from wiredump.spark.job import Job
 
     return Job(
@@ -231,21 +228,12 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: 
     ).run(spark)  # fmt: skip
 
 
-def _follow(spark: Any, options: Options, how: dict[str, Any], say: _Say, master: str) -> Made:
-    from wiredump.spark.follow import Follow
+def _partitions(options: Options, how: dict[str, Any], master: str) -> int:
+    """Return the tasks that share the connections: as before, or one for each core."""
+    from wiredump.spark.stream_folder import StreamFolder
 
-    job = Follow(
-        where=how["follow"],
-        checkpoint=how["checkpoint"],
-        options=options,
-        partitions=how["partitions"] or cores_of(master),
-        split_bytes=how["split_bytes"],
-        batch_bytes=how["batch_bytes"],
-        append=how["mode"] == "append",
-        say=say,
-    )
-    with stopping(how["trigger"], say) as wait:
-        return job.run(spark, available_now=how["available_now"], wait=wait)
+    settings = StreamFolder(stream_of(options, how).folder).settings
+    return settings.partitions if settings is not None else cores_of(master)
 
 
 _Say = Callable[[str], None]

@@ -192,13 +192,14 @@ class TcpReassembler:
         self._weigh(at)
         return events
 
-    def pause(self) -> int | None:
-        """Release the events returned so far, before the state is saved. Returns when the last
-        connection was closed, or None if one is open."""
+    def pause(self) -> tuple[bool, int]:
+        """Release the events returned so far, before the state is saved. Returns whether a
+        connection is open, and when its last packet came or, if none is open, when the last
+        connection was closed."""
         self._ledger.events = []
-        times = [each.closed_at if each.closed else None for each in self._connections.values()]
-        known = [time for time in times if time is not None]
-        return max(known, default=0) if len(known) == len(times) else None
+        known = self._connections.values()
+        open_ = [each.timestamp_ns for each in known if not each.closed]
+        return bool(open_), max(open_ or [each.closed_at for each in known], default=0)
 
     @property
     def known(self) -> frozenset[int]:

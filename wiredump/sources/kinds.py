@@ -11,7 +11,7 @@ from wiredump.readers import pcap, pcapng
 from wiredump.readers.compressed import CannotInflate, inflater_for
 from wiredump.storage import Location
 
-__all__ = ["Kind", "kind_of", "open_file", "recognise"]
+__all__ = ["Kind", "kind_of", "known_kind", "open_file", "recognise"]
 
 Kind: TypeAlias = Literal["capture", "journal", "request log", "hexadecimal"]
 
@@ -33,6 +33,12 @@ def open_file(path: str) -> io.BufferedReader:
     return Location(path).open()
 
 
+def known_kind(path: str) -> Kind | None:
+    """Return the kind of a file; None if it is of no kind. Raises OSError."""
+    with open_file(path) as file:
+        return _kind_of(file.peek(_HEAD))
+
+
 def recognise(file: io.BufferedReader, follow: bool) -> Kind:
     """Recognise a file by its first bytes. Anything unknown is taken for a capture, whose reader
     reports what is wrong with it."""
@@ -40,6 +46,10 @@ def recognise(file: io.BufferedReader, follow: bool) -> Kind:
     while follow and len(head) < 4:
         time.sleep(_PAUSE)
         head = file.peek(_HEAD)
+    return _kind_of(head) or "capture"
+
+
+def _kind_of(head: bytes) -> Kind | None:
     inflater = inflater_for(head[:4])
     if inflater is not None:
         try:
@@ -56,4 +66,4 @@ def recognise(file: io.BufferedReader, follow: bool) -> Kind:
         return "journal"
     if MARK in text:
         return "request log"
-    return "hexadecimal" if is_hexadecimal(text) else "capture"
+    return "hexadecimal" if is_hexadecimal(text) else None

@@ -5,6 +5,7 @@
     wiredump spark CAPTURE... --out DIR            the command
     spark.dataSource.register(KafkaCapture)        for your own job, see ``source``
     spark.read.format("kafka_capture").option("table", "requests").load(...)
+    stream(spark, "captures/", out="tables/", checkpoint="progress/")    rotating captures
     register(spark, "tables/")                     tables as views, functions for queries
 
 Each stage is complete before the next begins:
@@ -40,11 +41,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiredump.spark.source import KafkaCapture
+    from wiredump.spark.streaming import end, stream
     from wiredump.spark.views import register
 
-__all__ = ["KafkaCapture", "register"]
+__all__ = ["KafkaCapture", "end", "register", "stream"]
 
-_MODULES = {"KafkaCapture": "source", "register": "views"}
+_MODULES = {
+    "KafkaCapture": "source",
+    "end": "streaming",
+    "register": "views",
+    "stream": "streaming",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,8 @@ that has ended."""
 class Carrying(msgspec.Struct, frozen=True, kw_only=True):
     """What the tasks of a batch need beside ``Options``: its number, the state of the previous
     batch by task, the folder of data files, the first time of the newest file, and the file of
-    topic names. ``ending``: nothing follows."""
+    topic names. A connection that was silent for ``idle_ns`` has ended; None: it never has.
+    ``ending``: nothing follows."""
 
     batch: int
     before: dict[int, State]
@@ -45,6 +46,7 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
     newest_ns: int
     names: str | None
     ending: bool
+    idle_ns: int | None = None
 
     def data_of(self, task: int) -> Callable[[int], str]:
         """Return the path of a task's data file of a batch."""
@@ -64,7 +66,8 @@ def carry_connections(
     batches: Iterable[pa.RecordBatch], options: Options, carrying: Carrying, task: int
 ) -> Kept:
     """Write rows and state of all connections in ``batches``, or in the previous state."""
-    with StateReader(carrying.before.get(task), carrying.data_of(task)) as before:
+    state, newest_ns = carrying.before.get(task), carrying.newest_ns
+    with StateReader(state, carrying.data_of(task), newest_ns) as before:
         return _Carrying(options, carrying, task, before).keep(batches)
 
 
@@ -79,6 +82,8 @@ class _Carrying(ConnectionTask):
             )
         self._ending = carrying.ending
         self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
+        idle_ns = carrying.idle_ns
+        self._idle_since_ns = 0 if idle_ns is None else carrying.newest_ns - idle_ns
         self._task = task
         self._before = before
         self._old = carrying.before.get(task)
@@ -127,19 +132,20 @@ class _Carrying(ConnectionTask):
         if self._ending:
             super().finish(key, group)
             return
-        closed_ns, ended, rows = group.pause()
+        is_open, at_ns, ended, rows = group.pause()
         self.add(rows, ended)
-        self._after.add(key, closed_ns, dump(group.carried, self.codec))
+        self._after.add(key, is_open, at_ns, dump(group.carried, self.codec))
 
     def _pass(self, key: bytes | None) -> None:
         """What stands in front of ``key``, or all that is left."""
         while self._next is not None and (key is None or self._next.key < key):
             entry, self._next = self._next, next(self._entries, None)
-            closed_ns = entry.closed_ns
-            if self._ending or (closed_ns is not None and closed_ns < self._forgotten_ns):
+            until_ns = self._idle_since_ns if entry.is_open else self._forgotten_ns
+            if self._ending or entry.at_ns < until_ns:
                 super().finish(entry.key, self._resumed(entry))
             elif entry.batch in self._emptied:
-                self._after.add(entry.key, closed_ns, self._before.rest(entry))
+                rest = self._before.rest(entry)
+                self._after.add(entry.key, entry.is_open, entry.at_ns, rest)
             else:
                 self._after.keep(entry)
 

@@ -330,18 +330,19 @@ class Group:
     def last_rows(self) -> Iterator[Rows]:
         return self._rows.end(self.items.connections, (), {})
 
-    def pause(self) -> tuple[int | None, int, list[Rows]]:
-        """Return when the last connection was closed (None if one is open), how many connections
-        are complete and were dropped, and their rows."""
+    def pause(self) -> tuple[bool, int, int, list[Rows]]:
+        """Return whether a connection is open, when the last packet came or, if none is open, the
+        last connection was closed, how many connections are complete and were dropped, and their
+        rows."""
         self._merging.until(None)
         if self._quick is not None:
             self._quick.all_back()
             self._work.saw(self._quick.times)
-        closed_ns = self._tcp.pause()
+        is_open, at_ns = self._tcp.pause()
         known, items = self._tcp.known, self.items
         ended = {number: each for number, each in items.connections.items() if number not in known}
         rows = list(self._rows.end(ended, (), {}))
         for number, each in ended.items():
             del items.connections[number]
             self.carried.counts.forget(each.id)
-        return closed_ns, len(ended), rows
+        return is_open, at_ns, len(ended), rows

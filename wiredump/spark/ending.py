@@ -1,6 +1,8 @@
-"""What a stream's tables have only at the end: rows of connections that were still open, and the
-tables that depend on all traffic. All files are written before any is published, so that readers
-rarely see only some of them."""
+"""What a stream's tables have only when asked for: the tables that depend on all batches and, at
+the end of the stream, the rows of connections that were still open.
+
+All files are written before any is published, so that readers rarely see only some of them.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.exchanges import Row
-from wiredump.spark.carrying import Kept
-from wiredump.spark.checkpoint import Checkpoint, Taken, put
 from wiredump.spark.microbatch import Micro
 from wiredump.spark.naming import changed_names, give, table_of_file
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.stages import from_excerpts
+from wiredump.spark.stream_folder import Record, StreamFolder, Waiting, put
 from wiredump.storage import Location
 from wiredump.tables.completion import RUN_TABLES
 from wiredump.tables.deferred_merge import NAMES, merge_names
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
-from wiredump.tables.parts import Manifest, PartWriter
+from wiredump.tables.parts import Counts, Manifest, PartWriter, summed
 from wiredump.tables.publishing import STAGING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Ending", "Sums", "learn_names", "prepare", "staged"]
+__all__ = ["Ending", "learn_names", "prepare", "staged"]
 
 _TOPICS: Final = "topics"
 
 
 class Ending(NamedTuple):
-    """The files of the end and their places; ``renamed`` are files of unnamed rows of batches that
-    get names now. ``rows`` counts by table."""
+    """The files of the end and their places, the rows in them by table, and the counts of all
+    batches."""
 
     moves: list[tuple[Location, Location]]
-    renamed: list[str]
     rows: dict[str, int]
+    sums: Counts
 
     def show(self) -> None:
         """Publish the files."""
@@ -44,23 +45,12 @@ class Ending(NamedTuple):
             put(source, target)
 
 
-class Sums(NamedTuple):
-    """The driver's totals of all batches and the end. ``shown`` returns the name of a file for
-    people."""
-
-    shown: Callable[[str], str]
-    files: Sequence[Taken]
-    read: Mapping[int, int]
-    times: Mapping[int, tuple[int, int]]
-    account: Mapping[str, int]
-
-
-def staged(work: str, kept: Sequence[Kept], kind: str) -> list[tuple[int, Location, int]]:
-    """Yield the files of one kind that tasks wrote: the task, the file, its rows."""
+def staged(work: str, made: Sequence[Manifest], kind: str) -> list[tuple[int, Location, int]]:
+    """Return the files of one kind that tasks wrote: the number of the task, the file, its rows."""
     folder = Location(work) / STAGING / kind
     return [
-        (each.task, folder / each.parts[kind].file, each.parts[kind].rows)
-        for each in kept
+        (number, folder / each.parts[kind].file, each.parts[kind].rows)
+        for number, each in enumerate(made)
         if kind in each.parts
     ]
 
@@ -74,28 +64,36 @@ class Learnt(NamedTuple):
     renamed: list[str]
 
 
-def learn_names(store: Checkpoint, work: str, kept: Sequence[Kept]) -> Learnt:
+def learn_names(
+    store: StreamFolder, work: str, made: Sequence[Manifest], names: str | None,
+    waiting: Mapping[str, Waiting],
+) -> Learnt:  # fmt: skip
     """Add the names that tasks learnt to those of earlier batches."""
-    last, new = store.last, Location(work) / STAGING / NAMES
-    old = store.folder / last.names if last is not None and last.names else None
-    learnt = [file for _, file, _ in staged(work, kept, _TOPICS)]
+    new = Location(work) / STAGING / NAMES
+    new.parent.mkdir()
+    old = store.folder / names if names is not None else None
+    learnt = [file for _, file, _ in staged(work, made, _TOPICS)]
     topics = merge_names([*([old] if old is not None else []), *learnt], new)
     changed = changed_names(old, new)
-    wanting = last.unnamed if last is not None else {}
-    return Learnt(new, topics, [name for name, ids in wanting.items() if changed & set(ids)])
+    return Learnt(new, topics, [name for name, each in waiting.items() if changed & set(each.ids)])
 
 
 def prepare(
-    spark: SparkSession, store: Checkpoint, work: str, out: Outputs, micro: Micro, sums: Sums
-) -> Ending:
-    """Write everything that is not published yet."""
+    spark: SparkSession, store: StreamFolder, out: Outputs, record: Record | None,
+    micro: Micro | None, partitions: int, shown: Callable[[str], str],
+) -> Ending:  # fmt: skip
+    """Write everything that depends on all batches up to ``record``; ``micro`` has what closed the
+    open connections, at the end of the stream."""
+    work = str(store.work)
     staging = Location(work) / STAGING
-    names, topics, renamed = learn_names(store, work, micro.kept)
+    kept = micro.kept if micro is not None else []
+    waiting = record.unnamed if record is not None and micro is not None else {}
+    names, topics, renamed = learn_names(
+        store, work, kept, record.names if record is not None else None, waiting
+    )
     rows: dict[str, int] = {}
     moves: list[tuple[Location, Location]] = []
-    fresh = [
-        str(file) for table in NAMED for _, file, _ in staged(work, micro.kept, unnamed(table))
-    ]
+    fresh = [str(file) for table in NAMED for _, file, _ in staged(work, kept, unnamed(table))]
     sources = [*fresh, *(str(store.folder / name) for name in renamed)]
     for source, given in give(spark, sources, str(names), work).items():
         table, name = table_of_file(Location(source))
@@ -104,15 +102,14 @@ def prepare(
             rows[table] = rows.get(table, 0) + given.rows
             begin = f"end-named-{len(moves):05d}"
         moves.append((Location(given.file), out.place(table, begin)))
-    excerpts = [str(store.folder / name) for commit in store.commits for name in commit.excerpts]
-    excerpts += [str(file) for _, file, _ in staged(work, micro.kept, EXCERPTS)]
-    more: list[Manifest] = [*micro.kept]
+    excerpts = [*store.excerpts(), *(str(file) for _, file, _ in staged(work, kept, EXCERPTS))]
+    more: list[Manifest] = [*kept]
     if excerpts:
-        more += from_excerpts(
-            spark, excerpts, work, out.tables, min(len(excerpts), len(micro.kept))
-        )
+        count = min(len(excerpts), partitions)
+        more += from_excerpts(spark, excerpts, work, out.tables, count)
     writer = PartWriter(work, (*RUN_TABLES, _TOPICS), 0)
-    writer.add(lineage_rows(_sources(sums)))
+    writer.add(lineage_rows(_sources(store, kept, shown)))
+    sums = summed([*([record.total] if record is not None else []), *kept])
     writer.add(account_rows(sums.account))
     writer.add(topics)
     more.append(writer.manifest())
@@ -123,11 +120,20 @@ def prepare(
                 source_of = staging / table / part.file
                 moves.append((source_of, out.place(table, f"end-{number:05d}")))
                 rows[table] = rows.get(table, 0) + part.rows
-    return Ending(moves, renamed, rows)
+    return Ending(moves, rows, sums)
 
 
-def _sources(sums: Sums) -> Iterator[tuple[Any, ...]]:
-    for each in sums.files:
-        times = sums.times.get(each.number, (None, None))
-        name = sums.shown(each.file.path)
-        yield each.number, name, "capture", sums.read[each.number], *times
+def _sources(
+    store: StreamFolder, kept: Sequence[Manifest], shown: Callable[[str], str]
+) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of ``lineage``."""
+    noted = list(store.noted())
+    times = summed(kept)
+    for each in noted:
+        for number, (first, last) in each.times.items():
+            times.span(number, first, last)
+    for each in noted:
+        for taken in each.files:
+            number, file = taken.number, taken.file
+            seen = times.times.get(number, (None, None))
+            yield number, shown(file.path), file.kind, each.read[number], *seen

@@ -1,14 +1,14 @@
 """The folder of tables that a stream writes. A file's name shows its batch.
 
 ``TABLE/batch-000007-00003.parquet`` belongs to a batch and a task; ``...-named.parquet`` has those
-of its rows that may still get a topic name, ``end-*`` the rows of the end, and ``none.parquet`` no
-rows at all, so that every table has its columns. All are directly in the folder of the table, or of
-its run, where any reader finds them.
+of its rows that may still get a topic name, ``end-*`` the rows that depend on all batches, and
+``none.parquet`` no rows at all, so that every table has its columns. All are directly in the folder
+of the table, or of its run, where any reader finds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from wiredump.storage import Location
@@ -47,17 +47,16 @@ class Outputs(RunFolder):
         """Return where a file belongs."""
         return self.folder_of(table) / f"{name}.parquet"
 
-    def keep_batches(self, last: int) -> None:
-        """Remove the files of batches after ``last``."""
-        for path in self._files("batch-*.parquet"):
-            if int(path.name.split("-")[1]) > last:
-                path.unlink()
-
-    def forget_end(self) -> None:
-        """Remove the files of the end, which is no longer valid."""
-        self.begin_change()
-        for path in self._files("end-*.parquet"):
+    def forget_batch(self, batch: int) -> None:
+        """Remove the files of a batch that was not completed."""
+        for path in self._files(f"batch-{batch:06d}-*.parquet"):
             path.unlink()
+
+    def keep_ends(self, kept: Collection[Location]) -> None:
+        """Remove the rows that depend on all batches, except the newest."""
+        for path in self._files("end-*.parquet"):
+            if path not in kept:
+                path.unlink()
 
     def _files(self, pattern: str) -> list[Location]:
         return [path for name in self.tables for path in self.folder_of(name).glob(pattern)]

@@ -6,7 +6,8 @@ A ring reuses its names: it continues behind the last file read or, before the f
 where the times of first packets step back. If names contradict those times otherwise, the times
 decide.
 
-A file is complete once there is a newer one. Only the beginnings of files are read here.
+A file is complete once there is a newer one. Only the beginnings of files are read here, and files
+that are neither captures nor journals nor logs are left alone.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from kproto.errors import KprotoError
 from wiredump.readers import Capture, Packet
-from wiredump.sources.kinds import kind_of
+from wiredump.sources.kinds import Kind, known_kind
 from wiredump.storage import Info, Location, absolute, has_magic, is_uri, matches, shown
 
 __all__ = [
     "SLACK_NS",
+    "Fault",
+    "Found",
     "Rotated",
     "Rotation",
     "RotationError",
@@ -45,12 +48,14 @@ class RotationError(KprotoError):
 
 
 class Rotated(msgspec.Struct, frozen=True):
-    """A file. ``first_ns`` is the time of its first packet; None without packets."""
+    """A file. ``first_ns`` is the time of its first packet; None without packets, and for the text
+    of a journal or log."""
 
     path: str
     size: int
     modified_ns: int
     first_ns: int | None
+    kind: Kind = "capture"
 
     @property
     def name(self) -> tuple[str | int, ...]:
@@ -61,21 +66,37 @@ class Rotated(msgspec.Struct, frozen=True):
     @property
     def stem(self) -> str:
         """The path before compression."""
-        place = Location(self.path)
-        for suffix in _PACKED:
-            if place.name.endswith(suffix):
-                return str(place.parent / place.name.removesuffix(suffix))
-        return self.path
+        return _stem(self.path)
+
+
+def _stem(path: str) -> str:
+    suffix = next((each for each in _PACKED if path.endswith(each)), "")
+    return path.removesuffix(suffix)
+
+
+class Fault(NamedTuple):
+    """A file that cannot be read at its place in the stream, and the reason."""
+
+    file: Rotated
+    reason: str
+
+
+class Found(NamedTuple):
+    """New files in order, and those that are at fault."""
+
+    files: list[Rotated]
+    faults: list[Fault]
 
 
 class Rotation:
     """The files of a folder (without hidden ones), or those that match a pattern. Either may be a
-    URI."""
+    URI. Files among ``known`` that have not changed are not opened."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, known: Iterable[Rotated] = ()) -> None:
         self.where = absolute(where)
         self._relative = not is_uri(where) and not os.path.isabs(where)
-        self._known: dict[str, Rotated] = {}
+        self._known: dict[str, Rotated] = {each.path: each for each in known}
+        self._others: dict[str, tuple[int, int]] = {}
 
     def require(self) -> None:
         """Raise RotationError if the folder does not exist. An object store has no empty folders;
@@ -90,19 +111,42 @@ class Rotation:
             )
 
     def files(self) -> list[Rotated]:
-        """Return all files, in no order. Raises RotationError for a file that is not a capture, and
-        if ``where`` does not exist."""
-        found = []
+        """Return all captures, journals and logs, in no order. Raises RotationError if ``where``
+        does not exist."""
+        found: dict[str, Rotated] = {}
+        others: dict[str, tuple[int, int]] = {}
         for path, about in self._paths():
+            state = about.size, about.modified_ns
             known = self._known.get(path)
-            if known is None or (known.size, known.modified_ns) != about[:2]:
+            if known is not None and (known.size, known.modified_ns) == state:
+                found[path] = known
+            elif self._others.get(path) == state:
+                others[path] = state
+            else:
                 try:
-                    known = Rotated(path, about.size, about.modified_ns, _first_ns(path))
+                    read = _read(path, *state)
                 except FileNotFoundError:
                     continue  # gone since it was listed
-                self._known[path] = known
-            found.append(known)
-        return found
+                if read is None:
+                    others[path] = state
+                else:
+                    found[path] = read
+        self._known, self._others = found, others
+        return list(found.values())
+
+    @property
+    def others(self) -> list[str]:
+        """The paths of files that are neither captures nor journals nor logs."""
+        return sorted(self._others)
+
+    @property
+    def stems(self) -> set[str]:
+        """The stems of the files that were there at the last look."""
+        return {_stem(path) for path in self._known}
+
+    def listed_stems(self) -> set[str]:
+        """Return the stems of all files, without opening any."""
+        return {_stem(path) for path, _ in self._paths()}
 
     def _paths(self) -> Iterable[tuple[str, Info]]:
         place = Location(self.where)
@@ -119,43 +163,56 @@ class Rotation:
         """The name that the user gave."""
         return os.path.relpath(path) if self._relative else shown(path)
 
-    def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> list[Rotated]:
-        """Those not taken yet, in order. ``taken`` has what was known by a stem when it was taken
-        last, ``last`` is the last of them.
+    def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> Found:
+        """Return those not taken yet, in order. ``taken`` has what was known by a stem when it was
+        taken last, ``last`` is the last of them.
 
-        Raises RotationError where a file has changed since it was taken, or belongs in front of
-        one that was: then rows would be wrong, or lost.
+        A file that has changed since it was taken is at fault, and so is one that belongs in front
+        of one that was taken: its rows would be wrong, or out of order.
         """
+        faults = []
         new: dict[tuple[str, int | None], Rotated] = {}
-        for each in sorted(self.files(), key=lambda each: each.name):
-            if not _was_taken(each, taken.get(each.stem)):
+        untaken = []
+        for each in self.files():
+            before = taken.get(each.stem)
+            if before is None or each.first_ns != before.first_ns:
+                untaken.append(each)  # a ring may use the name again
+            elif each.path == before.path and each.size != before.size:
+                faults.append(
+                    Fault(
+                        each,
+                        f"{shown(each.path)} changed although there is a newer file: two programs "
+                        "may be capturing to the same folder",
+                    )
+                )
+        for each in sorted(untaken, key=lambda each: each.name):
+            if last is not None and _steps_back([last, each]):
+                faults.append(
+                    Fault(
+                        each,
+                        f"{shown(each.path)} begins before {shown(last.path)}, which has already "
+                        "been read: captures must appear in the order in which they were written",
+                    )
+                )
+            else:
                 # Beside its compressed copy, while that is being made.
                 new.setdefault((each.stem, each.first_ns), each)
-        ordered = in_order(new.values(), last)
-        if ordered and last is not None and _steps_back([last, ordered[0]]):
-            raise RotationError(
-                f"{shown(ordered[0].path)} begins before {shown(last.path)}, which has already "
-                "been read: captures must appear in the order in which they were written"
-            )
-        return ordered
+        return Found(in_order(new.values(), last), faults)
+
+
+def _read(path: str, size: int, modified_ns: int) -> Rotated | None:
+    """Read the beginning of a file; None for a kind that is not read."""
+    kind = known_kind(path)
+    if kind in ("journal", "request log"):
+        return Rotated(path, size, modified_ns, None, kind)
+    if kind != "capture":
+        return None
+    return Rotated(path, size, modified_ns, _first_ns(path))
 
 
 def _first_ns(path: str) -> int | None:
-    if kind_of(path) != "capture":
-        raise RotationError(f"{shown(path)} is not a capture: use a pattern that excludes it")
     with Location(path).open() as file, Capture(file) as capture:
         return next((each.timestamp_ns for each in capture if isinstance(each, Packet)), None)
-
-
-def _was_taken(now: Rotated, before: Rotated | None) -> bool:
-    if before is None or now.first_ns != before.first_ns:
-        return False  # a ring may use the name again
-    if now.path != before.path or now.size == before.size:
-        return True
-    raise RotationError(
-        f"{shown(now.path)} changed although there is a newer file: two programs may be capturing "
-        "to the same folder"
-    )
 
 
 def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
@@ -197,21 +254,21 @@ def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
     return found
 
 
-def require_unchanged(files: Iterable[Rotated]) -> None:
+def require_unchanged(file: Rotated) -> None:
     """Raise RotationError if a file has changed since it was chosen."""
-    for file in files:
-        try:
-            about = Location(file.path).info()
-            same = about.size == file.size and (
-                about.modified_ns == file.modified_ns or _first_ns(file.path) == file.first_ns
-            )
-        except FileNotFoundError:
-            raise RotationError(
-                f"{shown(file.path)} was removed before its rows were committed: restore it, or "
-                "start a new stream"
-            ) from None
-        if not same:
-            raise RotationError(
-                f"{shown(file.path)} changed before its rows were committed: allow more files in "
-                "the ring (tcpdump -W, dumpcap -b files:)"
-            )
+    try:
+        about = Location(file.path).info()
+        same = about.size == file.size and (
+            about.modified_ns == file.modified_ns
+            or (file.kind == "capture" and _first_ns(file.path) == file.first_ns)
+        )
+    except FileNotFoundError:
+        raise RotationError(
+            f"{shown(file.path)} was removed before its rows were committed: restore it, or "
+            "start a new stream"
+        ) from None
+    if not same:
+        raise RotationError(
+            f"{shown(file.path)} changed before its rows were committed: allow more files in "
+            "the ring (tcpdump -W, dumpcap -b files:)"
+        )

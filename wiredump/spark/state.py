@@ -3,8 +3,9 @@
 A task has an index, anew with each batch, and files of data, which several batches share. Either is
 one line of JSON that says what it is (``Head``), and then, in an index, entries sorted by key::
 
-    >HqQQI  bytes of the key; when the last connection was closed (-1: one is open); the batch whose
-            data file has the rest; where in it, and how many bytes
+    >H?qQQI bytes of the key; whether a connection is open; the time of the last packet or, if none
+            is open, when the last connection was closed; the batch whose data file has the rest;
+            where in it, and how many bytes
     key     the two ends, as in ``columns``
 
 and in a data file, one behind the other, what ``dump`` made of ``connections.Carried``: reassembly,
@@ -12,9 +13,12 @@ frames, pairing, counts. So a batch writes the connections that packets came for
 where the others are. A data file of which less than half is of use is emptied into the newest, and
 so is the oldest of too many.
 
-Entries are read and written one after the other, so that a task holds one. ``dump`` pickles. That
-is as good as the code that wrote it: the head names the release, and no other reads it. Nothing but
-this package's own classes, and a few containers, is made of what a file says.
+Entries are read and written one after the other, so that a task holds one. ``dump`` pickles, and
+makes nothing but this package's own classes, and a few containers, of what a file says.
+
+``STATE_VERSION`` is that of the entries and of the classes in them, whatever the release: it rises
+when either changes (``layout``), and then ``_READS`` has what the version before needs to be read.
+Index files are written anew by each batch, so that they always have the current version.
 """
 
 from __future__ import annotations
@@ -29,7 +33,6 @@ from typing import IO, Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-import kproto
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from wiredump.storage import Location, RangedFile
@@ -46,9 +49,9 @@ __all__ = [
     "write_one",
 ]
 
-STATE_VERSION: Final = 4
-_OPEN: Final = -1
-_entry: Final = Struct(">HqQQI")
+STATE_VERSION: Final = 5
+_entry: Final = Struct(">H?qQQI")
+_entry_4: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000
 _MOST_FILES: Final = 8
 
@@ -74,21 +77,43 @@ class Head(msgspec.Struct):
 
     what: str = "wiredump state"
     version: int = STATE_VERSION
-    software: str = f"kproto {kproto.__version__}"
 
 
 _HEAD: Final = msgspec.json.encode(Head()) + b"\n"
 
 
 class Entry(NamedTuple):
-    """Two ends. ``closed_ns`` None: a connection is open. ``batch``, ``at`` and ``size`` say where
-    the rest is."""
+    """Two ends. ``at_ns`` is the time of the last packet or, unless a connection ``is_open``, when
+    the last one was closed. ``batch``, ``at`` and ``size`` say where the rest is."""
 
     key: bytes
-    closed_ns: int | None
+    is_open: bool
+    at_ns: int
     batch: int
     at: int
     size: int
+
+
+def _read_4(file: IO[bytes], newest_ns: int) -> tuple[int, bool, int, int, int, int]:
+    """Version 4 lacks the time of an open connection's last packet: it counts from now on."""
+    size, closed_ns, *where = _entry_4.unpack(_exactly(file, _entry_4.size))
+    is_open = closed_ns == -1
+    return size, is_open, newest_ns if is_open else closed_ns, *where
+
+
+def _read_5(file: IO[bytes], newest_ns: int) -> tuple[int, bool, int, int, int, int]:
+    return _entry.unpack(_exactly(file, _entry.size))
+
+
+_READS: Final = {4: _read_4, STATE_VERSION: _read_5}
+"""How the numbers of an entry are read, by version."""
+
+
+def _exactly(file: IO[bytes], size: int) -> bytes:
+    read = file.read(size)
+    if len(read) < size:
+        raise StateError("a state file ends in the middle of an entry")
+    return read
 
 
 class State(msgspec.Struct, frozen=True):
@@ -116,10 +141,10 @@ class StateWriter:
         self._used: dict[int, int] = {}
         self._entries = 0
 
-    def add(self, key: bytes, closed_ns: int | None, rest: bytes) -> None:
+    def add(self, key: bytes, is_open: bool, at_ns: int, rest: bytes) -> None:
         """Add the current state of two ends."""
         self._data.write(rest)
-        self.keep(Entry(key, closed_ns, self._batch, self._at, len(rest)))
+        self.keep(Entry(key, is_open, at_ns, self._batch, self._at, len(rest)))
         self._at += len(rest)
 
     def keep(self, entry: Entry) -> None:
@@ -127,9 +152,8 @@ class StateWriter:
         if self._last is not None and entry.key <= self._last:
             raise StateError("entries are not sorted by key, which is a bug")
         self._last = entry.key
-        key, closed_ns, *where = entry
-        closed_ns = _OPEN if closed_ns is None else closed_ns
-        self._index.write(_entry.pack(len(key), closed_ns, *where) + key)
+        key, *rest = entry
+        self._index.write(_entry.pack(len(key), *rest) + key)
         self._used[entry.batch] = self._used.get(entry.batch, 0) + entry.size
         self._entries += 1
 
@@ -148,11 +172,14 @@ class StateWriter:
 
 
 class StateReader:
-    """Yields the entries of a state; ``data_of`` returns the data file of a batch. A state of None
-    has no entries."""
+    """Yields the entries of a state; ``data_of`` returns the data file of a batch, ``newest_ns`` is
+    the time up to which packets were read. A state of None has no entries."""
 
-    def __init__(self, state: State | None, data_of: Callable[[int], str]) -> None:
+    def __init__(
+        self, state: State | None, data_of: Callable[[int], str], newest_ns: int = 0
+    ) -> None:
         self._state = state
+        self._newest_ns = newest_ns
         self._data_of = data_of
         self._files: dict[int, RangedFile] = {}
 
@@ -167,15 +194,14 @@ class StateReader:
         if self._state is None:
             return
         path, found = self._state.index, 0
-        with _opened(path) as file:
-            while head := file.read(_entry.size):
-                if len(head) < _entry.size:
-                    raise StateError(f"{path} ends in the middle of an entry")
-                size, closed_ns, *where = _entry.unpack(head)
-                key = file.read(size)
-                if len(key) < size:
-                    raise StateError(f"{path} ends in the middle of an entry")
-                yield Entry(key, None if closed_ns == _OPEN else closed_ns, *where)
+        file, version = _opened(path)
+        with file:
+            while file.peek(1):
+                try:
+                    size, *rest = _READS[version](file, self._newest_ns)
+                    yield Entry(_exactly(file, size), *rest)
+                except StateError as error:
+                    raise StateError(f"{error}: {path}") from None
                 found += 1
         if found != self._state.entries:
             raise StateError(f"{path} has {found} entries instead of {self._state.entries}")
@@ -209,12 +235,13 @@ def write_one(path: str, rest: bytes) -> None:
 
 def read_one(path: str) -> bytes:
     """Read such a file."""
-    with _opened(path) as file:
+    file, _ = _opened(path)
+    with file:
         return file.read()
 
 
-def _opened(path: str) -> IO[bytes]:
-    """Open a state file behind its head."""
+def _opened(path: str) -> tuple[io.BufferedReader, int]:
+    """Open a state file behind its head; returns its version, too."""
     try:
         file = Location(path).open()
     except OSError as error:
@@ -223,13 +250,13 @@ def _opened(path: str) -> IO[bytes]:
         head = msgspec.json.decode(file.readline(_LONGEST_HEAD), type=Head)
     except msgspec.MsgspecError as error:
         raise StateError(f"{path} is not a state file of wiredump: {error}") from None
-    if head != Head():
+    if head.what != Head().what or head.version not in _READS:
         raise StateError(
-            f"{path} was written by {head.software} (state version {head.version}), but this is "
-            f"{Head().software} (state version {STATE_VERSION}): complete the stream with the "
-            "release that started it (--available-now), or start a new one"
+            f"{path} has state version {head.version}, but this release reads "
+            f"{' and '.join(map(str, _READS))}: go on with the release that wrote it, or start a "
+            "new stream behind its last file (--start-after)"
         )
-    return file
+    return file, head.version
 
 
 # -- entries ---------------------------------------------------------------------------------------

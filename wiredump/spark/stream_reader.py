@@ -1,15 +1,15 @@
-"""``spark.readStream.format("kafka_capture").option("table", NAME)``: what ``wiredump spark
---follow`` commits, as a stream.
+"""``spark.readStream.format("kafka_capture").option("table", NAME)``: the rows that a stream of
+``wiredump spark --follow`` commits, as a stream.
 
 ::
 
     requests = spark.readStream.format("kafka_capture").option("table", "requests")
     requests.load("progress/")
 
-There is one engine that continues connections from file to file, ``follow``. This module only reads
-its batches: the path is its checkpoint, which has the place of the tables, and an offset is the
-number of a committed batch. Files of a committed batch stay, so that a query that goes on from its
-own checkpoint gets every row once. (A row whose topic was named later may have the name or not.)
+The path is the checkpoint of that stream, or its ``--state``, which has the place of the tables. An
+offset is how many batches were read. Files of a committed batch stay, so that a query that goes on
+from its own checkpoint gets every row once. (A row whose topic was named later may have the name or
+not.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from wiredump.spark.checkpoint import Checkpoint, CheckpointError, Settings
+from wiredump.spark.stream_folder import Settings, StreamError, StreamFolder
 from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.spark.table_source import OptionError, batches_of
 from wiredump.storage import Location
@@ -36,28 +36,34 @@ class _File(InputPartition):
 
 
 class StreamReader(DataSourceStreamReader):
-    """Reads the batches of one table; options have lower-case names."""
+    """Reads the batches of one table, at most ``maxbatches`` at a time; options have lower-case
+    names."""
 
     def __init__(self, table: str, options: Mapping[str, str]) -> None:
         if table in AT_THE_END:
-            raise OptionError(f"only the end of a stream has the table {table}: read it in a batch")
+            raise OptionError(f"a stream of batches lacks the table {table}: read it in a batch")
         self._table = table
-        self._checkpoint = Checkpoint(options.get("path", ""))
+        self._place = Location(options.get("path", ""))
+        inner = self._place / "wiredump"
+        self._store = StreamFolder(str(inner if inner.is_dir() else self._place))
+        self._most = int(options["maxbatches"]) if "maxbatches" in options else None
 
     def initialOffset(self) -> dict[str, Any]:
-        return {"batch": 0}
+        return {"batches": 0}
 
     def latestOffset(
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, Any]:
-        return {"batch": self._checkpoint.committed((start or self.initialOffset())["batch"])}
+        done = (start or self.initialOffset())["batches"]
+        there = max(done, self._store.batches)
+        return {"batches": there if self._most is None else min(there, done + self._most)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         settings = self._settings()
         folder = run_folder(Location(settings.out), self._table, settings.run)
         return [
             _File(str(path), settings.run)
-            for batch in range(start["batch"] + 1, end["batch"] + 1)
+            for batch in range(start["batches"], end["batches"])
             for path in folder.glob(f"batch-{batch:06d}-*.parquet")
         ]
 
@@ -67,10 +73,10 @@ class StreamReader(DataSourceStreamReader):
             yield with_timestamps(self._table, batch, partition.run)
 
     def _settings(self) -> Settings:
-        settings = self._checkpoint.settings
+        settings = self._store.settings
         if settings is None:
-            raise CheckpointError(
-                f"{self._checkpoint.folder.shown} is not a checkpoint of `wiredump spark --follow`"
+            raise StreamError(
+                f"{self._place.shown} is not a checkpoint of `wiredump spark --follow`"
             )
         if self._table not in settings.tables:
             raise OptionError(f"the stream does not write the table {self._table}")

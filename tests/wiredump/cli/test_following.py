@@ -17,10 +17,12 @@ from wiredump.cli.following import cores_of, seconds, stopping
     [
         ((), "Name at least one CAPTURE, or use --follow."),
         (("a.pcap", "--available-now"), "need --follow"),
+        (("a.pcap", "--end"), "need --follow"),
+        (("--follow", "c", "--checkpoint", "p", "--idle", "long"), "'long' is not a duration"),
         (("--follow", "c", "a.pcap"), "cannot be combined with CAPTUREs"),
         (("--follow", "c"), "needs --checkpoint"),
         (("--follow", "c", "--checkpoint", "p", "--trigger", "soon"), "'soon' is not a duration"),
-        (("--follow", "c", "--checkpoint", "p", "--batch-bytes", "0"), "0 is not in the range"),
+        (("--follow", "c", "--checkpoint", "p", "--max-bytes", "0"), "0 is not in the range"),
     ],
 )
 def test_wrong_usage(

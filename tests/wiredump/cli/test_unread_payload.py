@@ -23,6 +23,7 @@ from tests.captures.worse import HEADER, records_of
 from tests.support.toolchain import require_module
 from tests.wiredump.cli.test_unread import others
 from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.fake_streams import start
 from tests.wiredump.unread_captures import SAMPLES, Sample, sample
 from wiredump.cli import cli
 from wiredump.skipped import requests_of, unread_of
@@ -153,14 +154,17 @@ def test_the_last_line_of_spark(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", ["TLS", "mixed", "whole"])
-def test_the_last_line_of_a_stream(name: str, tmp_path: Path) -> None:
+def test_the_last_line_of_a_stream(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wiredump.spark.streaming.Stream.start", start)
     place = tmp_path / "in"
     place.mkdir()
     written(sample(name), place)
     arguments = ["--follow", str(place), "--checkpoint", str(tmp_path / "checkpoint")]
     result = CliRunner().invoke(
         cli,
-        ["spark", *arguments, "--out", str(tmp_path / "out"), "--available-now"],
+        ["spark", *arguments, "--out", str(tmp_path / "out"), "--end"],
         standalone_mode=False,
     )
     said_of(sample(name), last_line(result))

@@ -8,14 +8,13 @@ import sys
 import pytest
 
 from tests.wiredump.spark.fake_session import faked
-from tests.wiredump.spark.rotating import follow, never
+from tests.wiredump.spark.rotating import follow, to_the_end
 from wiredump.storage import Location
 
 
 def main(where: str, root: str, *tables: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        stream = follow(where, Location(root), tables, batch_bytes=1)
-        stream.run(faked(patch), available_now=True, wait=never)
+        to_the_end(faked(patch), follow(where, Location(root), tables, max_files=1))
 
 
 if __name__ == "__main__":

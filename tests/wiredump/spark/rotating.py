@@ -16,14 +16,15 @@ import pytest
 
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession
+from tests.wiredump.spark.fake_streams import run_query
 from tests.wiredump.spark.pipeline import Tables, load
 from wiredump.rows.schema import TABLES
 from wiredump.sources import open_sources
-from wiredump.spark.checkpoint import Checkpoint
 from wiredump.spark.connections import Options
-from wiredump.spark.follow import Follow
+from wiredump.spark.stream_folder import StreamFolder
+from wiredump.spark.streaming import Stream
 from wiredump.storage import Location
-from wiredump.tables.making import make_tables
+from wiredump.tables.making import Made, make_tables
 from wiredump.tables.table_rows import TableRows
 
 EVERY = tuple(TABLES)
@@ -66,13 +67,26 @@ def follow(
     root: Path | Location,
     tables: tuple[str, ...] = EVERY,
     **changed: Any,
-) -> Follow:
+) -> Stream:
     """A stream whose tables and checkpoint are in ``root``."""
     about: dict[str, Any] = {
-        "partitions": 2, "split_bytes": 1 << 20, "batch_bytes": 1 << 30,
+        "partitions": 2, "split_bytes": 1 << 20,
         "options": Options(out=str(root / "out"), paths={}, tables=tables),
     }  # fmt: skip
-    return Follow(where=str(where), checkpoint=str(root / "checkpoint"), **about | changed)
+    return Stream(where=str(where), checkpoint=str(root / "checkpoint"), **about | changed)
+
+
+def so_far(session: FakeSession, stream: Stream) -> Made:
+    """Read the files that are complete; the tables as of now."""
+    run_query(session, stream, available_now=True)
+    return stream.complete(session, ending=False)
+
+
+def to_the_end(session: FakeSession, stream: Stream) -> Made:
+    """Read all files, and close what is open."""
+    stream.closed = True
+    run_query(session, stream, available_now=True)
+    return stream.complete(session, ending=True)
 
 
 def copied(folder: Location, into: Path) -> Path:
@@ -96,25 +110,23 @@ def killed(
     another; then follow to the end. The tables, in ``root``, have each row once."""
     capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
     files = rotate(capture, [40, 70, 100, 130], folder / "in")
-    store, done = Checkpoint(str(root / "checkpoint")), 0
+    store, done = StreamFolder(str(root / "checkpoint" / "wiredump")), 0
     command = [sys.executable, "-m", "tests.wiredump.spark.killed_stream"]
     for _ in range(2):
         with subprocess.Popen(
             [*command, str(folder / "in"), str(root), *tables], cwd=ROOT, stderr=subprocess.PIPE
         ) as running:
             until = time.monotonic() + 240
-            while store.committed(done) == done:
+            while store.batches == done:
                 assert running.poll() is None, running.stderr and running.stderr.read()
                 assert time.monotonic() < until, "no batch was committed"
                 time.sleep(0.01)
             # Any moment of the next batch may be the last, but not the end, which is batches away.
             time.sleep(rng.random() / 20)
             running.kill()
-        done = store.committed(done)
+        done = store.batches
     assert not (root / "out" / "_SUCCESS").exists()
-    made = follow(folder / "in", root, tables, batch_bytes=1).run(
-        session, available_now=True, wait=never
-    )
+    made = to_the_end(session, follow(folder / "in", root, tables, max_files=1))
     expected = one_process(files, folder / "one", tables)
     assert difference(expected, copied(root / "out", folder / "out")) == {}
     assert made.rows == {name: len(rows) for name, rows in expected.items()}
@@ -136,22 +148,13 @@ def cut_off(
         with pytest.MonkeyPatch.context() as patch:
             scissors = Scissors(patch, each)
             try:
-                follow(folder / "in", root, tables, batch_bytes=1).run(
-                    session, available_now=True, wait=never
-                )
+                to_the_end(session, follow(folder / "in", root, tables, max_files=1))
             except Killed:
                 assert scissors.left == 0
-    follow(folder / "in", root, tables, batch_bytes=30_000).run(
-        session, available_now=True, wait=never
-    )
+    to_the_end(session, follow(folder / "in", root, tables, max_bytes=30_000))
     out = copied(root / "out", folder / "out")
     assert difference(one_process(files, folder / "one", tables), out) == {}
     assert (out / "_SUCCESS").exists()
-
-
-def never() -> bool:
-    """Nobody waits."""
-    return False
 
 
 def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], list[str]]]:

@@ -11,24 +11,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import kproto
+from kproto.capture import Conversation
+from kproto.capture.packets import ethernet_frame
+from kproto.messages import MetadataRequest
 from tests.support.full import quick
+from tests.wiredump.sources.test_opening import journal as journal_of
+from tests.wiredump.sources.test_opening import talk
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.fake_streams import run_query
 from tests.wiredump.spark.knowing import knowing
+from tests.wiredump.spark.pipeline import load
 from tests.wiredump.spark.rotating import (
     Killed,
     cut_off,
     difference,
     follow,
-    never,
     one_process,
     records,
     rotate,
+    so_far,
     some_cuts,
+    to_the_end,
 )
-from wiredump.spark.checkpoint import CheckpointError
-from wiredump.spark.rotation import RotationError
+from wiredump.spark.rotation import Rotated, RotationError
 from wiredump.spark.state import StateError
+from wiredump.spark.stream_folder import Record, StreamError, StreamFolder, Taken
 from wiredump.storage import Location
 from wiredump.tables.publishing import OutputError
 
@@ -55,8 +64,7 @@ def fresh(tmp_path: Path) -> Path:
 def test_any_rotation_and_any_batches(
     tmp_path: Path, session: FakeSession, seed: int, partitions: int
 ) -> None:
-    """Files turn up one by one or several at a time, some runs end in between, and each end is that
-    of all that is there."""
+    """Files turn up one by one or several at a time, and queries end in between."""
     rng, root = random.Random(seed), fresh(tmp_path)
     capture = made_up.capture(seed, connections=5, exchanges=6, kind="pcap")
     files = rotate(capture, some_cuts(rng, len(records(capture)[1])), root / "all")
@@ -65,15 +73,12 @@ def test_any_rotation_and_any_batches(
     while len(there) < len(files):
         for path in files[len(there) : len(there) + rng.randint(1, 3)]:
             there.append(shutil.copy(path, root / "in" / path.name))
-        ends = rng.random() < 0.4 or len(there) == len(files)
-        stream = follow(
-            root / "in", root, partitions=partitions, batch_bytes=rng.choice((1, 20_000, 1 << 30))
-        )
-        made = stream.run(session, available_now=ends, wait=never)
-        if ends:
-            expected = one_process(there, root / "one")
-            assert difference(expected, root / "out") == {}
-            assert {name: len(rows) for name, rows in expected.items()} == made.rows
+        limits = {"max_files": rng.choice((1, 2, None)), "max_bytes": rng.choice((20_000, None))}
+        so_far(session, follow(root / "in", root, partitions=partitions, **limits))
+    made = to_the_end(session, follow(root / "in", root, partitions=partitions))
+    expected = one_process(there, root / "one")
+    assert difference(expected, root / "out") == {}
+    assert {name: len(rows) for name, rows in expected.items()} == made.rows
     assert (root / "out" / "_SUCCESS").exists()
 
 
@@ -88,41 +93,55 @@ def test_killed_anywhere(
     cut_off(session, seed, (first, second), root, Location(str(root / "stream")))
 
 
-@pytest.mark.slow
-def test_a_stream_that_goes_on_takes_its_end_back(tmp_path: Path, session: FakeSession) -> None:
+def test_an_end_is_the_end(tmp_path: Path, session: FakeSession) -> None:
+    """Once more it says the same; with more files it is refused, and a new stream goes on."""
     capture = made_up.capture(3, connections=6, exchanges=6, kind="pcap")
     files = rotate(capture, [40, 80], tmp_path / "all")
     place = tmp_path / "in"
     place.mkdir()
-    for number, path in enumerate(files, 1):
+    for path in files[:2]:
         shutil.copy(path, place)
-        follow(place, tmp_path).run(session, available_now=True, wait=never)
-        expected = one_process(files[:number], tmp_path / "one")
-        expected["lineage"] = [row.replace("/all/", "/in/") for row in expected["lineage"]]
-        assert difference(expected, tmp_path / "out") == {}
-    made = follow(place, tmp_path, say=pytest.fail).run(session, available_now=True, wait=never)
-    assert made.rows["frames"] == len(expected["frames"]), "an end that stands is not made again"
+    made = to_the_end(session, follow(place, tmp_path))
+    assert to_the_end(session, follow(place, tmp_path)) == made
+    shutil.copy(files[2], place)
+    with pytest.raises(
+        StreamError, match=r"r\.pcap2 comes after the stream has ended with batch 0: "
+    ):
+        so_far(session, follow(place, tmp_path))
+    with pytest.raises(StreamError, match="has ended"):
+        to_the_end(session, follow(place, tmp_path))
+    (tmp_path / "next").mkdir()
+    after = str(place / "r.pcap1")
+    to_the_end(session, follow(place, tmp_path / "next", start_after=after))
+    expected = one_process(files[2:], tmp_path / "one")
+    found = difference(expected, tmp_path / "next" / "out")
+    assert set(found) <= {"lineage"}, "of which the path is another"
+    with pytest.raises(StreamError, match=r"there is no capture .*/none in .*/in"):
+        follow(place, tmp_path / "third", start_after=str(place / "none")).begin()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch_bytes", [1, 2_000, 1 << 30])
+@pytest.mark.parametrize("limits", [{"max_files": 1}, {"max_bytes": 2_000}, {}])
 def test_what_other_connections_said(
-    tmp_path: Path, session: FakeSession, batch_bytes: int
+    tmp_path: Path, session: FakeSession, limits: dict[str, int]
 ) -> None:
     """A file a packet: names that come after the rows that want them, sessions and reassignments
-    that go through all of them; and each end is that of what is there."""
+    that go through all of them. What depends on all batches can be had at any time."""
     capture = knowing()
     files = rotate(capture, list(range(1, len(records(capture)[1]))), tmp_path / "all")
     place = tmp_path / "in"
     place.mkdir()
     for number, path in enumerate(files, 1):
         shutil.copy(path, place)
-        if number % 9 == 0 or number == len(files):
-            stream = follow(place, tmp_path, batch_bytes=batch_bytes)
-            stream.run(session, available_now=True, wait=never)
-            there = [place / each.name for each in files[:number]]
-            expected = one_process(there, tmp_path / "one")
-            assert difference(expected, tmp_path / "out") == {}
+        if number % 9 == 0:
+            made = so_far(session, follow(place, tmp_path, **limits))
+            lineage = load(tmp_path / "out", ("lineage",))["lineage"]
+            assert len(lineage) == number - 1 == made.rows["lineage"]
+    assert load(tmp_path / "out", ("topics",))["topics"]
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    to_the_end(session, follow(place, tmp_path, **limits))
+    expected = one_process([place / each.name for each in files], tmp_path / "one")
+    assert difference(expected, tmp_path / "out") == {}
     assert any("'foo'" in row for row in expected["batches"])
     assert any("'topic': None" in row for row in expected["batches"])
     assert expected["fetches"]
@@ -130,13 +149,18 @@ def test_what_other_connections_said(
 
 
 def test_a_file_counts_once_there_is_a_newer_one(tmp_path: Path, session: FakeSession) -> None:
+    """Files that are no captures are named, and not taken."""
     capture = made_up.capture(3, kind="pcap")
     (only,) = rotate(capture, [], tmp_path / "in")
-    follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
-    assert not list((tmp_path / "out" / "frames").glob("batch-*"))
+    (tmp_path / "in" / "README.txt").write_text("The captures of broker 1.\n")
+    assert run_query(session, follow(tmp_path / "in", tmp_path), available_now=True) == 0
     shutil.copy(only, tmp_path / "in" / "r.pcap1")
-    follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
-    assert list((tmp_path / "out" / "frames").glob("batch-000001-*"))
+    assert run_query(session, follow(tmp_path / "in", tmp_path), available_now=True) == 1
+    assert list((tmp_path / "out" / "frames").glob("batch-000000-*"))
+    record = StreamFolder(str(tmp_path / "checkpoint" / "wiredump")).record(0)
+    assert record is not None
+    assert [each.file.path for each in record.files] == [str(only)]
+    assert record.summary["others"] == [str(tmp_path / "in" / "README.txt")]
 
 
 def test_what_no_longer_is_as_it_was(tmp_path: Path, session: FakeSession) -> None:
@@ -147,33 +171,61 @@ def test_what_no_longer_is_as_it_was(tmp_path: Path, session: FakeSession) -> No
     place.mkdir()
     for path in files[1:3]:
         shutil.copy(path, place)
-    run = follow(place, tmp_path)
-    run.run(session, available_now=False, wait=never)
+    so_far(session, follow(place, tmp_path))
     with (place / "r.pcap1").open("ab") as file:
         file.write(bytes(3))
     with pytest.raises(RotationError, match="changed although there is a newer file"):
-        run.run(session, available_now=True, wait=never)
+        so_far(session, follow(place, tmp_path))
     shutil.copy(files[1], place)
     shutil.copy(files[0], place)
     with pytest.raises(RotationError, match="begins before"):
-        run.run(session, available_now=True, wait=never)
+        so_far(session, follow(place, tmp_path))
     (place / "r.pcap").unlink()
     shutil.copy(files[3], place)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wiredump.spark.microbatch.MicroBatch.run", _killed)
         with pytest.raises(Killed):
-            run.run(session, available_now=True, wait=never)
+            so_far(session, follow(place, tmp_path))
     (place / "r.pcap2").rename(tmp_path / "gone")
     with pytest.raises(RotationError, match=r"r\.pcap2 was removed"):
-        run.run(session, available_now=True, wait=never)
+        so_far(session, follow(place, tmp_path))
     (tmp_path / "gone").rename(place / "r.pcap2")
-    run.run(session, available_now=True, wait=never)
+    to_the_end(session, follow(place, tmp_path))
     expected = one_process([place / path.name for path in files[1:]], tmp_path / "one")
     assert difference(expected, tmp_path / "out") == {}
 
 
 def _killed(*about: object) -> None:
     raise Killed
+
+
+def test_bad_files_are_left_out(tmp_path: Path, session: FakeSession) -> None:
+    """A late file, one that changed, and one that is gone when its batch begins: the stream goes
+    on, and says so once."""
+    capture = made_up.capture(9, connections=5, exchanges=5, kind="pcap", back=0.0)
+    files = rotate(capture, [30, 60, 90], tmp_path / "all")
+    place = tmp_path / "in"
+    place.mkdir()
+    for path in files[1:3]:
+        shutil.copy(path, place)
+    about = {"on_bad_file": "skip"}
+    so_far(session, follow(place, tmp_path, **about))
+    shutil.copy(files[0], place)
+    shutil.copy(files[3], place)
+    with (place / "r.pcap1").open("ab") as file:
+        file.write(bytes(3))
+    for _ in range(2):
+        so_far(session, follow(place, tmp_path, **about))
+    store = StreamFolder(str(tmp_path / "checkpoint" / "wiredump"))
+    assert store.batches == 2
+    told = [bad["reason"] for noted in (0, 1) for bad in store.record(noted).summary["bad"]]
+    assert len(told) == 2
+    assert "changed although there is a newer file" in str(told)
+    assert "begins before" in str(told)
+    to_the_end(session, follow(place, tmp_path, **about))
+    shutil.copy(files[1], place)
+    expected = one_process([place / path.name for path in files[1:]], tmp_path / "one")
+    assert difference(expected, tmp_path / "out") == {}
 
 
 def test_a_ring_uses_its_names_again(tmp_path: Path, session: FakeSession) -> None:
@@ -185,11 +237,69 @@ def test_a_ring_uses_its_names_again(tmp_path: Path, session: FakeSession) -> No
     for number, path in enumerate(files):
         shutil.copy(path, ring / f"{number % 3}.pcap")
         if number % 2:
-            follow(ring, tmp_path).run(session, available_now=False, wait=never)
-    follow(ring, tmp_path).run(session, available_now=True, wait=never)
+            run_query(session, follow(ring, tmp_path), available_now=True)
+    to_the_end(session, follow(ring, tmp_path))
     expected = one_process(files, tmp_path / "one")
     found = difference(expected, tmp_path / "out")
     assert set(found) <= {"lineage"}, "of which the paths are others"
+
+
+def test_journals_are_read(tmp_path: Path, session: FakeSession) -> None:
+    place = tmp_path / "in"
+    files = rotate(made_up.capture(3, kind="pcap"), [40], place)
+    journal = place / "s.jsonl"
+    journal.write_text(journal_of(talk(3)))
+    made = to_the_end(session, follow(place, tmp_path))
+    expected = one_process([*files, journal], tmp_path / "one")
+    assert difference(expected, tmp_path / "out") == {}
+    assert made.rows["requests"] == len(expected["requests"])
+
+
+def test_clients_that_vanish_are_forgotten(tmp_path: Path, session: FakeSession) -> None:
+    """Thirty days of clients that ask and are never seen again: the state stays as it is on the
+    second day, and the requests without a response are rows as soon as ``idle_ns`` has passed."""
+    place = tmp_path / "in"
+    place.mkdir()
+    stream = follow(place, tmp_path, TABLES_OF_A_DAY, idle_ns=3_600 * SECOND)
+    store = StreamFolder(stream.folder)
+    sizes = []
+    for day in range(30):
+        (place / f"{day:02}.pcap").write_bytes(vanishing(day, clients=20))
+        if day:
+            so_far(session, stream)
+            record = store.last()
+            assert record is not None
+            sizes.append(record.summary["state"])
+            requests = load(tmp_path / "out", ("requests",))["requests"]
+            assert len(requests) == 20 * (day - 1)
+            assert all("'latency_ns': None" in row for row in requests)
+    assert {each["entries"] for each in sizes} == {20}
+    assert max(each["bytes"] for each in sizes) < 1.1 * sizes[0]["bytes"]
+    made = to_the_end(session, stream)
+    assert made.rows["connections"] == made.rows["requests"] == 600
+    expected = one_process(sorted(place.iterdir()), tmp_path / "one", TABLES_OF_A_DAY)
+    assert difference(expected, tmp_path / "out") == {}
+
+
+SECOND = 1_000_000_000
+TABLES_OF_A_DAY = ("connections", "requests", "frames", "account")
+
+
+def vanishing(day: int, clients: int) -> bytes:
+    """The capture of a day: each client opens a connection and sends one request."""
+    request = kproto.encode_request(
+        MetadataRequest(topics=None), api_version=1, correlation_id=1, client_id="c"
+    )
+    records = []
+    for client in range(clients):
+        ends = (f"10.{day}.0.{client + 1}", 40_000), ("10.200.0.1", 9092)
+        talk = Conversation(*ends, segment_size=1448, client_isn=1)
+        packets = [*talk.open(), *talk.send(request)]
+        at = made_up.START_NS + (day * 86_400 + client) * SECOND
+        records += [(at + each * 1000, packet) for each, packet in enumerate(packets)]
+    return made_up.pcap(
+        [(at, framed, len(framed)) for at, packet in records for framed in [ethernet_frame(packet)]]
+    )
 
 
 def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) -> None:
@@ -197,30 +307,53 @@ def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "theirs").touch()
     with pytest.raises(OutputError, match="is not empty"):
-        follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
+        to_the_end(session, follow(tmp_path / "in", tmp_path))
     (tmp_path / "out" / "theirs").unlink()
-    follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
-    with pytest.raises(CheckpointError, match="started with partitions 2, but this run has 3"):
-        follow(tmp_path / "in", tmp_path, partitions=3).run(session, available_now=True, wait=never)
-    for path in (tmp_path / "checkpoint" / "state" / "000001").iterdir():
+    so_far(session, follow(tmp_path / "in", tmp_path))
+    with pytest.raises(StreamError, match="started with partitions 2, but this run has 3"):
+        to_the_end(session, follow(tmp_path / "in", tmp_path, partitions=3))
+    for path in (tmp_path / "checkpoint" / "wiredump" / "state" / "000000").iterdir():
         path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(StateError, match="in the middle of an entry"):
-        follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "checkpoint").mkdir()
-    (tmp_path / "other" / "checkpoint" / "theirs").touch()
-    with pytest.raises(CheckpointError, match="neither a checkpoint nor empty"):
-        follow(tmp_path / "in", tmp_path / "other").run(session, available_now=True, wait=never)
+        to_the_end(session, follow(tmp_path / "in", tmp_path))
+
+
+def test_a_state_folder_of_another_stream(tmp_path: Path, session: FakeSession) -> None:
+    rotate(made_up.capture(3, kind="pcap"), [20, 40], tmp_path / "in")
+    stream = follow(tmp_path / "in", tmp_path, max_files=1)
+    run_query(session, stream, available_now=True)
+    (tmp_path / "checkpoint" / "wiredump" / "batches" / "000001.json").unlink()
+    with pytest.raises(StreamError, match="has no record of batch 1"):
+        to_the_end(session, stream)
 
 
 def test_all_files_were_taken_and_are_gone(tmp_path: Path, session: FakeSession) -> None:
     """What waits goes on, and the end has it: half a datagram, open connections."""
     capture = made_up.capture(7, connections=8, exchanges=8, kind="pcap")
     files = rotate(capture, [60, 100], tmp_path / "in")
-    follow(tmp_path / "in", tmp_path).run(session, available_now=False, wait=never)
+    so_far(session, follow(tmp_path / "in", tmp_path))
     expected = one_process(files[:2], tmp_path / "one")
     assert any("is incomplete: the captures ended" in row for row in expected["anomalies"])
     for path in files:
         path.unlink()
-    follow(tmp_path / "in", tmp_path).run(session, available_now=True, wait=never)
+    to_the_end(session, follow(tmp_path / "in", tmp_path))
     assert difference(expected, tmp_path / "out") == {}
+
+
+def test_records_are_compacted(tmp_path: Path) -> None:
+    """Whatever was killed in between: what the records say of files stays, once each."""
+    store = StreamFolder(str(tmp_path))
+    patch = pytest.MonkeyPatch()
+    with patch.context() as few:
+        few.setattr("wiredump.spark.stream_folder._MERGED", 3)
+        for batch in range(40):
+            file = Rotated(f"/in/{batch}", 1, 1, batch)
+            record = Record(batch=batch, files=[Taken(batch, file)], count=batch + 1, last=file)
+            store.commit(record)
+            if batch % 5:  # else it was killed
+                store.compact(record)
+            assert [each.batch for each in store.noted()] == list(range(batch + 1))
+            assert store.batches == batch + 1
+            assert store.record(batch) == record
+        assert len(list((tmp_path / "batches").iterdir())) < 6
+        assert len(list((tmp_path / "files").iterdir())) < 8

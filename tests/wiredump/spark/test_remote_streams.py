@@ -20,13 +20,12 @@ from tests.wiredump.spark.rotating import (
     difference,
     follow,
     killed,
-    never,
     one_process,
     rotate,
+    to_the_end,
 )
 from wiredump.cli import cli
-from wiredump.spark.checkpoint import Checkpoint, CheckpointError
-from wiredump.spark.rotation import Rotation, RotationError
+from wiredump.spark.rotation import Rotation
 from wiredump.storage import Location
 
 __all__ = ["session"]
@@ -61,49 +60,29 @@ def test_kill_9(
 def test_captures_in_a_bucket(tmp_path: Path, session: FakeSession, bucket: Bucket) -> None:
     """Of a folder and of a pattern; tables on another file system than the checkpoint."""
     files = rotate(made_up.capture(3, connections=6, kind="pcap"), [40, 80], tmp_path / "in")
-    for number, path in enumerate(files, 1):
+    for path in files:
         bucket.put(f"day/{path.name}", path.read_bytes())
-        bucket.put("day/.hidden", b"x")
-        for name, where in (("folder", "day"), ("pattern", "day/r*")):
-            root = tmp_path / name
-            stream = follow(bucket.uri(where), root)
-            if name == "folder":
-                stream.checkpoint = bucket.uri("checkpoint")
-            stream.run(session, available_now=True, wait=never)
-            expected = one_process(files[:number], tmp_path / "one")
-            found = difference(expected, root / "out")
-            assert set(found) == {"lineage"}
-            assert f"s3://{bucket.name}/day/r.pcap" in str(found)
-            assert "testing" not in str(found)
-    bucket.put("night/journal.jsonl", b'{"sequence": 1}\n')
-    with pytest.raises(RotationError, match=f"s3://{bucket.name}/night/journal.jsonl is not a"):
-        Rotation(bucket.uri("night")).files()
+    bucket.put("day/.hidden", b"x")
+    for name, where in (("folder", "day"), ("pattern", "day/r*")):
+        root = tmp_path / name
+        stream = follow(bucket.uri(where), root, max_files=1)
+        if name == "folder":
+            stream.state = bucket.uri("state")
+        to_the_end(session, stream)
+        found = difference(one_process(files, tmp_path / "one"), root / "out")
+        assert set(found) == {"lineage"}
+        assert f"s3://{bucket.name}/day/r.pcap" in str(found)
+        assert "testing" not in str(found)
+    bucket.put("night/notes.txt", b"broker{}\n" * 9)
+    night = Rotation(bucket.uri("night"))
+    assert night.files() == []
+    assert [Location(each).shown for each in night.others] == [
+        f"s3://{bucket.name}/night/notes.txt"
+    ]
     assert Rotation(bucket.uri("tomorrow")).files() == [], "there may be some later"
 
 
-@pytest.mark.slow
-def test_another_run_takes_over(tmp_path: Path, session: FakeSession, bucket: Bucket) -> None:
-    """No lock is left by a run that was killed; one that goes on finds that it is not the last."""
-    rotate(made_up.capture(3, kind="pcap"), [20], tmp_path / "in")
-    stream = follow(tmp_path / "in", Location(bucket.uri("mine")), batch_bytes=1)
-
-    def interrupted() -> bool:
-        """Between two batches of this run, another begins."""
-        rotate(made_up.capture(3, kind="pcap"), [20, 40, 60], tmp_path / "in")
-        with Checkpoint(stream.checkpoint) as other:
-            other.require_owner()
-        return True
-
-    with pytest.raises(CheckpointError, match=r"another run is using s3://.*/mine/checkpoint"):
-        stream.run(session, available_now=False, wait=interrupted)
-    stream.run(session, available_now=True, wait=never)
-    assert "mine/out/_SUCCESS" in bucket.keys()  # noqa: SIM118 (not a dict)
-
-
-def test_a_folder_that_is_no_checkpoint(bucket: Bucket, tmp_path: Path) -> None:
-    bucket.put("c/theirs", b"x")
-    with Checkpoint(bucket.uri("c")) as store, pytest.raises(CheckpointError, match=r"/c is nei"):
-        store.begin(None)  # type: ignore[arg-type] # fails before
+def test_a_checkpoint_is_named(bucket: Bucket) -> None:
     made = CliRunner().invoke(
         cli, ["spark", "--follow", "in", "--out", bucket.uri("t")], standalone_mode=False
     )

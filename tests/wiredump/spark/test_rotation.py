@@ -67,9 +67,14 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
     assert [each.path for each in Rotation(str(tmp_path / "*.pcap")).files()] == [
         str(tmp_path / "a.pcap")
     ]
+    rotation = Rotation(str(tmp_path))
+    assert [each.path for each in rotation.files()] == [str(tmp_path / "a.pcap")]
+    assert rotation.others == [str(tmp_path / "notes.txt")]
     (tmp_path / "notes.txt").write_text('{"sequence": 1}\n')
-    with pytest.raises(RotationError, match=r"notes\.txt is not a capture"):
-        Rotation(str(tmp_path)).files()
+    assert [each.kind for each in sorted(rotation.files(), key=lambda each: each.path)] == [
+        "capture", "journal",
+    ]  # fmt: skip
+    assert rotation.others == []
     with pytest.raises(RotationError, match="does not exist"):
         Rotation(str(tmp_path / "no" / "captures")).files()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,63 +27,94 @@ from tests.wiredump.spark.rotating import (
     copied,
     difference,
     follow,
-    never,
     one_process,
-    records,
     rotate,
-    some_cuts,
 )
 from wiredump.cli import cli
 from wiredump.rows.schema import ON_REQUEST, TABLES
-from wiredump.spark.checkpoint import Checkpoint
+from wiredump.spark import end, stream
 from wiredump.spark.connections import Options
+from wiredump.spark.rotation import RotationError
+from wiredump.spark.stream_folder import StreamFolder
+from wiredump.spark.streaming import cause_of
 from wiredump.storage import Location
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 
 def test_rotations_and_batches(spark, tmp_path: Path) -> None:
-    """With fragments and losses; files that turn up between runs; a name said in one file for rows
-    of another. (``test_follow`` does the same a thousand times without Java.)"""
+    """Fragments and losses; files that turn up between queries; the session goes on, and what a
+    query says of each batch. (``test_follow`` does the same a thousand times without Java.)"""
     capture = made_up.capture(7, connections=6, exchanges=6, kind="pcap")
-    rng = random.Random(1)
-    files = rotate(capture, some_cuts(rng, len(records(capture)[1])), tmp_path / "all")
+    files = rotate(capture, [20, 60, 90, 130], tmp_path / "all")
     place = tmp_path / "in"
     place.mkdir()
-    for some in (files[:2], files[2:]):
+    told: list[dict[str, Any]] = []
+    about = {"out": str(tmp_path / "out"), "checkpoint": str(tmp_path / "checkpoint")}
+    about |= {"tables": EVERY, "available_now": True, "progress": told.append}
+    for some, closed in ((files[:2], False), (files[2:], True)):
         for path in some:
             shutil.copy(path, place)
-        made = follow(place, tmp_path, batch_bytes=15_000).run(
-            spark, available_now=some is not files[:2], wait=never
-        )
+        query = stream(spark, str(place), max_files=1, closed=closed, **about)
+        assert query.awaitTermination(240)
+        assert query.exception() is None
+    made = end(spark, str(tmp_path / "checkpoint"))
     there = [place / path.name for path in files]
     assert difference(one_process(there, tmp_path / "one"), tmp_path / "out") == {}
     assert made.account["payload"] == sum(
         made.account[name] for name in ("frames", "retransmitted", "anomalies")
     )
+    for thread in threading.enumerate():
+        if thread.name == "wiredump-progress":
+            thread.join(60)
+    assert [each["batch"] for each in told] == list(range(len(files)))
+    assert [each["bytes"] for each in told] == [path.stat().st_size for path in files]
+    assert [each["lag"]["files"] for each in told] == [0, 3, 2, 1, 0]
+    assert sum(each["rows"].get("frames", 0) for each in told) <= made.rows["frames"]
+    assert spark.range(3).count() == 3
+
+
+def test_a_query_that_fails_says_why(spark, tmp_path: Path) -> None:
+    """A late file, by the error of this package."""
+    from pyspark.errors import StreamingQueryException
+
+    files = rotate(made_up.capture(3, kind="pcap", back=0.0), [20, 40, 60], tmp_path / "all")
+    place = tmp_path / "in"
+    place.mkdir()
+    about = {"out": str(tmp_path / "out"), "checkpoint": str(tmp_path / "checkpoint")}
+    for path in files[2:]:
+        shutil.copy(path, place)
+    assert stream(spark, str(place), available_now=True, **about).awaitTermination(240)
+    shutil.copy(files[0], place)
+    query = stream(spark, str(place), available_now=True, **about)
+    with pytest.raises(StreamingQueryException) as failed:
+        query.awaitTermination(240)
+    cause = cause_of(failed.value)
+    assert isinstance(cause, RotationError)
+    assert "r.pcap begins before" in str(cause)
 
 
 def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
-    """The command, with tables and checkpoint in an object store, killed in the midst of a batch,
-    and run again (in this process, because the second run is like any other: starting Java takes
+    """The command, with tables and state in an object store, killed in the midst of a batch, and
+    run again (in this process, because the second run is like any other: starting Java takes
     seconds)."""
     capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
     files = rotate(capture, [60, 90, 120], tmp_path / "in")
     root = str(Path(__file__).parents[3])
     arguments = [
         "spark", "--follow", str(tmp_path / "in"), "--json",
-        "--out", bucket.uri("out"), "--checkpoint", bucket.uri("checkpoint"),
-        "--master", "local[2]", "--batch-bytes", "1", "--available-now",
+        "--out", bucket.uri("out"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "--state", bucket.uri("state"), "--master", "local[2]", "--max-files", "1", "--end",
     ]  # fmt: skip
     command = [sys.executable, "-m", "wiredump", *arguments]
-    store = Checkpoint(bucket.uri("checkpoint"))
+    store = StreamFolder(bucket.uri("state"))
     with subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": root}, stderr=subprocess.PIPE
     ) as running:
         until = time.monotonic() + 240
-        while not store.committed(0):  # behind the first commit, before the last
+        while not store.batches:  # behind the first record, before the last
             assert running.poll() is None, running.stderr and running.stderr.read()
-            assert time.monotonic() < until, "no batch was committed"
+            assert time.monotonic() < until, "no batch was completed"
             time.sleep(0.02)
         running.kill()
     assert "out/_SUCCESS" not in bucket.keys()  # noqa: SIM118 (not a dict)
@@ -96,6 +128,8 @@ def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
     assert told["out"] == f"s3://{bucket.name}/out"
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert lines[-1]["batch"] == len(files) - 1
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
@@ -134,8 +168,8 @@ def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> 
     for count in (3, 4):
         for path in files[:count]:
             shutil.copy(path, place)
-        stream = follow(place, tmp_path, options=options)
-        stream.run(spark, available_now=count == 4, wait=never)
+        following = follow(place, tmp_path, options=options, closed=count == 4)
+        assert following.start(spark, {"availableNow": True}).awaitTermination(240)
         rows = committed()
         uncommitted = out / "run=mine" / "batch-000009-00000.parquet"
         shutil.copy(next(out.glob("run=mine/batch-*.parquet")), uncommitted)
@@ -149,7 +183,7 @@ def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("groups", "only the end of a stream has the table groups"),
+        ("groups", "a stream of batches lacks the table groups"),
         ("records", "is not a checkpoint"),
         (None, "set the option table"),
     ],
@@ -160,4 +194,4 @@ def test_streams_that_are_refused(tmp_path: Path, table: str | None, problem: st
 
     options = {"path": str(tmp_path)} | ({"table": table} if table else {})
     with pytest.raises(KprotoError, match=problem):
-        KafkaCapture(options).streamReader(None).partitions({"batch": 0}, {"batch": 0})
+        KafkaCapture(options).streamReader(None).partitions({"batches": 0}, {"batches": 0})
