@@ -93,8 +93,8 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         before = _read(start)
-        for each in before.planned.files:
-            self._taken[each.file.stem] = each.file
+        for one in before.planned.files:
+            self._taken[one.file.stem] = one.file
         bad: list[Bad] = []
         ready = self._ready(before, bad)
         taken: list[Rotated] = []
@@ -151,9 +151,8 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             settings = store.settings
             taken = {each.stem: each for each in (settings.skipped if settings else [])}
             for noted in store.noted():
-                for each in (*noted.files, *noted.bad):
-                    if each.file.stem in present:
-                        taken[each.file.stem] = each.file
+                files = [each.file for each in noted.files] + [each.file for each in noted.bad]
+                taken |= {file.stem: file for file in files if file.stem in present}
             self._taken = taken | self._taken
             self._rotation = Rotation(self._where, self._taken.values())
         return self._rotation

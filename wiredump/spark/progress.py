@@ -1,8 +1,8 @@
 """What a stream says of its batches: a dictionary each, which is a line of JSON on the command's
 standard error or in a file.
 
-The record of a batch has it, so that any process that can read the stream's folder can follow the stream,
-beside it or afterwards: also the client of a Connect server, on which the batches run.
+The record of a batch has it, so that any process that can read the stream's folder can follow the
+stream, beside it or afterwards: also the client of a Connect server, on which the batches run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wiredump.storage import shown
 from wiredump.tables.parts import Counts
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Follower", "Progress", "summary_of"]
 

@@ -198,8 +198,9 @@ class StateReader:
         with file:
             while file.peek(1):
                 try:
-                    size, *rest = _READS[version](file, self._newest_ns)
-                    yield Entry(_exactly(file, size), *rest)
+                    numbers = _READS[version](file, self._newest_ns)
+                    key = _exactly(file, numbers[0])
+                    yield Entry(key, *numbers[1:])
                 except StateError as error:
                     raise StateError(f"{error}: {path}") from None
                 found += 1

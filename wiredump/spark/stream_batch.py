@@ -175,10 +175,10 @@ class _Run:
         read = dict(micro.read)
         times = dict(made.times)
         for each in texts:
-            for number, _, _, size, first, last in each.sources:
+            for number, _, _, size, first_ns, last_ns in each.sources:
                 read[number] = size
-                if first is not None and last is not None:
-                    times[number] = first, last
+                if first_ns is not None and last_ns is not None:
+                    times[number] = first_ns, last_ns
         taken = planned.files
         last = taken[-1].file if taken else before.last if before is not None else None
         newest = [each.file.first_ns or 0 for each in taken]

@@ -40,7 +40,7 @@ from wiredump.tables.run import Mode, random_run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Stream", "cause_of", "end", "stream"]
 

@@ -218,10 +218,10 @@ def test_bad_files_are_left_out(tmp_path: Path, session: FakeSession) -> None:
         so_far(session, follow(place, tmp_path, **about))
     store = StreamFolder(str(tmp_path / "checkpoint" / "wiredump"))
     assert store.batches == 2
-    told = [bad["reason"] for noted in (0, 1) for bad in store.record(noted).summary["bad"]]
-    assert len(told) == 2
-    assert "changed although there is a newer file" in str(told)
-    assert "begins before" in str(told)
+    reasons = [bad.reason for noted in store.noted() for bad in noted.bad]
+    assert len(reasons) == 2
+    assert "changed although there is a newer file" in str(reasons)
+    assert "begins before" in str(reasons)
     to_the_end(session, follow(place, tmp_path, **about))
     shutil.copy(files[1], place)
     expected = one_process([place / path.name for path in files[1:]], tmp_path / "one")
