@@ -46,6 +46,7 @@ __all__ = ["Stream", "cause_of", "end", "stream"]
 
 _FOLDER: Final = "wiredump"
 _OURS: Final = re.compile(r"\b((?:wiredump|kproto)(?:\.\w+)+)\.(\w+): (.+)")
+_ENDED: Final = re.compile(r"terminated with exception: (.+)")
 _PARTITIONS: Final = 32
 """If the number of cores is unknown."""
 
@@ -216,14 +217,16 @@ def _for_spark(where: str) -> str:
 
 
 def cause_of(error: Exception) -> KprotoError | None:
-    """Return the error of this package that ended a query: Spark only has its text."""
+    """Return what ended a query: the error of this package, of which Spark only has the text, or
+    Spark's reason. None if that is unknown."""
     for module, name, text in reversed(_OURS.findall(str(error))):
         found = getattr(importlib.import_module(module), name, None)
         if isinstance(found, type) and issubclass(found, KprotoError):
             made = KprotoError.__new__(found)
             made.args = (text,)
             return made
-    return None
+    ended = _ENDED.search(str(error))
+    return KprotoError(f"the query failed: {ended[1]}") if ended is not None else None
 
 
 # -- for jobs of your own --------------------------------------------------------------------------
