@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.suites.kafka_clients import KafkaClients
+from tests.suites.kafka_connect import KafkaConnect, MirrorMaker
 from tests.suites.kafka_go import KafkaGo
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_streams import KafkaStreams
@@ -28,5 +29,7 @@ SUITES: Final[Mapping[str, Suite]] = {
         RustRdkafka(),
         KafkaClients(),
         KafkaStreams(),
+        KafkaConnect(),
+        MirrorMaker(),
     )
 }

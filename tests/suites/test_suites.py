@@ -76,6 +76,8 @@ def test_suites_without_quick_tests() -> None:
     assert [suite.name for suite in SUITES.values() if suite.only_whole] == [
         "librdkafka",
         "rdkafka",
+        "kafka-connect",
+        "mirror-maker",
     ]
     assert all(bool(suite.quick) is not bool(suite.only_whole) for suite in SUITES.values())
     command = [sys.executable, "-m", "tests.suites", "--suite", "librdkafka", "--quick"]
