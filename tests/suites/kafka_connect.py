@@ -17,7 +17,6 @@ class KafkaConnect(KafkaTests):
     package = f"Maven org.apache.kafka:{artifact}:{RELEASE}:test"
     prefix = "org.apache.kafka.connect.integration."
     test_seconds = 300
-    classes_at_once = 3
     seconds = 7200.0
     only_whole = WORKERS
 
@@ -28,6 +27,5 @@ class MirrorMaker(KafkaTests):
     package = f"Maven org.apache.kafka:{artifact}:{RELEASE}:test"
     prefix = "org.apache.kafka.connect.mirror.integration."
     test_seconds = 300
-    classes_at_once = 3
     seconds = 7200.0
     only_whole = WORKERS

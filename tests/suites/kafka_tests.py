@@ -42,8 +42,9 @@ class KafkaTests(Suite):
     test_seconds: ClassVar[int] = 120
     """How long a test may take, unless it has a limit of its own."""
     classes_at_once: ClassVar[int] = 1
-    """How many classes run at once, each with clusters of its own. Most tests of Kafka Streams and
-    Connect wait for rebalances and commits; those of the clients compare times."""
+    """How many classes run at once, each with clusters of its own. Most tests of Kafka Streams
+    wait for rebalances and commits; those of Connect keep the processor busy, and those of the
+    clients compare times."""
     toolchains = ("java", "maven")
     needs = None
     real = f"kafka:{RELEASE}"
