@@ -183,6 +183,7 @@ class Cluster:
             controller,
             logs.replica_size,
             lists_all_topics=release.has(facts.ALL_TOPICS_OF_LOG_DIRS),
+            checks_names=release.has(facts.NAMES_OF_MOVED_REPLICAS_CHECKED),
         )
         """The log directories of brokers."""
         self.wait_timers = timers if options.data_waits == "virtual" else None

@@ -69,5 +69,6 @@ def describe_groups(
     unauthorized = ErrorCode.GROUP_AUTHORIZATION_FAILED
     return [
         *(refused(each, unauthorized) for each in ids if each not in allowed),
-        *map(described, allowed),
+        # Those without an id have no coordinator that answers later.
+        *map(described, sorted(allowed, key=bool)),
     ]

@@ -73,6 +73,9 @@ def share_fetch(call: Call) -> Answer:
         return Later(partial(_later_refusal, call, code))
     if code:
         return refusal(call, code)
+    if call.authorizer is not None and _has_unnamed_topic(call, session):
+        # Kafka asks its authorizer about each topic by name, and fails without one.
+        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     acknowledged = acknowledge(call, _acknowledgements(body), _readable(call, _requested(body)))
     if session is None or _is_renewal(call):
         complete(acknowledged)
@@ -164,6 +167,15 @@ def _acknowledgements(
         for each in topic.partitions
         if each.acknowledgement_batches
     ]
+
+
+def _has_unnamed_topic(call: Call, session: ShareSession | None) -> bool:
+    """Whether the request or its session has a topic that the broker has never known."""
+    known = session.names if session is not None else {}
+    partitions = [*_requested(call.body), *(session.partitions if session is not None else ())]
+    return any(
+        topic_id not in known and topic_name(call, topic_id) is None for topic_id, _ in partitions
+    )
 
 
 def _readable(call: Call, partitions: Iterable[TopicIdPartition]) -> frozenset[str]:

@@ -54,8 +54,8 @@ def update_features(call: Call) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdatableFeatureResult(feature=name, error_message=message(ErrorCode.NONE))
-            for name in dict.fromkeys(each.feature for each in listed)
+            UpdatableFeatureResult(feature=each.feature, error_message=message(ErrorCode.NONE))
+            for each in listed
         ],
     )
 

@@ -25,7 +25,8 @@ __all__ = [
     "LEADERS_WRITE_ISR", "LIST_CONFIGS_ARE_SETS", "LOGGERS_REPLACED", "LOG_DIRS_CORDONED",
     "LOG_LEVELS", "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC",
     "METADATA_HASH_STORED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
-    "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION", "NEGATIVE_SHARE_PARTITIONS_FAIL",
+    "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
+    "NEGATIVE_SHARE_PARTITIONS_FAIL",
     "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS", "NULL_LEVELS_CHECKED", "NULL_SHARE_GROUPS_REFUSED",
     "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS", "OFFSETS_WITHOUT_PRODUCER_STORED",
     "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "OTHER_BROKERS_LOGGERS", "PLAIN_ACL_CLASSES",
@@ -106,6 +107,10 @@ present in 3.0.2."""
 ALL_TOPICS_OF_LOG_DIRS: Final = Fact("REL-45", since=(2, 6), until=(3, 7))
 """DescribeLogDirs lists topics of which no partition is requested, without partitions. By bytecode
 absent in 2.5.1 and 3.7.2, present in 2.6.3 and 3.6.2."""
+
+NAMES_OF_MOVED_REPLICAS_CHECKED: Final = Fact("REL-79", since=(2, 2))
+"""AlterReplicaLogDirs refuses a topic whose name is too long for the folder of a replica that
+moves. By bytecode absent in 2.1.1 and present in 2.2.2."""
 
 INTERNAL_CONFIGS_OF_NEW_TOPICS: Final = Fact("REL-55", since=(3, 3), until=(3, 6))
 """KRaft: CreateTopics lists the configs of tiered storage, which Kafka documents nowhere yet. So in

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.state.actions import (
@@ -39,11 +40,16 @@ PLACED_BY = (TopicCreated, PartitionsAdded, PartitionChanged)
 """The kinds of changes that may bring new replicas."""
 
 
+_LONGEST_FOLDER: Final = 255 - len(".") - 32 - len("-future")
+"""Of a replica, so that a random id fits in behind it while it moves."""
+
+
 class LogDirs:
     """The log directories of the brokers of one cluster. New replicas of brokers that have several
     directories are placed as soon as they are recorded. ``size_of`` returns the bytes of a broker's
     replica. ``lists_all_topics``: every topic of a directory is described, though without
-    partitions if none of them is requested."""
+    partitions if none of them is requested. ``checks_names``: replicas whose folders would get too
+    long a name do not move."""
 
     def __init__(
         self,
@@ -51,9 +57,11 @@ class LogDirs:
         size_of: Callable[[int, TopicPartition], int],
         *,
         lists_all_topics: bool,
+        checks_names: bool,
     ) -> None:
         self._controller = controller
         self._lists_all_topics = lists_all_topics
+        self._checks_names = checks_names
         self._size_of = size_of
         self.turns = controller.turns
         controller.add_hooks(PLACED_BY, after=self._place_new)
@@ -140,6 +148,8 @@ class LogDirs:
         state = self._controller.state
         broker, dirs = state.brokers[broker_id], state.replica_dirs
         failed = dirs.failed.get(broker_id, frozenset())
+        if self._checks_names and len(f"{tp[0]}-{tp[1]}") > _LONGEST_FOLDER:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         if directory not in broker.log_dirs:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if directory in failed:

@@ -155,6 +155,20 @@ def test_log_directories_answer_each_partition_once() -> None:
     assert [[row.partition_index for row in each.partitions] for each in found.topics] == [[0, 1]]
 
 
+@pytest.mark.requirement("REL-79")
+@pytest.mark.parametrize(
+    ("release", "length", "code"),
+    [((2, 1), 214, 57), ((2, 2), 213, 57), ((2, 2), 214, 17)],
+)
+def test_replicas_with_long_names_do_not_move(
+    release: tuple[int, int], length: int, code: int
+) -> None:
+    topic = AlterReplicaLogDirTopic(name="x" * length, partitions=[0])
+    body = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/x", topics=[topic])])
+    (moved,) = broker(release).ask(body, 1).results
+    assert moved.partitions[0].error_code == code
+
+
 def test_an_unknown_election_type_fails_each_row() -> None:
     at = broker()
     topic = TopicPartitions(topic="foo", partitions=[0, 0])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mockbroker import MockCluster
+from mockbroker.simulation.security.authorizer import ANONYMOUS, Authorizer
 from tests.real.data.clusters import DATA_CONFIGS, KAFKA_CONFIGS
 from tests.real.kafka import COMMON_CONFIGS, RealKafka
 
@@ -52,12 +53,17 @@ _BOTH: Final[Mapping[str, str]] = {
     "group.streams.assignment.interval.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     **{
+        f"group.{kind}.assignor.offload.enable": "false"
+        for kind in ("consumer", "share", "streams")
+    },
+    **{
         f"group.{kind}.min.{name}.ms": "1000"
         for kind in ("consumer", "share", "streams")
         for name in ("heartbeat.interval", "session.timeout")
     },
 }
-"""Neither side waits for more members, or with the next assignment. Sessions may be short."""
+"""Neither side waits for more members, or with the next assignment, which a thread of 4.4 would
+compute later. Sessions may be short."""
 
 
 class SearchKafka(RealKafka):
@@ -68,7 +74,7 @@ class SearchKafka(RealKafka):
         self._own = {
             **_BOTH, **KAFKA_CONFIGS,
             **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),
-            "super.users": "User:ANONYMOUS", "delete.topic.enable": "true",
+            "super.users": ANONYMOUS, "delete.topic.enable": "true",
             # Internal topics appear in ListOffsets and logs; their retention is nothing that
             # requests show.
             "log.retention.check.interval.ms": "3600000",
@@ -95,5 +101,9 @@ def _authorizer(release: Release) -> str:
 def search_mock(release: Release) -> MockCluster:
     """The mock of the same cluster, by wall time."""
     return MockCluster(
-        1, profile=release.profile, broker_configs={**COMMON_CONFIGS, **_BOTH}, cut_last_batch=True
+        1,
+        profile=release.profile,
+        broker_configs={**COMMON_CONFIGS, **_BOTH},
+        cut_last_batch=True,
+        authorizer=Authorizer(frozenset({ANONYMOUS})) if _authorizer(release) else None,
     )

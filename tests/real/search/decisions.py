@@ -33,6 +33,30 @@ def _repeats_resources(body: Mapping[str, Any]) -> bool:
     return any(times > 1 for times in named.values())
 
 
+def _names_absent_partitions(body: Mapping[str, Any]) -> bool:
+    """Topics of programs have two partitions."""
+    return any(
+        index > 1
+        for group in body["groups"]
+        for topic in group["topics"] or ()
+        for index in topic["partitions"]
+    )
+
+
+def _repeats_protocols(body: Mapping[str, Any]) -> bool:
+    named = Counter(each["name"] for each in body["protocols"] or ())
+    return any(times > 1 for times in named.values())
+
+
+def _repeats_partitions(body: Mapping[str, Any]) -> bool:
+    named = (
+        Counter((topic["name"], each) for topic in marker["topics"]
+                for each in topic["partitionIndexes"])
+        for marker in body["markers"]
+    )  # fmt: skip
+    return any(times > 1 for each in named for times in each.values())
+
+
 class Decision(NamedTuple):
     """``path`` is that of a field, or empty where Kafka does not answer. ``applies`` is a condition
     on the request's body."""
@@ -44,9 +68,18 @@ class Decision(NamedTuple):
 
 
 DECISIONS: Final = (
+    *(
+        Decision(11, path, "Kafka fails once members are listed", _repeats_protocols)
+        for path in ("", "errorCode")
+    ),
     Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
+    Decision(27, "", "Kafka never answers a marker with a partition twice", _repeats_partitions),
     Decision(
         32, "results[].configs[].documentation", "the mock leaves the texts about configs out"
+    ),
+    *(
+        Decision(90, path, "Kafka looks for 15 seconds first", _names_absent_partitions)
+        for path in ("", "groups[].topics[].topicId")
     ),
     Decision(33, "", "Kafka never answers a repeated resource", _repeats_resources),
 )

@@ -26,6 +26,7 @@ TOGETHER: Final = 6
 """Candidates that are played at once; the first of them that shows the difference is taken."""
 SHORT_PATIENCE: Final = 2.5
 """The difference was seen with a longer one, and is confirmed with a longer one."""
+CREATE_TOPICS: Final = 19
 LONGEST: Final = 160
 
 
@@ -103,7 +104,10 @@ def _smaller(steps: Sequence[ProgramStep]) -> Iterator[list[ProgramStep]]:
     if len(before) > len(own) and len(before) > 1:
         yield [*own, last]
     for place in reversed(range(len(before))):
-        yield [*before[:place], *before[place + 1 :], last]
+        rest = [*before[:place], *before[place + 1 :]]
+        # What follows on a topic's creation would meet brokers that do not know it yet.
+        if not ("until" in before[place] and any(each["api"] == CREATE_TOPICS for each in rest)):
+            yield [*rest, last]
     for place in reversed(range(len(steps))):
         for body in _simpler(steps[place]):
             yield [*steps[:place], {**steps[place], "body": body}, *steps[place + 1 :]]

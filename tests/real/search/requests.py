@@ -35,6 +35,10 @@ __all__ = [
 THEN: Final = 1_600_000_000_000
 """The timestamp of all records; topics of programs keep them for ever."""
 
+STATE_WAIT_MS: Final = 300
+"""How long a ShareFetch may wait. A leader needs a moment to read the state of a partition, and
+answers without the partition until it has."""
+
 Step = dict[str, Any]
 
 EXCLUDED: Final[Mapping[int, str]] = {
@@ -159,7 +163,8 @@ VALUES: Final[Mapping[int, Mapping[str, Any]]] = {
     76: {"groupId": "$s", "memberId": "m1", "memberEpoch": 0, "subscribedTopicNames": "$t",
          "rackId": None},
     77: {"groupIds": "$s"},
-    78: {"groupId": "$s", "memberId": "m1", "shareSessionEpoch": 0, "maxWaitMs": 0, "minBytes": 0,
+    78: {"groupId": "$s", "memberId": "m1", "shareSessionEpoch": 0, "maxWaitMs": STATE_WAIT_MS,
+         "minBytes": 0,
          "maxRecords": 100, "batchSize": 100, "topics[].partitions[].acknowledgementBatches": [],
          **_FETCH_TOPICS},
     79: {"groupId": "$s", "memberId": "m1", "shareSessionEpoch": 1,

@@ -39,6 +39,7 @@ from mockbroker.simulation.groups.share.share_sessions import (
     SessionRow,
     SessionRules,
     ShareSession,
+    begins_with_repetition,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
 from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
@@ -493,8 +494,18 @@ class ShareFetches:
     ) -> tuple[ErrorCode, ShareSession | None]:
         """Begin or continue the session of a ShareFetch; None with the last request of one."""
         event, code = self._session_event(
-            self._session_rules.fetch, broker_id, group_id, member_id, epoch, acknowledges
+            self._session_rules.fetch,
+            broker_id,
+            group_id,
+            member_id,
+            epoch,
+            acknowledges,
+            repeats=len(set(added)) < len(added),
         )
+        if begins_with_repetition(event) and not acknowledges and event.session is not None:
+            # The session before has ended by then; what it acquired stays locked.
+            del self._sessions[broker_id][group_id, member_id]
+            self._last_begun.pop((broker_id, event.session.connection_id), None)
         if code or epoch == FINAL_EPOCH:
             return code, None
         session = event.session
@@ -529,6 +540,8 @@ class ShareFetches:
         member_id: str,
         epoch: int,
         acknowledges: bool,
+        *,
+        repeats: bool = False,
     ) -> tuple[SessionEvent, ErrorCode]:
         sessions = self._sessions.get(broker_id, {})
         event = SessionEvent(
@@ -536,6 +549,7 @@ class ShareFetches:
             sessions.get((group_id, member_id)),
             acknowledges,
             len(sessions) >= self._settings().max_sessions,
+            repeats,
         )
         apply_first(rows, event, event)
         return event, event.code

@@ -19,6 +19,7 @@ __all__ = [
     "SessionEvent",
     "SessionRules",
     "ShareSession",
+    "begins_with_repetition",
 ]
 
 INITIAL_EPOCH: Final = 0
@@ -52,12 +53,13 @@ class ShareSession(msgspec.Struct, eq=False):
 
 class SessionEvent(Refusable, msgspec.Struct, eq=False):
     """A request of a session. ``session`` is None if there is none, ``is_full`` says whether the
-    broker has no room for another."""
+    broker has no room for another, ``repeats`` whether it adds a partition twice."""
 
     epoch: int
     session: ShareSession | None
     acknowledges: bool
     is_full: bool
+    repeats: bool = False
     code: ErrorCode = ErrorCode.NONE
 
     @property
@@ -78,6 +80,10 @@ def _has_other_epoch(event: SessionEvent) -> bool:
     return differs and event.epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
 
 
+def begins_with_repetition(event: SessionEvent) -> bool:
+    return event.begins and event.repeats
+
+
 _UNKNOWN: Final[SessionRow] = Row(
     "DP-SHARE-03", _is_unknown, (refuse(ErrorCode.SHARE_SESSION_NOT_FOUND),)
 )
@@ -92,6 +98,7 @@ ON_SHARE_FETCH: Final[tuple[SessionRow, ...]] = (
         lambda event: event.begins and event.acknowledges,
         (refuse(ErrorCode.INVALID_REQUEST),),
     ),
+    Row("DP-SHARE-46", begins_with_repetition, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
     Row(
         "DP-SHARE-34",
         lambda event: event.begins and event.session is None and event.is_full,

@@ -28,7 +28,7 @@ from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.group_facts import GroupCommit
 from mockbroker.simulation.operations.simulated import Operations
-from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
+from mockbroker.simulation.security.authorizer import AclOperation, Authorizer, ResourceType
 from mockbroker.simulation.security.policy import OPEN, Security
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -429,6 +429,58 @@ def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
     body = fetch.ShareFetchRequest(group_id="g", member_id=again.name, topics=[topic])
     body.max_records = 1
     assert row(at.ask(body, 2)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+@pytest.mark.requirement("DP-SHARE-39")
+@pytest.mark.parametrize(
+    ("security", "code"), [(OPEN, 0), (Security(authorizer=Authorizer(frozenset({ADMIN}))), -1)]
+)
+def test_an_authorizer_needs_the_names_of_topics(security: Security, code: int) -> None:
+    at = broker(security=security)
+    member = settled(at)
+    body = fetch.ShareFetchRequest(group_id="g", member_id=member.name, max_records=1)
+    for topic_id in (at.cluster.topics["foo"].topic_id, uuid.UUID(int=7)):
+        partition = fetch.FetchPartition(partition_index=0)
+        body.topics.append(fetch.FetchTopic(topic_id=topic_id, partitions=[partition]))
+    answer = at.ask(body, 2)
+    assert answer.error_code == code
+    assert len(answer.responses) == (0 if code else 2)
+    at.cluster.topics.delete([("foo", uuid.UUID(int=0))])
+    body.topics, body.share_session_epoch = [], 1
+    assert at.ask(body, 2).error_code == code, "the session has the topic"
+
+
+@pytest.mark.requirement("DP-SHARE-46")
+def test_a_session_begins_with_each_partition_once() -> None:
+    at = broker()
+    member = settled(at)
+    partition = fetch.FetchPartition(partition_index=1)
+    topic = fetch.FetchTopic(topic_id=at.cluster.topics["foo"].topic_id, partitions=[partition])
+
+    def repeated(epoch: int) -> int:
+        body = fetch.ShareFetchRequest(
+            group_id="g", member_id=member.name, share_session_epoch=epoch, max_records=1,
+            topics=[topic, topic],
+        )  # fmt: skip
+        code: int = at.ask(body, 2).error_code
+        return code
+
+    assert repeated(0) == -1
+    assert member.fetch(0, [0]).error_code == 0
+    assert repeated(1) == 0, "a later request may"
+    assert member.fetch(0, [0], acks=[(0, 0, [ACCEPT])]).error_code == ErrorCode.INVALID_REQUEST
+    assert member.fetch(2).error_code == 0
+    assert repeated(0) == -1
+    assert member.fetch(3).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_groups_without_an_id_are_described_first() -> None:
+    at = broker()
+    settled(at)
+    answer = at.ask(ShareGroupDescribeRequest(group_ids=["g", "", "other"]), 1)
+    assert [(each.group_id, each.error_code) for each in answer.groups] == [
+        ("", ErrorCode.INVALID_GROUP_ID), ("g", 0), ("other", ErrorCode.GROUP_ID_NOT_FOUND),
+    ]  # fmt: skip
 
 
 # ---- leaders -------------------------------------------------------------------------------------
