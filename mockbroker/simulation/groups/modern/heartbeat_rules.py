@@ -377,8 +377,14 @@ def _is_behind(event: AnyHeartbeat) -> bool:
 
 def _rejoins(event: AnyHeartbeat) -> bool:
     """A member joins that the group knows under another epoch."""
-    known = event.replaces is None and event.member.epoch > 0
+    known = event.replaces is None and event.member.epoch > 0 and not _has_new_instance(event)
     return bool(event.request.joins and known and not event.repeats_epoch)
+
+
+def _has_new_instance(event: AnyHeartbeat) -> bool:
+    """Of a member that joins with an instance id that the group does not know, Kafka reads no
+    epoch."""
+    return getattr(event.request, "instance_id", None) is not None and event.holder is None
 
 
 def epoch_rows(

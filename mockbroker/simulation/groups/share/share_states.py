@@ -101,6 +101,10 @@ def _is_older(epoch: int | None, stored: int) -> bool:
     return epoch is not None and ANY_EPOCH < epoch < stored
 
 
+def _has_older_state_epoch(query: StateQuery) -> bool:
+    return query.stored is not None and _is_older(query.state_epoch, query.stored.state_epoch)
+
+
 STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
     Row(
         "DP-SHARE-40",
@@ -136,10 +140,21 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
     ),
     Row(
         "DP-SHARE-41",
-        lambda query: (
-            query.stored is not None and _is_older(query.state_epoch, query.stored.state_epoch)
+        _has_older_state_epoch,
+        (
+            _fail(
+                ErrorCode.FENCED_STATE_EPOCH,
+                "The share coordinator rejected the request because the share-group state epoch "
+                "did not match.",
+            ),
         ),
+        until=(4, 4),
+    ),
+    Row(
+        "DP-SHARE-41",
+        _has_older_state_epoch,
         (_fail(ErrorCode.FENCED_STATE_EPOCH),),
+        since=(4, 4),
     ),
     Row(
         "DP-SHARE-40",

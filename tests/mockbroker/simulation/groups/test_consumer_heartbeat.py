@@ -147,6 +147,7 @@ def test_a_member_joins_again_with_epoch_0(release: tuple[int, int], code: int) 
     at.settle()
     assert at.group.members["a"].previous_epoch > 0
     assert at.join("a").error_code == code
+    assert at.join("b", instance_id="new").error_code == 0, "its epoch is not read"
     assert at.join("d").error_code == 0
 
 

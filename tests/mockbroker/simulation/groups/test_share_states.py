@@ -120,6 +120,21 @@ def test_older_epochs_are_fenced() -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-41")
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        ((4, 3), "The share coordinator rejected the request because the share-group state epoch "),
+        ((4, 4), "The coordinator rejected the request because the state epoch "),
+    ],
+)
+def test_the_text_about_an_older_state_epoch(release: tuple[int, int], text: str) -> None:
+    states = States(release)
+    states.initialize(epoch=2)
+    refused = ShareStateError(ErrorCode.FENCED_STATE_EPOCH, f"{text}did not match.")
+    assert states.initialize(epoch=1) == refused
+
+
+@pytest.mark.requirement("DP-SHARE-41")
 @pytest.mark.parametrize("release", [(4, 3), (4, 4)])
 def test_negative_epochs(release: tuple[int, int]) -> None:
     """Until 4.3 they count as any epoch."""
