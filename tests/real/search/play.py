@@ -89,6 +89,8 @@ class _Lane:
         self._sides = sides
         self._played = played
         self._open: list[_Open] = []
+        self._decided = False
+        """The mock has decided otherwise on a change, so that the states differ from here on."""
 
     async def play(self, steps: Sequence[Mapping[str, Any]]) -> None:
         for place, step in enumerate(steps):
@@ -96,6 +98,8 @@ class _Lane:
             found = found or await self._deferred(steps, patience=0.0)
             if found is not None:
                 self._played.found = found
+                break
+            if self._decided:
                 break
         else:
             self._played.found = await self._deferred(steps, patience=QUIET_SECONDS)
@@ -192,8 +196,9 @@ class _Lane:
                 break
             real = await task
         self._played.fields += count
-        fields = undecided(step, fields)
-        return Found(place, tuple(fields)) if fields else None
+        left = undecided(step, fields)
+        self._decided |= len(left) < len(fields) and step["api"] not in READS
+        return Found(place, tuple(left)) if left else None
 
     @staticmethod
     def _may_pass(step: Mapping[str, Any], real: Any, mock: Any) -> bool:

@@ -181,7 +181,7 @@ async def test_topologies_are_shown_as_they_were_sent_until_they_are_ready() -> 
     at = broker()
     at.ask(joins(), 1)
     described = at.ask(StreamsGroupDescribeRequest(group_ids=["g", "", "simple", "none"]), 1)
-    group, nameless, simple, none = described.groups
+    nameless, group, simple, none = described.groups
     assert group.topology.subtopologies[1].state_changelog_topics[0].partitions == 0
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
     assert (simple.error_code, simple.error_message) == (69, "Group simple is not a streams group.")
