@@ -108,6 +108,12 @@ CHANCE: Final = (
         76, "assignment.topicPartitions[].partitions", "count", "dealt by a hash map of members"
     ),
     Chance(77, "groups[].members[].clientHost", "hide", "the address of the client's socket"),
+    Chance(
+        77,
+        "groups[].members[].assignment.topicPartitions[].partitions",
+        "count",
+        "dealt by a hash map of members",
+    ),
     Chance(78, "nodeEndpoints[].port", "hide", "a free port"),
     Chance(78, "responses[].partitions[].records", "records", "batches are compared by fields"),
     Chance(79, "nodeEndpoints[].port", "hide", "a free port"),
