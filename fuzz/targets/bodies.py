@@ -33,9 +33,9 @@ from kproto.codec import registry
 from kproto.codec.runtime import unsigned_varint
 from kproto.errors import DecodeError
 from kproto.native.compiled import UnsupportedPlan, compile_plan
+from kproto.reference.random_trees import random_tree
 from kproto.schema.model import MessageSchema
 from tests.support.instances import to_instance, to_tree
-from tests.support.values import random_tree
 
 __all__ = ["check", "differences", "mutate", "seeds"]
 

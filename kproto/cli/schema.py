@@ -1,4 +1,4 @@
-"""``kproto schema import | check | diff | wireshark``: the command line of ``kproto.schema``.
+"""``kproto schema import | check | diff | compare | wireshark``: schemas on the command line.
 
 Results go to stdout, one finding per line (or as JSON). Exit status 1 means that at least one
 finding must be fixed; ``kproto.cli.run`` handles errors.
@@ -17,6 +17,8 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.cli.outputs import OutputFile, OutputFolder
 from kproto.cli.terminal import echo, echo_json
 from kproto.dialects import DIALECTS, dialect
+from kproto.oracle.drafts import compare_drafts
+from kproto.oracle.generator import RELEASE
 from kproto.outputs import write_output
 from kproto.schema.check import Finding, check_directory, check_file
 from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
@@ -203,6 +205,58 @@ def _line(item: Change) -> str:
     version = f" v{item.versions}" if item.versions else ""
     field = f" {item.field}" if item.field else ""
     return f"{item.verdict}: {item.message}{version}{field}: {item.what} ({item.why}) [{item.kind}]"
+
+
+# -- compare ---------------------------------------------------------------------------------
+
+
+@schema_group.command("compare")
+@click.argument("folder", type=_Existing, metavar="DIR")
+@click.option(
+    "--java",
+    is_flag=True,
+    required=True,
+    help="With Kafka's own generator, which Maven fetches. Needs Java and Maven.",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of the values.")
+@click.option(
+    "--values",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Random values for each version of each message.",
+)
+@click.option("--lenient", is_flag=True, help="Accept boolean for bool.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def compare_command(
+    folder: Path, java: bool, seed: int, values: int, lenient: bool, as_json: bool
+) -> None:
+    """Hold a folder of schemas against Kafka's own generator: which schemas it refuses, and
+    whether random values have the same bytes and JSON in the classes that it makes.
+
+    Exits with 1 if there is a difference.
+    """
+    result = compare_drafts(folder, seed=seed, values=values, lenient=lenient)
+    if as_json:
+        echo_json(
+            {
+                **result._asdict(),
+                "seed": seed,
+                "generator": RELEASE,
+                "differences": [item._asdict() for item in result.differences],
+            },
+            indent=2,
+        )
+    else:
+        for item in result.differences:
+            echo(str(item), fg="red")
+        echo(
+            f"{result.messages} messages, {result.versions} versions, {result.values} values (seed"
+            f" {seed}) compared with Kafka's generator {RELEASE}: {len(result.differences)}"
+            " differences"
+        )
+    if result.differences:
+        raise click.exceptions.Exit(1)
 
 
 # -- wireshark -------------------------------------------------------------------------------

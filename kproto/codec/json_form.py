@@ -132,6 +132,8 @@ class _Reader:
     def struct(self, plan: StructPlan, data: Any, path: str) -> MessageStruct:
         if not isinstance(data, Mapping):
             raise JsonError(f"expected an object, got {_type(data)}", path=path)
+        if not plan.exists:
+            raise UnsupportedVersionError(f"Can't read version {self.version} of {plan.name}")
         names = _names_used(plan, data, path)
         values: dict[str, Any] = {}
         for item in plan.order:
@@ -146,12 +148,11 @@ class _Reader:
                     )
                 continue
             value = self.field(item, data[name], item_path, item in plan.absent)
-            if item not in plan.absent:
-                values[item.name] = value
-            elif not item.ignorable and not is_default(item, value, self.classes):
-                raise _unsupported(item, self.version)
-            else:
-                values[item.name] = fresh_default(item, self.classes)
+            if item in plan.absent and not item.ignorable:
+                if not is_default(item, value, self.classes):
+                    raise _unsupported(item, self.version)
+                value = fresh_default(item, self.classes)
+            values[item.name] = value
         return self.classes[plan.name](**values)
 
     def field(self, item: FieldPlan, data: Any, path: str, absent: bool) -> Any:

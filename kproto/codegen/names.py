@@ -10,10 +10,10 @@ __all__ = ["class_name"]
 
 TAKEN: Final = frozenset(
     {
-        "FastPathMiss", "SHORT_LENGTH", "Struct", "UUID", "any", "buf", "compact", "data",
-        "end", "explain", "float", "len", "list", "long_array", "make_uuid", "p", "packers",
-        "parts", "q", "range", "rows", "runs", "start", "string_length", "string_varint",
-        "tables", "tagged_section", "unknown_tags", "unpackers", "varint", "w",
+        "Exception", "FastPathMiss", "SHORT_LENGTH", "Struct", "UUID", "any", "buf", "compact",
+        "data", "end", "explain", "float", "len", "list", "long_array", "make_uuid", "p",
+        "packers", "parts", "q", "range", "rows", "runs", "start", "string_length",
+        "string_varint", "tables", "tagged_section", "unknown_tags", "unpackers", "varint", "w",
     }
 )  # fmt: skip
 """Names that generated code uses for things other than classes."""

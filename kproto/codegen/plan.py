@@ -98,7 +98,7 @@ class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     ``inline`` holds the fields in wire order, ``tagged`` the known tagged fields by ascending tag,
     and ``absent`` the fields that this version lacks. ``order`` holds all of them in schema order.
     ``foreign_names`` are the (tag, field) pairs that the schema defines at other versions only;
-    reading such a tag is an error.
+    reading such a tag is an error. ``exists``: whether the schema has the struct at this version.
     """
 
     name: str
@@ -110,6 +110,7 @@ class StructPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     order: tuple[FieldPlan, ...]
     min_size: int
     foreign_names: tuple[tuple[int, str], ...] = ()
+    exists: bool = True
 
     @property
     def foreign_tags(self) -> frozenset[int]:
@@ -197,6 +198,7 @@ class _Builder:
                 for item in struct.fields
                 if flexible and item.tag is not None and not item.is_tagged(self.version)
             ),
+            exists=self.version in struct.versions,
         )
         self.done[struct.name] = plan
         return plan

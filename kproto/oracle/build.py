@@ -13,13 +13,13 @@ from kproto.builds import built, run
 
 __all__ = ["class_path"]
 
-HERE = Path(__file__).resolve().parent
+ORACLE = Path(__file__).resolve().parent / "java"
 
 NATIVE_COMPRESSION = "org.rocksdb,com.github.luben"
 """Groups left out because they are large and no message class needs them."""
 
 
-def class_path(release: str, folder: Path = HERE, leave_out: str = NATIVE_COMPRESSION) -> str:
+def class_path(release: str, folder: Path = ORACLE, leave_out: str = NATIVE_COMPRESSION) -> str:
     """Return the class path that runs the program in ``folder`` with the classes of Kafka
     ``release``.
 

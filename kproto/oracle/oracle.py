@@ -101,8 +101,14 @@ class Oracle:
     the next batch.
     """
 
-    def __init__(self, release: str) -> None:
+    def __init__(
+        self, release: str, *, class_path: str | None = None, jars: str = r"kafka-.*\.jar"
+    ) -> None:
+        """``class_path`` is that of ``release`` by default. Messages are looked for in those jars
+        whose names match ``jars`` whole."""
         self.release = release
+        self._class_path = class_path
+        self._jars = jars
         self.messages: dict[str, JavaMessage] = {}
         self._numbers: dict[str, int] = {}
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -114,7 +120,8 @@ class Oracle:
     def __enter__(self) -> Oracle:
         self._process = subprocess.Popen(
             ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx512m",
-             "-cp", class_path(self.release), "Oracle"],
+             f"-Doracle.jars={self._jars}", "-cp", self._class_path or class_path(self.release),
+             "Oracle"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

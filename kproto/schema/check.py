@@ -1,7 +1,8 @@
 """Lint schemas: report what Kafka's own generator would refuse, and what is bad practice.
 
-``check_rules`` contains the rules about one message. This module contains the rules about a whole
-folder and runs all of them. Each error that the loader raises is reported as one finding.
+``check_rules`` and ``check_generator`` contain the rules about one message. This module contains
+the rules about a whole folder and runs all of them. Each error that the loader raises is reported
+as one finding.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kproto.errors import SchemaError
+from kproto.schema.check_generator import GENERATOR_RULES
 from kproto.schema.check_rules import RULES, CheckedMessage, Finding
 from kproto.schema.jsontext import read_json
 from kproto.schema.load import parse_message, read_schema_text, schema_files
@@ -71,7 +73,7 @@ def _check_one(
         message = CheckedMessage(schema, text, read_json(text, source))
     except SchemaError as error:
         return [_refused(error)], None
-    return [finding for rule in RULES for finding in rule(message)], message
+    return [finding for rule in (*RULES, *GENERATOR_RULES) for finding in rule(message)], message
 
 
 # -- rules about a folder --------------------------------------------------------------------

@@ -29,7 +29,7 @@ ENTITY_TYPES: Final[dict[str, str]] = {
 """The allowed values of ``entityType``, and the type of the field (or array element) each
 requires."""
 
-LISTENERS: Final = ("broker", "controller", "zkBroker")
+LISTENERS: Final = ("broker", "controller")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -107,7 +107,14 @@ def _requests_only(message: CheckedMessage) -> Iterator[Finding]:
                 "request-only", f"{name} on a {schema.type}", "only requests have it", name
             )
     for listener in schema.listeners:
-        if listener not in LISTENERS:
+        if listener == "zkBroker":
+            yield message.warning(
+                "listeners",
+                "zkBroker is a listener until Kafka 3.9 only",
+                "remove it from a new message",
+                "listeners",
+            )
+        elif listener not in LISTENERS:
             yield message.error(
                 "listeners",
                 f"{listener!a} is not a listener",

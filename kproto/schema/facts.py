@@ -19,15 +19,8 @@ __all__ = ["schema_text"]
 
 def schema_text(schema: MessageSchema) -> str:
     """Return the text of the file, which ends in a newline."""
-    uses = Counter(
-        inner.name
-        for struct in schema.structs
-        for item in struct.fields
-        if (inner := item.type.inner_struct) is not None
-    )
-    used = {name for name, count in uses.items() if count == 1}
-    common = [item for item in schema.structs[:-1] if item.name not in used]
-    common_names = {item.name for item in common}
+    common_names = _common_names(schema)
+    common = [item for item in schema.structs[:-1] if item.name in common_names]
     head: dict[str, Any] = {
         "apiKey": schema.api_key,
         "type": schema.type,
@@ -46,6 +39,21 @@ def schema_text(schema: MessageSchema) -> str:
         parts.append('  "commonStructs": [\n' + ",\n".join(blocks) + "\n  ]")
     parts.append('  "fields": ' + _fields(schema.root, common_names, "  "))
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _common_names(schema: MessageSchema) -> set[str]:
+    """Structs that no field or several fields contain, and those inside them: Kafka's generator
+    finds no struct that a common one declares."""
+    inner = {
+        struct.name: [each.name for item in struct.fields if (each := item.type.inner_struct)]
+        for struct in schema.structs
+    }
+    uses = Counter(name for names in inner.values() for name in names)
+    common: set[str] = set()
+    for struct in reversed(schema.structs[:-1]):  # containing ones before those inside them
+        if uses[struct.name] != 1 or struct.name in common:
+            common |= {struct.name, *inner[struct.name]}
+    return common
 
 
 def _said(value: Any) -> bool:

@@ -1,8 +1,8 @@
 """Load the schema model from Kafka's message JSON (with a few extensions of ours).
 
-This module reads schema files and texts; ``parse`` defines what they may contain. It accepts what
-Kafka's own generator accepts, and slightly more: a draft may leave out ``flexibleVersions``, which
-then means ``none``. ``check`` reports what is accepted but not advisable. Every refusal is a
+This module reads schema files and texts; ``parse`` defines what they may contain. A draft may leave
+out ``flexibleVersions``, which then means ``none``. ``check`` reports what is accepted here and
+refused by Kafka's own generator, and what is not advisable. Every refusal is a
 SchemaError with file, line, field and remedy, whatever the text.
 
 Extensions to Kafka's language: ``about`` anywhere, ``aliases`` (older names) on messages, fields

@@ -173,7 +173,10 @@ class MessageSchema(msgspec.Struct, eq=False):
         raise KeyError(name)
 
 
-_RESERVED: Final = frozenset({"encode", "decode", "to_json", "from_json", "unknown_tags"})
+_RESERVED: Final = frozenset({
+    "decode", "decode_from", "encode", "encode_parts", "from_json", "to_json", "to_json_value",
+    "unknown_tags", "validate",
+})  # fmt: skip
 
 
 def python_name(name: str) -> str:

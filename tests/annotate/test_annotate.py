@@ -7,11 +7,11 @@ import pytest
 import kproto
 from kproto.annotate import FrameField, request_fields, response_fields
 from kproto.errors import DecodeError
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from tests.support import seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 
 def check(frame: bytes, rows: list[FrameField]) -> None:

@@ -14,10 +14,10 @@ from benchmarks.workloads import WORKLOADS, Workload
 from kproto.codec import registry
 from kproto.errors import AbsentError
 from kproto.messages import HeartbeatRequest
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines, seeds, toolchain
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 BY_KEY = [pytest.param(workload, id=workload.key) for workload in WORKLOADS]
 

@@ -15,9 +15,9 @@ from kproto.journal import ClientSoftware, Entry, JournalWriter
 from kproto.messages import ApiVersionsRequest, MetadataRequest, ProduceRequest
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, build_batch
+from kproto.reference.random_trees import random_tree
 from tests.cli.hostile import FILE_NAME, FORMULA, JSON, WIRE
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 __all__ = ["write_traffic"]
 

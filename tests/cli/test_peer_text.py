@@ -167,6 +167,7 @@ FEEDS: dict[str, Feed] = {
         run(str(place.small / "bad")),
         run(str(place.draft), shows=False),
     ],
+    "kproto schema compare": lambda place: [run(ARGUMENT, "--java")],
     "kproto schema diff": lambda place: [
         run(str(place.draft), str(place.small / "changed")),
         run(str(place.small / "changed"), str(place.folder / FILE_NAME)),

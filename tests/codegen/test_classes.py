@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
+import json
+import keyword
 import pickle
 import uuid
 
@@ -14,6 +17,8 @@ from kproto.codec.classes import make_message_class
 from kproto.codec.message import Message
 from kproto.codec.structs import NO_TAGS, MessageStruct
 from kproto.codegen import modules
+from kproto.codegen.names import TAKEN
+from kproto.errors import DecodeError, EncodeError
 from kproto.messages import HeartbeatRequest, MetadataRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
 from kproto.schema.load import load_directory, parse_message, schemas_directory
@@ -101,3 +106,40 @@ def test_a_schema_cannot_break_out_of_its_docstring() -> None:
 def test_zero_uuid_is_a_value() -> None:
     body = MetadataResponse(topics=[MetadataResponseTopic(name="t")]).encode(12)
     assert MetadataResponse.decode(body, 12).topics[0].topic_id == uuid.UUID(int=0)
+
+
+def test_no_field_of_a_draft_hides_what_a_message_has() -> None:
+    """Nor does a struct hide a name that generated code uses."""
+    inherited = [
+        name
+        for name in dir(HeartbeatRequest)
+        if not name.startswith("_") and name not in HeartbeatRequest.__struct_fields__
+    ]
+    methods = [name for name in inherited if not name.isupper()]
+    words = ["".join(map(str.capitalize, name.split("_"))) for name in methods]
+    fields = [{"name": word, "type": "string", "versions": "0+"} for word in words]
+    shadowing = {
+        name
+        for name in {*dir(builtins), *TAKEN}
+        if name[0].isupper() and name.isalnum() and not keyword.iskeyword(name)
+    }
+    structs = [
+        {"name": f"F{number}", "type": f"[]{name}", "versions": "0+",
+         "fields": [{"name": "A", "type": "string", "versions": "0+"}]}
+        for number, name in enumerate(sorted(shadowing))
+    ]  # fmt: skip
+    schema = {
+        "type": "data", "name": "Draft", "validVersions": "0", "flexibleVersions": "none",
+        "fields": fields + structs,
+    }  # fmt: skip
+    cls = make_message_class(parse_message(json.dumps(schema)))
+    taken = cls.__struct_fields__
+    assert not {*methods} & {*taken}
+    message = cls(**{f"{name}_": name for name in methods})
+    assert cls.decode(message.encode(0), 0) == message
+    assert cls.from_json(message.to_json(0), 0) == message
+    assert cls.validate(message.encode(0), 0) is None
+    with pytest.raises(DecodeError, match="byte"):
+        cls.decode(message.encode(0)[:-1], 0)
+    with pytest.raises(EncodeError):
+        cls(**{f"{methods[0]}_": 5}).encode(0)

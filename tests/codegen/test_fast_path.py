@@ -11,11 +11,11 @@ import pytest
 
 import kproto
 from kproto.codec import interpreter, registry
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 
 @pytest.mark.parametrize("folder", ["kafka", "kip_183", "kip_240", "kip_455_old", "kip_455_new"])

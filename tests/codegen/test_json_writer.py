@@ -8,10 +8,10 @@ import kproto
 from kproto.codec.json_form import StructWriter, to_value
 from kproto.codec.json_writer import fast_writer
 from kproto.codec.registry import plan_of, schema_of, structs_of
+from kproto.reference.random_trees import random_tree
 from tests.support import seeds
 from tests.support.instances import to_instance
 from tests.support.shaken import shake
-from tests.support.values import random_tree
 
 
 def exactly(message: Any, version: int) -> Any:

@@ -13,12 +13,12 @@ from kproto.codec.structs import MessageStruct
 from kproto.errors import EncodeError
 from kproto.messages import FetchResponse
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import Struct
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 ENGINES = [pytest.param(name, id=name) for name in ("pure", "native")]
 

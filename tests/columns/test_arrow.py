@@ -18,12 +18,12 @@ from kproto.codec.classes import make_message_class
 from kproto.columns import select
 from kproto.errors import MissingExtraError
 from kproto.messages import HeartbeatRequest
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, parse_message, schemas_directory
 from tests.columns.exploded import lines
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 KINDS = ["bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid",
          "string", "bytes", "records"]  # fmt: skip

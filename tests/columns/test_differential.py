@@ -18,13 +18,13 @@ from kproto.columns import MOST_BYTES, Selection, select
 from kproto.columns.layout import lay_out
 from kproto.columns.pure import PureSelection
 from kproto.errors import DecodeError
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.columns.exploded import explode, lines, some_of
 from tests.native.burn import damage
 from tests.support import engines, seeds
 from tests.support.strategies import messages_and_trees
-from tests.support.values import random_tree
 
 RELEASED = [s for s in load_directory(schemas_directory() / "kafka").values() if lines(s)]
 

@@ -13,9 +13,9 @@ from kproto.annotate import request_fields_partly, response_fields_partly
 from kproto.codec.registry import schema_of
 from kproto.hexview import Redaction, hex_lines
 from kproto.messages import AlterPartitionReassignmentsRequest, MetadataRequest
+from kproto.reference.random_trees import random_tree
 from tests.support import seeds
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 KAFKA = kproto.dialect("kafka")
 FRAME = bytes.fromhex(

@@ -14,13 +14,13 @@ import time
 from typing import Any
 
 from kproto.columns import MOST_BYTES, select
+from kproto.reference.random_trees import random_tree
 from tests.columns.exploded import some_of
 from tests.native.printed_both import same_text
 from tests.native.test_differential import RELEASED, Codecs, same_decoding, same_encoding
 from tests.support import engines
 from tests.support.instances import to_instance
 from tests.support.shaken import shake
-from tests.support.values import random_tree
 
 TELLING = (0, 1, 2, 0x7F, 0x80, 0xC2, 0xED, 0xF4, 0xFE, 0xFF)
 

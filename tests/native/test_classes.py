@@ -228,9 +228,9 @@ def test_a_schema_made_up_here() -> None:
         '{"type": "data", "name": "Everything", "validVersions": "0-1", '
         f'"flexibleVersions": "1+", "fields": [{fields}]}}'
     )
+    from kproto.reference.random_trees import random_tree
     from tests.native.test_differential import same_decoding
     from tests.support.instances import to_instance
-    from tests.support.values import random_tree
 
     cls = make_message_class(schema)
     rng = random.Random(20)

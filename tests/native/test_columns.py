@@ -22,6 +22,7 @@ from kproto.messages import (
     HeartbeatRequest,
     MetadataResponse,
 )
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, parse_message, schemas_directory
 from tests.codegen.test_hostile import nested_schema
 from tests.columns.exploded import lines
@@ -29,7 +30,6 @@ from tests.native.burn import damage
 from tests.native.test_memory import LOOPS, least_growth
 from tests.support import seeds
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 GOOD = HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(4)
 

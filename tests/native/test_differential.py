@@ -15,6 +15,7 @@ import kproto.messages
 from kproto import reference
 from kproto.codec import registry
 from kproto.errors import DecodeError, KprotoError
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support import engines, seeds
@@ -22,7 +23,6 @@ from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance, to_tree
 from tests.support.shaken import shake
 from tests.support.strategies import messages_and_trees
-from tests.support.values import random_tree
 
 RELEASED = list(load_directory(schemas_directory() / "kafka").values())
 Drawn = tuple[MessageSchema, int, dict[str, Any]]

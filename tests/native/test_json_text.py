@@ -8,6 +8,7 @@ import pytest
 
 from kproto.codec import registry
 from kproto.codec.json_text import text_printer
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from tests.native.burn import damage
 from tests.native.printed_both import same_text
@@ -16,7 +17,6 @@ from tests.native.test_memory import LOOPS, least_growth
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from kproto.codec.classes import make_message_class
 from kproto.codec.structs import NO_TAGS
 from kproto.errors import KprotoError
 from kproto.messages import ConsumerGroupMemberMetadataValue, HeartbeatRequest, MetadataResponse
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, parse_message, schemas_directory
 from tests.codegen.test_hostile import nested_schema
 from tests.support import seeds
 from tests.support.instances import to_instance
 from tests.support.shaken import shake
-from tests.support.values import random_tree
 
 LOOPS = 20
 

@@ -24,11 +24,11 @@ from kproto import reference
 from kproto.errors import KprotoError
 from kproto.oracle.oracle import Answer, Op, Oracle, Question, recoded
 from kproto.oracle.pairs import counterparts, exceptions, java_only, message_names, schemas
+from kproto.reference.random_trees import random_tree
 from kproto.schema.model import FieldType, MessageSchema, Struct
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator
-from tests.support.values import random_tree
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 

@@ -23,12 +23,12 @@ from kproto.errors import EncodeError, UnsupportedVersionError
 from kproto.oracle.oracle import Answer, Op, Oracle, Question, Refusal
 from kproto.oracle.pairs import counterparts, exceptions, message_names, schemas
 from kproto.reference import default_value
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import schemas_directory
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
 from tests.oracle.tally import Tally
 from tests.support.instances import to_instance
 from tests.support.seeds import generator
-from tests.support.values import random_tree
 
 pytestmark = [pytest.mark.java, pytest.mark.oracle]
 

@@ -19,6 +19,7 @@ from kproto.dialects import Dialect
 from kproto.errors import DecodeError
 from kproto.messages import HeartbeatRequest, SaslHandshakeResponse
 from kproto.partial import PartialFrame, decode_partly, request_partly, response_partly
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema, python_name
 from tests.support import seeds
@@ -26,7 +27,6 @@ from tests.support.full import drawn, quickly_drawn
 from tests.support.instances import to_instance
 from tests.support.roundtrip import cuts
 from tests.support.strategies import messages_and_trees
-from tests.support.values import random_tree
 
 SCHEMAS = [
     schema

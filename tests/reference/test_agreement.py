@@ -15,12 +15,12 @@ import pytest
 import kproto.messages
 from kproto import reference
 from kproto.errors import DecodeError
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance, to_tree
-from tests.support.values import random_tree
 
 DAMAGED_A_BODY = 6
 _TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from kproto import reference
 from kproto.errors import DecodeError
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support import seeds
 from tests.support.full import quickly_drawn
 from tests.support.roundtrip import assert_roundtrip
 from tests.support.strategies import messages_and_trees
-from tests.support.values import FieldCoverage, random_tree
+from tests.support.values import FieldCoverage
 
 FOLDERS = sorted(path for path in schemas_directory().iterdir() if any(path.glob("*.json")))
 RELEASED = list(load_directory(schemas_directory() / "kafka").values())

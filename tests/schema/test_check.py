@@ -23,8 +23,11 @@ def message(*fields: dict[str, Any], **properties: Any) -> str:
     return json.dumps(present, indent=1)
 
 
-def field(name: str, kind: str = "int32", versions: str = "0+", **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "versions": versions, **more}
+def field(
+    name: str, kind: str = "int32", versions: str | None = "0+", **more: Any
+) -> dict[str, Any]:
+    given = {} if versions is None else {"versions": versions}
+    return {"name": name, "type": kind, **given, **more}
 
 
 def test_a_clean_message_has_no_findings() -> None:
@@ -40,6 +43,33 @@ RULES: list[tuple[str, str, str, str]] = [
     ("request-only", "error",
      message(type="data", name="Small", latestVersionUnstable=True), "latestVersionUnstable on"),
     ("listeners", "error", message(listeners=["raft"]), "'raft' is not a listener"),
+    ("listeners", "warning", message(listeners=["zkBroker"]), "until Kafka 3.9"),
+    ("inline-in-common", "error",
+     message(field("A", "Common"), commonStructs=[{"name": "Common", "versions": "0+", "fields": [
+         field("B", "[]Deep", fields=[field("C")])]}]), "declares another struct"),
+    ("struct-versions", "error",
+     message(field("A", "[]Outer", "2+", fields=[field("B", "Inner", "0-1", fields=[field("C")])])),
+     "struct Inner exists at 0-1, but what contains it at 2-3"),
+    ("struct-versions", "error",
+     message(field("A", "[]S", None, tag=0, taggedVersions="2+", fields=[field("B")])),
+     "has no versions"),
+    ("versions", "error", message(field("A", versions="")), "versions is empty"),
+    ("valid-versions", "error", message(validVersions=""), "validVersions is empty"),
+    ("entity-type", "error", message(field("A", entityType="")), "entityType is empty"),
+    ("default", "error", message(field("A", default="0X10")), "'0X10'"),
+    ("tagged-records", "error",
+     message(field("A", "records", "2+", tag=0, taggedVersions="2+")), "cannot be tagged"),
+    ("map-key", "error",
+     message(field("A", "[]S", fields=[field("B", "int32", "2+", tag=0, taggedVersions="2+",
+                                             mapKey=True)])), "cannot be a map key"),
+    ("tagged-flexible", "error",
+     message(field("A", "string", "2+", tag=0, taggedVersions="2+", flexibleVersions="3+")),
+     "flexibleVersions 3+ lacks"),
+    ("not-java", "warning", message(field("A", "[]bytes")), "does not compile"),
+    ("not-java", "warning",
+     message(field("A", "bytes", "2+", tag=0, taggedVersions="2+", zeroCopy=True)), "zeroCopy"),
+    ("not-java", "warning", message(field("A", "uint32", default="2147483648")),
+     "does not compile"),
     ("name", "error", message(name="Small"), "a request is called Small"),
     ("name", "error", message(type="response"), "a response is called"),
     ("name", "error", message(type="coordinator-value", name="Small"), "coordinator-value"),
@@ -162,10 +192,15 @@ def test_shipped_schemas_have_no_errors(folder: Path) -> None:
     assert [str(item) for item in found if item.severity == "error"] == []
     warned = {(item.rule, Path(item.source).stem) for item in found}
     if folder.name != "kafka":
-        assert warned == set()
+        assert warned - {("listeners", "AlterPartitionReassignmentsRequest")} == set()
         return
-    # Kafka's own: ranges nobody tidied, and two logs that number their records apart.
+    # Kafka's own: ranges nobody tidied, listeners of ZooKeeper's days, and two logs that number
+    # their records apart.
     assert warned == {
+        ("listeners", "StopReplicaRequest"),
+        ("listeners", "ControlledShutdownRequest"),
+        ("listeners", "LeaderAndIsrRequest"),
+        ("listeners", "UpdateMetadataRequest"),
         ("nullable-outside", "CreateTopicsResponse"),
         ("nullable-outside", "DescribeConfigsResponse"),
         ("nullable-outside", "UpdateMetadataRequest"),

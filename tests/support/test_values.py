@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from kproto import reference
+from kproto.reference.random_trees import random_tree
 from kproto.schema.load import parse_message
 from tests.support.instances import to_instance, to_tree
 from tests.support.roundtrip import cuts
-from tests.support.values import FieldCoverage, random_tree
+from tests.support.values import FieldCoverage
 
 SCHEMA = parse_message("""
 { "apiKey": 900, "type": "request", "name": "SampleRequest",

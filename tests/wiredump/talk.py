@@ -12,8 +12,8 @@ import kproto
 from kproto.codec.registry import schema_of
 from kproto.connection import has_response
 from kproto.dialects import Dialect
+from kproto.reference.random_trees import random_tree
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 from wiredump.conversation import Conversation
 from wiredump.model import Connection, Item, Place
 

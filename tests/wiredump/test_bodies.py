@@ -9,9 +9,9 @@ import pytest
 import kproto
 from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
+from kproto.reference.random_trees import random_tree
 from tests.support import seeds
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 from tests.wiredump.show import examples
 from wiredump.bodies import find_errors, read
 from wiredump.model import Exchange

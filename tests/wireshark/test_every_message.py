@@ -11,11 +11,11 @@ from kproto import dialect
 from kproto.annotate import FrameField, request_fields, response_fields
 from kproto.codec.registry import schema_of
 from kproto.dialects import Api, Dialect
+from kproto.reference.random_trees import random_tree
 from kproto.wireshark.generate import filter_names
 from tests.support import seeds
 from tests.support.full import FULL
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 from tests.wireshark.conftest import DRAFTS
 from tests.wireshark.dissected import PORT, Exchanged, differences, dissected, write_capture
 

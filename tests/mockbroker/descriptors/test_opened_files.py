@@ -21,6 +21,7 @@ import pytest
 
 from kproto.codec.registry import schema_of
 from kproto.dialects import dialect
+from kproto.reference.random_trees import random_tree
 from mockbroker.control import ROUTES
 from mockbroker.control.openapi import served_paths
 from mockbroker.control.page import page_files
@@ -32,7 +33,6 @@ from tests.mockbroker.control.test_command_line import serving
 from tests.mockbroker.descriptors.watched import ROOT
 from tests.mockbroker.wire import PATIENCE
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 
 pytestmark = pytest.mark.slow
 

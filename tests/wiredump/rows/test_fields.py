@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import kproto
 from kproto.codec.registry import schema_of
+from kproto.reference.random_trees import random_tree
 from tests.support import engines
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 from wiredump.rows.fields import _decoded, _reader, finder_of
 
 KAFKA = kproto.dialect("kafka")

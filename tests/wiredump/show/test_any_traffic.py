@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from kproto.codec.registry import schema_of
 from kproto.framing import encode_frame
+from kproto.reference.random_trees import random_tree
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
-from tests.support.values import random_tree
 from tests.wiredump.show import examples
 from tests.wiredump.talk import KAFKA, Piece, Said, chopped, delivered, talks, torn
 from wiredump.cli.output import Output

@@ -184,11 +184,12 @@ public final class Oracle {
             this.toJson = converter.getMethod("write", type, short.class, boolean.class);
         }
 
-        /** Every generated message class of every kafka-*.jar, by name. */
+        /** Every generated message class of the jars that `oracle.jars` matches, by name. */
         static List<MessageClass> onClassPath() throws Exception {
+            String jars = System.getProperty("oracle.jars");
             TreeMap<String, MessageClass> found = new TreeMap<>();
             for (String path : System.getProperty("java.class.path").split(File.pathSeparator)) {
-                if (!new File(path).getName().matches("kafka-.*\\.jar")) {
+                if (!new File(path).getName().matches(jars)) {
                     continue;
                 }
                 try (JarFile jar = new JarFile(path)) {
