@@ -4,8 +4,9 @@ was not read; and captures without any TCP.
 An account maps names to counts: bytes of TCP payload by where they went, packets under
 ``packets: `` and their protocol (``packets: arp``), damage under ``damage: `` and its kind
 (``damage: truncated``), bytes that were not read under ``unread: `` and the reason
-(``wiredump.unread``), and the requests that were read. All can be summed over the processes that
-read parts of a capture.
+(``wiredump.unread``), bytes of files that belong to no record under ``lost: `` and the kind of
+damage, and the requests that were read. All can be summed over the processes that read parts of a
+capture.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ __all__ = [
     "damage_of",
     "distinct_of",
     "lacks_requests",
+    "lost",
+    "lost_of",
     "out_of_order",
     "read_requests",
     "requests_of",
@@ -39,6 +42,7 @@ __all__ = [
 _PACKETS: Final = "packets: "
 _DAMAGE: Final = "damage: "
 _UNREAD: Final = "unread: "
+_LOST: Final = "lost: "
 _REQUESTS: Final = "read: requests"
 _MOST_NAMED: Final = 4
 
@@ -60,7 +64,7 @@ def skipped_by(account: Account) -> dict[str, int]:
 
 def bytes_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the bytes of TCP payload by where they went."""
-    beside = (_PACKETS, _DAMAGE, _UNREAD, _REQUESTS)
+    beside = (_PACKETS, _DAMAGE, _UNREAD, _LOST, _REQUESTS)
     return {name: count for name, count in account.items() if not name.startswith(beside)}
 
 
@@ -96,6 +100,17 @@ def unread(reasons: Mapping[Unread, int] | Mapping[str, int]) -> dict[str, int]:
 def unread_of(account: Mapping[str, int]) -> dict[str, int]:
     """Return the bytes that were not read, by reason."""
     return _under(_UNREAD, account)
+
+
+def lost(kinds: Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes of files that belong to no record, by the kind of damage, under their names
+    in an account."""
+    return {f"{_LOST}{kind}": count for kind, count in kinds.items() if count}
+
+
+def lost_of(account: Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes of files that belong to no record, by the kind of damage."""
+    return _under(_LOST, account)
 
 
 def distinct_of(account: Mapping[str, int]) -> int:

@@ -8,7 +8,14 @@ from typing import Final, Literal
 
 from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
-from wiredump.skipped import damage_of, distinct_of, lacks_requests, require_read, unread_of
+from wiredump.skipped import (
+    damage_of,
+    distinct_of,
+    lacks_requests,
+    lost_of,
+    require_read,
+    unread_of,
+)
 from wiredump.unread import unread_line
 
 __all__ = ["NothingJudgedError", "Purpose", "check_read"]
@@ -18,7 +25,8 @@ Purpose = Literal["judged", "extracted"]
 
 _COUNTED: Final = (
     ("truncated file", "truncated files", ("truncated",)),
-    ("damaged file", "damaged files", ("damaged",)),
+    ("damaged place", "damaged places", ("damaged",)),
+    ("unreadable byte", "unreadable bytes", ("lost",)),
     ("unreadable line", "unreadable lines", ("line",)),
     (
         "file beyond the limit of decompressed bytes",
@@ -54,7 +62,8 @@ def check_read(
     NothingJudgedError if no request was read.
     """
     damage = damage_of(account)
-    _echo_damage({**damage, "missing": account.get("missing", 0)})
+    lost, missing = sum(lost_of(account).values()), account.get("missing", 0)
+    _echo_damage({**damage, "lost": lost, "missing": missing})
     if limited := damage.get("reassembly-limit"):
         what = "byte" if limited == 1 else "bytes"
         echo(

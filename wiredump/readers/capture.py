@@ -1,15 +1,18 @@
 """Read captures from files and pipes. Only this module of the readers opens anything.
 
-It neither seeks nor waits for more data: at the current end of a file ``poll`` returns, and
-continues at the same record when called again. ``container`` knows the formats.
+It does not wait for more data: at the current end of a file ``poll`` returns, and continues at the
+same record when called again. It seeks only to learn the size of a file that cannot be read on.
+``container`` knows the formats.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Final
+
+import msgspec
 
 from wiredump.readers.container import ContainerReader, Walks
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
@@ -51,6 +54,9 @@ class Capture:
             file = source
         self.number = number
         self.bytes_read = 0
+        self.lost = 0
+        """The bytes of these that belong to no record, if the file is not compressed, or that could
+        not be decompressed."""
         self._file = file
         # A pipe returns what it has; `read` of a buffered file would wait until its buffer is full.
         self._read = getattr(file, "read1", file.read)
@@ -94,13 +100,34 @@ class Capture:
             if not data:  # the current end or, for None, no data yet on a non-blocking file
                 return
             self.bytes_read += len(data)
-            self._packets = self._reader.feed(data)
+            self._packets = self._counted(self._reader.feed(data))
             for packet in self._packets:
                 yield packet
 
     def finish(self) -> Iterator[Packet | Anomaly]:
-        """Return an anomaly if the file ended in the middle of a record. Call it at the end."""
-        yield from self._reader.finish()
+        """Return what only the end of the file makes certain, and an anomaly if it ended in the
+        middle of a record. Call it at the end."""
+        yield from self._counted(self._reader.finish())
+
+    def _counted(self, packets: Iterable[Packet | Anomaly]) -> Iterator[Packet | Anomaly]:
+        """Count the lost bytes of anomalies; the last one of a file that cannot be read on has all
+        that follow it."""
+        for packet in packets:
+            if isinstance(packet, Anomaly):
+                unread = self._reader.unread
+                if unread is not None:
+                    self.bytes_read = max(self.bytes_read, self._size())
+                    packet = msgspec.structs.replace(packet, lost=self.bytes_read - unread)
+                if unread is not None or not self.compression:
+                    self.lost += packet.lost
+            yield packet
+
+    def _size(self) -> int:
+        """Return the size of the file; 0 if it has none."""
+        try:
+            return int(self._file.seek(0, os.SEEK_END))
+        except (OSError, ValueError, AttributeError):
+            return 0
 
     def __iter__(self) -> Iterator[Packet | Anomaly]:
         """Yield everything to the end of the file, then ``finish`` and ``close``."""

@@ -81,9 +81,14 @@ class Inflater:
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
-        self._taken = self._given = 0
+        self._taken = self._given = self._done = 0
         self._part: Any = None
         self._left = b""
+
+    @property
+    def taken(self) -> int:
+        """The compressed bytes before those that could not be inflated."""
+        return self._done
 
     @property
     def unfinished(self) -> bool:
@@ -97,6 +102,7 @@ class Inflater:
             for cut in self._cut(given):
                 for piece in self._feed(cut):
                     yield from self._within_limit(piece)
+                self._done += len(cut)
 
     def _within_limit(self, piece: bytes) -> Iterator[bytes]:
         most = self._most

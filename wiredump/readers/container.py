@@ -38,6 +38,7 @@ class Walks(NamedTuple):
 class ContainerReader:
     """Feed it a capture's bytes in pieces of any size, and take every packet that it yields.
 
+    ``unread`` is the first byte of the file that is not read, once it cannot be read on.
     ``format`` is ``pcap``, ``pcapng``, or empty before it is known. Once ``stopped``, it reads no
     further; the last anomaly has the reason. ``max_decompressed`` limits what a compressed one may
     hold, if not by default (``compressed``).
@@ -52,6 +53,7 @@ class ContainerReader:
         self.compression = ""
         self.format = ""
         self.stopped = False
+        self.unread: int | None = None
         self._inflater: Inflater | None = None
         self._reader: FormatReader | None = None
         self._head = b""
@@ -100,7 +102,7 @@ class ContainerReader:
         elif self._inflater is None or not self._inflater.unfinished:
             head = self._head + self._inflated_head
             what = f"ends after {len(head)} bytes" if head else "is empty"
-            yield Anomaly("truncated", f"the capture {what}", self.capture, 0)
+            yield Anomaly("truncated", f"the capture {what}", self.capture, 0, lost=len(head))
 
     def _plain(self, data: bytes) -> list[Packet | Anomaly]:
         if self.stopped:
@@ -122,10 +124,13 @@ class ContainerReader:
                 description = _OTHERS.get(head, f"begins with {head.hex()}")
                 return [self._stop(f"neither pcap nor pcapng: {description}", at=0)]
         packets = self._reader.feed(data)
-        self.stopped = self._reader.stopped
+        if self._reader.stopped:
+            self._stop("")
         return packets
 
     def _stop(self, reason: str, kind: AnomalyKind = "damaged", at: int | None = None) -> Anomaly:
         self.stopped = True
+        is_readable = self._reader is not None and bool(self._reader.interfaces)
+        self.unread = self._inflater.taken if is_readable and self._inflater is not None else 0
         offset = self._position if at is None else at
         return Anomaly(kind, reason, self.capture, offset)

@@ -248,7 +248,8 @@ AnomalyKind: TypeAlias = Literal[
     "out-of-window",
     "reset",
 ]
-"""Of the container: ``truncated`` (ends inside a record), ``damaged`` (cannot be read on),
+"""Of the container: ``truncated`` (ends inside a record), ``damaged`` (no record begins here: what
+cannot be read is skipped),
 ``decompression-limit`` (holds more than is read of a compressed file),
 ``packet`` (one record is unusable; the next are read), ``clock`` (the time went back).
 Of packets: ``malformed`` (an IP or TCP header that cannot be), ``fragment`` (of a datagram that
@@ -275,6 +276,7 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
     connection: int | None = None
     direction: int | None = None
     stream_offset: int | None = None
+    lost: int = 0
 
     def __str__(self) -> str:
         return f"capture {self.capture}, byte {self.offset}: {self.kind}: {self.reason}"

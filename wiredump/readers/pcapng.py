@@ -3,23 +3,27 @@
 Read: section headers, interface descriptions (link type, snaplen, name, time resolution and
 offset), enhanced, simple and obsolete packet blocks, decryption secrets. Every other block is
 passed over by its length: names, statistics, custom blocks, those to come. A block whose two
-lengths differ ends the reading, since nothing tells where the next one begins; one that is only
-wrong inside is an anomaly of its own, and the next is read.
+lengths differ is damage: the next ones are searched for, in the byte order of the section. One that
+is only wrong inside is an anomaly of its own, and the next is read.
 
 A simple packet block has no time: its packet takes that of the one before it in the file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from wiredump.readers.format_reader import TO_THE_END, FormatReader
+from wiredump.readers.format_reader import CHAIN, TO_THE_END, FormatReader
 from wiredump.readers.model import Anomaly, Interface, Packet, Secrets
 from wiredump.readers.pcap import LARGEST_RECORD
 
-__all__ = ["PcapngReader", "begins"]
+__all__ = ["ENHANCED_HEADER", "PcapngReader", "begins"]
+
+ENHANCED_HEADER: Final = 28
+"""The bytes of an enhanced packet block in front of its packet."""
 
 _SECTION_HEADER: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
@@ -40,6 +44,25 @@ _MOST_WALKED: Final = 64
 _OPTION_NAME: Final = 2
 _OPTION_RESOLUTION: Final = 9
 _OPTION_TIME_OFFSET: Final = 14
+
+
+_LENGTHS: Final = b"[" + b"".join(b"\\x%02x" % low for low in range(0, 256, 4)) + b"]"
+"""A byte that ends with two zero bits, as the lowest of a length does."""
+_SHORT_TYPES: Final = b"[\\x01-\\x06\\x09\\x0a]"
+_CANDIDATES: Final = tuple(
+    re.compile(b"(?s)(?=(?:" + types + b")" + length + b"|\\n\\r\\r\\n)")
+    for types, length in (
+        (
+            b"\\0\\0\\0" + _SHORT_TYPES + b"|[\\0\\x40]\\0\\x0b\\xad",
+            b"[\\0\\x01].." + _LENGTHS,
+        ),
+        (
+            _SHORT_TYPES + b"\\0\\0\\0|\\xad\\x0b\\0[\\0\\x40]",
+            _LENGTHS + b"..[\\0\\x01]",
+        ),
+    )
+)
+"""Where blocks may begin: in big and in little endian sections."""
 
 
 def begins(head: bytes) -> bool:
@@ -85,8 +108,10 @@ class PcapngReader(FormatReader):
     least = _SHORTEST_BLOCK
     what = "a block"
 
-    def __init__(self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END) -> None:
-        super().__init__(capture, walk, stop, _SHORTEST_BLOCK)
+    def __init__(
+        self, capture: int = 0, walk: Any = None, stop: int = TO_THE_END, *, resume: bool = True
+    ) -> None:
+        super().__init__(capture, walk, stop, _SHORTEST_BLOCK, resume)
         self._clocks: list[_Clock] = []
         self._walk_clocks: tuple[tuple[int, int, int, int], ...] = ()
         """The link type and the clock of the section's first interfaces."""
@@ -103,29 +128,20 @@ class PcapngReader(FormatReader):
             return 0
         return self._time
 
-    def _read(self, chunk: bytes, found: list[Packet | Anomaly]) -> int:
-        view, position = memoryview(chunk), 0
+    def _read(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
+        view = memoryview(chunk)
         last = min(len(chunk) - _SHORTEST_BLOCK, self._stop_at - self._position - 1)
         self._needed = _SHORTEST_BLOCK
         while position <= last:
-            block, length = self._layouts.two_words(chunk, position)
-            if block == _SECTION_HEADER:
-                order = _BYTE_ORDERS.get(chunk[position + 8 : position + 12])
-                if order is None:
-                    return self._stop("a section header without a byte order", position, found)
-                self._layouts = _LAYOUTS[order]
-                (length,) = self._layouts.word(chunk, position + 4)
-            if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
-                reason = f"a block of type {block} and {length} bytes is invalid"
-                return self._stop(reason, position, found)
+            block, length, problem = self._header(chunk, position)
             end = position + length
-            if end > len(chunk):
+            if not problem and end > len(chunk):
                 self._needed = length
                 break
-            (again,) = self._layouts.word(chunk, end - 4)
-            if again != length:
-                reason = f"a block of {length} bytes says {again} at its end"
-                return self._stop(reason, position, found)
+            problem = problem or self._trailing(chunk, end, length)
+            if problem:
+                self._damaged(problem, position)
+                return position
             if block == _ENHANCED_PACKET:
                 if self._walk is not None:
                     after = self._walked(chunk, position, found)
@@ -135,10 +151,57 @@ class PcapngReader(FormatReader):
                 self._enhanced_packet(chunk, view, position, end, found)
             else:
                 self._other_block(block, chunk, view, position, end, found)
-                if self.stopped:
-                    return len(chunk)
+                if self._damage is not None:
+                    return position
             position = end
         return position
+
+    def _header(self, chunk: bytes, position: int) -> tuple[int, int, str]:
+        """Return a block's type and length, and why it cannot be one. A section header sets the
+        byte order."""
+        block, length = self._layouts.two_words(chunk, position)
+        if block == _SECTION_HEADER:
+            order = _BYTE_ORDERS.get(chunk[position + 8 : position + 12])
+            if order is None:
+                return block, 0, "a section header without a byte order"
+            self._layouts = _LAYOUTS[order]
+            (length,) = self._layouts.word(chunk, position + 4)
+        if length < _SHORTEST_BLOCK or length & 3 or length > LARGEST_RECORD:
+            return block, 0, f"a block of type {block} and {length} bytes is invalid"
+        return block, length, ""
+
+    def _trailing(self, chunk: bytes, end: int, length: int) -> str:
+        (again,) = self._layouts.word(chunk, end - 4)
+        return "" if again == length else f"a block of {length} bytes says {again} at its end"
+
+    def _candidates(self, chunk: bytes, begin: int) -> Iterator[int]:
+        for each in _CANDIDATES[self._layouts is _LAYOUTS["<"]].finditer(chunk, begin):
+            yield each.start()
+
+    def _length(self, chunk: bytes, at: int) -> int:
+        layouts = self._layouts
+        length = self._header(chunk, at)[1]
+        self._layouts = layouts
+        return length
+
+    def _chain(self, chunk: bytes, at: int, is_end: bool) -> int:
+        place, layouts = at, self._layouts
+        try:
+            for number in range(CHAIN):
+                left = len(chunk) - place
+                if left < _SHORTEST_BLOCK:
+                    return (0 if number else -1) if is_end else place + _SHORTEST_BLOCK - at
+                _, length, problem = self._header(chunk, place)
+                if problem:
+                    return -1
+                if length > left:
+                    return (0 if number else -1) if is_end else place + length - at
+                if self._trailing(chunk, place + length, length):
+                    return -1
+                place += length
+            return 0
+        finally:
+            self._layouts = layouts
 
     def _walked(self, chunk: bytes, position: int, found: list[Packet | Anomaly]) -> int:
         """Take usual blocks from ``position`` on; returns where the first other block begins."""
@@ -151,15 +214,10 @@ class PcapngReader(FormatReader):
             found.append(packets)
         return position
 
-    def _stop(self, reason: str, position: int, found: list[Packet | Anomaly]) -> int:
-        self.stopped = True
-        found.append(Anomaly("damaged", reason, self.capture, self._position + position))
-        return position
-
     def _enhanced_packet(
         self, chunk: bytes, view: memoryview, position: int, end: int, found: list[Packet | Anomaly]
     ) -> None:
-        data = position + 28
+        data = position + ENHANCED_HEADER
         if data + 4 > end:
             return self._unusable("an enhanced packet block without its fields", position, found)
         number, high, low, captured, original = self._layouts.packet(chunk, position + 8)
@@ -205,10 +263,8 @@ class PcapngReader(FormatReader):
     ) -> None:  # fmt: skip
         """Read any other block than an enhanced packet."""
         body, room = position + 8, end - position - _SHORTEST_BLOCK
-        if block in (_SECTION_HEADER, _INTERFACE):
-            self.contexts.append((self._position + position, end - position))
         if block == _SECTION_HEADER:
-            self._section_header(chunk, position, room, found)
+            self._section_header(chunk, position, room)
         elif block == _INTERFACE:
             self._interface(chunk, position, end - 4, found)
         elif block == _SIMPLE_PACKET:
@@ -231,17 +287,16 @@ class PcapngReader(FormatReader):
             self._decryption_secrets(chunk, position, room, found)
         return None
 
-    def _section_header(
-        self, chunk: bytes, position: int, room: int, found: list[Packet | Anomaly]
-    ) -> None:
+    def _section_header(self, chunk: bytes, position: int, room: int) -> None:
         if room < 16:
-            self._stop("a section header without its fields", position, found)
+            self._damaged("a section header without its fields", position)
             return
         major, minor = self._layouts.option(chunk, position + 12)
         if major != 1:
-            self._stop(f"pcapng version {major}.{minor} is not known", position, found)
+            self._damaged(f"pcapng version {major}.{minor} is not known", position)
             return
         self._section += 1
+        self.contexts.append((self._position + position, room + _SHORTEST_BLOCK))
         self._first_interface = len(self.interfaces)
         self._walk_clocks = ()
 
@@ -249,6 +304,7 @@ class PcapngReader(FormatReader):
         self, chunk: bytes, position: int, end: int, found: list[Packet | Anomaly]
     ) -> None:
         """One that cannot be read takes its number all the same, or all later ones would shift."""
+        self.contexts.append((self._position + position, end + 4 - position))
         link_type, snaplen, name, resolution, seconds = 0, 0, "", 6, 0
         if end - position - 8 < 8:
             self._unusable("an interface description without its fields", position, found)

@@ -12,7 +12,7 @@ from wiredump.readers.round_trips import RoundTrips
 from wiredump.readers.tally import COUNTS, Tally
 from wiredump.rows.exchanges import Row
 from wiredump.rows.schema import SCHEMA_VERSION
-from wiredump.skipped import bytes_of, skipped_of, unread, unread_of
+from wiredump.skipped import bytes_of, lost, lost_of, skipped_of, unread, unread_of
 
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
@@ -101,9 +101,10 @@ def lineage_rows(sources: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
 
 
 def account_rows(account: Mapping[str, int]) -> Iterator[Row]:
-    """Yield rows of ``account``: bytes by where they went, those that were not read, and packets
-    without TCP (``skipped``)."""
-    for what, count in {**bytes_of(account), **unread(unread_of(account))}.items():
+    """Yield rows of ``account``: bytes by where they went, those that were not read, those of files
+    that were lost, and packets without TCP (``skipped``)."""
+    beside = unread(unread_of(account)) | lost(lost_of(account))
+    for what, count in {**bytes_of(account), **beside}.items():
         yield "account", (what, count, None)
     for what, count in skipped_of(account).items():
         yield "account", (what, None, count)

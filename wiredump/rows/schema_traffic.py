@@ -27,7 +27,7 @@ LINEAGE: Final = Table(
         capture     int32      number of the source
         source      string     its path, as it was given
         kind        string     capture, journal, request log or hexadecimal
-        bytes       int64      bytes read of it
+        bytes       int64      bytes read of it, without those that damage lost
         first_ns    int64      time of its first packet or entry; null if it has none
         last_ns     int64      time of its last
         schema      int32      version of the tables' schema
@@ -219,7 +219,8 @@ ANOMALIES: Final = Table(
 ACCOUNT: Final = Table(
     "account",
     "Where bytes of TCP payload went, and packets without TCP. No rows without a capture. Rows "
-    "such as `unread: tls` count the bytes of payload that were not read, by reason.",
+    "such as `unread: tls` count the bytes of payload that were not read, by reason, and `lost: "
+    "damaged` those of the file that belong to no record.",
     columns(
         """
         what     string  payload, of it frames, retransmitted, anomalies, tls; missing; udp, ...

@@ -18,7 +18,7 @@ from wiredump.conversation import DEFAULT_PORTS, Conversation
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Item, Place
 from wiredump.readable import Readable
 from wiredump.readers import FROM_CLIENT
-from wiredump.skipped import damage, read_requests, unread
+from wiredump.skipped import damage, lost, read_requests, unread
 from wiredump.tls.keylog import KeyLog
 from wiredump.unread import Unread
 
@@ -60,7 +60,8 @@ class ByteAccount(msgspec.Struct):
 
     ``unread`` counts the bytes that nothing was read of, by reason: those of anomalies, and some
     that are in ``frames`` or ``retransmitted``, too (``unread_within``). ``requests`` counts those
-    that can be decoded."""
+    that can be decoded. ``lost`` counts the bytes of files that belong to no record, by the kind of
+    the anomaly; those of a compressed file as decompressed."""
 
     payload: int = 0
     frames: int = 0
@@ -72,6 +73,7 @@ class ByteAccount(msgspec.Struct):
     unread: Counter[Unread] = msgspec.field(default_factory=Counter)
     unread_within: int = 0
     requests: int = 0
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
@@ -86,7 +88,8 @@ class ByteAccount(msgspec.Struct):
     def counts(self) -> dict[str, int]:
         """The counts as an account has them (``skipped``); ``tls`` only if there are any."""
         named = {name: getattr(self, name) for name in _BYTES if name != "tls" or self.tls}
-        return named | damage(self.damage) | unread(self.unread) | read_requests(self.requests)
+        beside = damage(self.damage) | unread(self.unread) | lost(self.lost)
+        return named | beside | read_requests(self.requests)
 
     def count_tls(self, size: int) -> None:
         self.tls += size
@@ -188,6 +191,7 @@ class CaptureItems:
                 return self._differing(event)
             case readers.Anomaly():
                 self.account.payload += event.length
+                self.account.lost[event.kind] += event.lost
                 return [self._anomaly(event)]
             case readers.Opened():
                 self._begin(event)

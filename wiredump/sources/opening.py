@@ -54,7 +54,8 @@ class _File(NamedTuple):
 
 
 class Read(NamedTuple):
-    """How far a source has been read. Times are None before the first packet or entry."""
+    """How far a source has been read: ``bytes`` lacks those that damage lost. Times are None
+    before the first packet or entry."""
 
     number: int
     name: str
@@ -106,6 +107,7 @@ class Sources:
         self._sink: Sink | None = None
         self._packets_to: TakeRow | None = None
         self._bytes = dict.fromkeys((file.number for file in files), 0)
+        self._lost: dict[int, int] = {}
         self._all_bytes = 0
         self._times: dict[int, tuple[int, int]] = {}
         self._texts = _TextCounts()
@@ -169,7 +171,8 @@ class Sources:
 
         def read(file: _File) -> Read:
             times = self._times.get(file.number, (None, None))
-            return Read(file.number, file.name, file.kind, self._bytes[file.number], *times)
+            count = self._bytes[file.number] - self._lost.get(file.number, 0)
+            return Read(file.number, file.name, file.kind, count, *times)
 
         return [read(file) for file in self._files]
 
@@ -261,6 +264,7 @@ class Sources:
         """Count the bytes read, and take the secrets that a pcapng file has."""
         if capture.bytes_read != self._bytes[file.number]:
             self._count(file.number, capture.bytes_read)
+        self._lost[file.number] = capture.lost
         self._take_secrets(capture)
 
     def _followed(self, streams: Streams, file: _File) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from wiredump.spark.columns import SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
-from wiredump.spark.planning import Learnt, parts_of, plan, read_until_certain
+from wiredump.spark.planning import Learnt, parts_of, plan, read_of, read_until_certain
 from wiredump.spark.session import cores_of
 from wiredump.spark.splits import Split, read_split
 from wiredump.spark.stages import (
@@ -196,7 +196,7 @@ class Job(msgspec.Struct, kw_only=True):
     def _lineage(
         self, manifests: Sequence[Manifest], notes: list[SplitNote]
     ) -> Iterator[tuple[Any, ...]]:
-        read = {note.capture: note.read for note in notes}
+        read = read_of(notes)
         times = summed(manifests).times
         sources = {each[0]: each for manifest in manifests for each in manifest.sources}
         for number, path in self.options.paths.items():

@@ -16,8 +16,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from kproto.errors import KprotoError
-from wiredump.readers.pcap import LARGEST_RECORD
-from wiredump.spark.heads import CONTEXT_BLOCKS, head_of
+from wiredump.readers.pcap import LARGEST_RECORD, RecordHeaders
+from wiredump.spark.heads import CONTEXT_BLOCKS, Head, head_of
 from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
 from wiredump.storage import Location, RangedFile
@@ -30,6 +30,7 @@ __all__ = [
     "again",
     "parts_of",
     "plan",
+    "read_of",
     "read_until_certain",
     "true_splits",
 ]
@@ -125,6 +126,14 @@ def read_until_certain(
     raise UnreadableError("the files keep changing while they are being read")
 
 
+def read_of(notes: Iterable[SplitNote]) -> dict[int, int]:
+    """Return the bytes read of each capture."""
+    found: dict[int, int] = {}
+    for note in notes:
+        found[note.capture] = min(note.read, found.get(note.capture, note.read))
+    return found
+
+
 def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> list[Split]:
     """Return parts of the captures that have to be read once more; none if everything is right."""
     by_capture: dict[int, list[SplitNote]] = defaultdict(list)
@@ -133,10 +142,13 @@ def again(splits: list[Split], notes: Iterable[SplitNote], split_bytes: int) -> 
     found = []
     for first in (split for split in splits if split.start == 0):
         mine = sorted(by_capture[first.capture], key=lambda note: note.start)
-        if mine and all(note.whole for note in mine):
-            continue
         whole = first.of_whole_file()
-        if any(note.damaged or note.trouble for note in mine) or not in_order(mine):
+        if first.merged and (not in_order(mine) or any(note.trouble for note in mine)):
+            if not all(note.single for note in mine):
+                found.append(first.of_whole_file(single=True))
+        elif mine and all(note.whole for note in mine):
+            continue
+        elif any(note.damaged or note.trouble for note in mine):
             found.append(whole)
         elif not _closes(mine, first.size) or _contexts_in_between(mine):
             found += true_splits(first, split_bytes) or [whole]
@@ -174,7 +186,7 @@ def true_splits(split: Split, split_bytes: int) -> list[Split]:
         if head is None:
             return []
         if head.format == "pcap":
-            ends = _records(file, head.first, split.size, head.order, head.limit)
+            ends = _records(file, head, split.size)
         else:
             ends = _blocks(file, head.first, split.size, head.order)
         starts, contexts, known = [0], [[]], []  # type: ignore[var-annotated]
@@ -212,15 +224,14 @@ class _Bytes:
         return self._data[start : start + length]
 
 
-def _records(
-    file: RangedFile, position: int, size: int, order: str, limit: int
-) -> Iterator[tuple[int, bool]]:
+def _records(file: RangedFile, head: Head, size: int) -> Iterator[tuple[int, bool]]:
     """Yield where each record ends; -1 for one that is invalid."""
-    data, length = _Bytes(file), Struct(order + "8xI4x").unpack
+    data, position = _Bytes(file), head.first
+    headers = RecordHeaders(head.order, head.nanoseconds, head.limit, head.seconds)
     while position + _RECORD <= size:
-        (captured,) = length(data.at(position, _RECORD))
-        position += _RECORD + captured
-        if captured > limit:
+        header = headers.unpack(data.at(position, _RECORD))
+        position += _RECORD + header[2]
+        if headers.problem(*header):
             yield -1, False
             return
         if position <= size:

@@ -18,9 +18,10 @@ from wiredump.native import quick
 from wiredump.readers import TLS_KEY_LOG, Account, Anomaly, Capture, Event, Packet, Secrets, merge
 from wiredump.readers.merge import sorted_within
 from wiredump.readers.pcap import LARGEST_RECORD, RECORD_HEADER, PcapReader
-from wiredump.readers.pcapng import PcapngReader
+from wiredump.readers.pcapng import ENHANCED_HEADER, PcapngReader
 from wiredump.readers.segments import SegmentReader
 from wiredump.rows.packets import record_of, unread_row
+from wiredump.sources.quick import walks
 from wiredump.spark.columns import ANOMALY, FRAGMENT, PACKET, SPLIT, PacketRows, RawPacket
 from wiredump.spark.heads import Head, head_of
 from wiredump.spark.order import note_times
@@ -41,7 +42,8 @@ class Split(msgspec.Struct, array_like=True):
     """Bytes ``start`` to ``end`` of the capture numbered ``capture``, which has ``size`` bytes.
     ``exact``: a record begins at ``start``; otherwise the first one behind it is searched for.
     ``contexts`` are earlier pcapng blocks that it needs beside the head of the file. ``whole``:
-    only one task can read the capture. ``merged``: there are other captures. ``packets``: the table
+    only one task can read the capture. ``single``: that task makes a row of each packet, since
+    their times do not give the order. ``merged``: there are other captures. ``packets``: the table
     of that name is wanted. ``version`` is that of the file (``storage.RangedFile``). ``carried``:
     rows carry their payloads, because reading them by position later costs a request each.
     ``max_decompressed`` as in ``Capture``."""
@@ -59,12 +61,14 @@ class Split(msgspec.Struct, array_like=True):
     version: str = ""
     carried: bool = False
     max_decompressed: int | None = None
+    single: bool = False
 
-    def of_whole_file(self) -> Split:
+    def of_whole_file(self, *, single: bool = False) -> Split:
         """Return the part that is the whole capture, for one task."""
         return msgspec.structs.replace(
-            self, start=0, end=self.size, exact=False, whole=True, contexts=[]
-        )
+            self, start=0, end=self.size, exact=False, whole=True, contexts=[],
+            single=single or self.single,
+        )  # fmt: skip
 
 
 class _UnjoinedFragments:
@@ -120,33 +124,61 @@ class _Reader:
         self._rows = PacketRows(split.capture)
         self._note = SplitNote(split.capture, split.start, size=split.size)
         self._payload = 0
+        self._carried = split.carried
 
     # ---- a whole capture ---------------------------------------------------------------------
 
     def whole(self) -> Iterator[pa.RecordBatch]:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
+        in_bulk = self._runs is not None and not split.single
         with Location(split.path).open() as file:
             file.peek(1)  # as `wiredump.sources` does, which reports each read
-            capture = Capture(file, number=split.capture, max_decompressed=split.max_decompressed)
-            packets: Iterable[Packet | Anomaly] = (
-                sorted_within(iter(capture)) if split.merged else merge(capture)
-            )
-            newest = number = 0
-            for number, packet in enumerate(packets):
-                newest = max(newest, packet.timestamp_ns) if isinstance(packet, Packet) else newest
-                order = (newest, number) if split.merged else (0, packet.offset)
-                is_plain = capture.format == "pcap" and not capture.compression
-                origin = None
-                if is_plain and isinstance(packet, Packet):
-                    origin = _address(packet.data) - RECORD_HEADER - packet.offset
-                self._one(packet, order, origin)
-                if len(self._rows) >= _ROWS:
-                    yield self._rows.take()
-            note.read = capture.bytes_read
+            capture = Capture(
+                file, number=split.capture, max_decompressed=split.max_decompressed,
+                walks=walks() if in_bulk else None,
+            )  # fmt: skip
+            if not in_bulk:
+                yield from self._one_by_one(capture)
+            else:
+                yield from self._in_bulk(capture)
+            note.read = capture.bytes_read - capture.lost
             note.secrets = _key_logs(capture.secrets)
-        note.whole, note.first, note.end = True, 0, split.size
+        note.whole, note.single = True, not in_bulk
+        note.first, note.end = 0, split.size
         yield from self._last()
+
+    def _one_by_one(self, capture: Capture) -> Iterator[pa.RecordBatch]:
+        """Make a row of each packet, in the order in which one process merges captures."""
+        split = self._split
+        packets: Iterable[Packet | Anomaly] = (
+            sorted_within(iter(capture)) if split.merged else merge(capture)
+        )
+        newest = 0
+        for number, packet in enumerate(packets):
+            newest = max(newest, packet.timestamp_ns) if isinstance(packet, Packet) else newest
+            order = (newest, number) if split.merged else (0, packet.offset)
+            is_plain = capture.format == "pcap" and not capture.compression
+            origin = None
+            if is_plain and isinstance(packet, Packet):
+                origin = _address(packet.data) - RECORD_HEADER - packet.offset
+            self._one(packet, order, origin)
+            if len(self._rows) >= _ROWS:
+                yield self._rows.take()
+
+    def _in_bulk(self, capture: Capture) -> Iterator[pa.RecordBatch]:
+        """Make runs of usual packets. They carry their bytes if these are not in the file as
+        such."""
+        found: Any
+        for found in capture:
+            if capture.compression:
+                self._carried = True
+            if isinstance(found, (Packet, Anomaly)):
+                yield from self._found(b"", 0, [found])
+                continue
+            place, _, _, at, *_ = found[0]
+            header = RECORD_HEADER if capture.format == "pcap" else ENHANCED_HEADER
+            yield from self._found(found.chunk, place + header - at, [found])
 
     # ---- a part ------------------------------------------------------------------------------
 
@@ -156,7 +188,7 @@ class _Reader:
         first: int | None = max(split.start, head.first) if split.exact else None
         if first is None:
             first = find_record(file, split.size, head, split.start)
-        note.first = first
+        note.first, note.read = first, split.size
         note.end = split.size if first is None else first
         reader = self._format(head)
         context = file.read_at(0, head.first)
@@ -172,7 +204,6 @@ class _Reader:
             note.trouble = "it takes the packet before to know a packet's time"
         note.contexts = reader.contexts[known:]
         note.secrets = _key_logs(reader.secrets[in_front:])
-        note.read = split.size
         yield from self._last()
 
     def _format(self, head: Head) -> PcapReader | PcapngReader:
@@ -180,9 +211,9 @@ class _Reader:
         module, split = self._module, self._split
         if head.format == "pcap":
             walk = None if module is None else module.walk_pcap
-            return PcapReader(split.capture, walk, split.end)
+            return PcapReader(split.capture, walk, split.end, resume=False, first=head.seconds)
         walk = None if module is None else module.walk_pcapng
-        return PcapngReader(split.capture, walk, split.end)
+        return PcapngReader(split.capture, walk, split.end, resume=False)
 
     def _chunks(
         self, file: RangedFile, reader: PcapReader | PcapngReader, position: int
@@ -201,7 +232,9 @@ class _Reader:
                 # What cannot be read, or the file's last bytes, which are not a whole record.
                 note.damaged = reader.stopped
                 for each in reader.finish():
-                    self._file_packet(each, None)
+                    if isinstance(each, Anomaly):  # packets behind damage are read with the whole
+                        self._file_packet(each, None)
+                        note.read -= each.lost
                 position = split.size
             most = CHUNK if moved else LARGEST_RECORD + CHUNK
         note.end = position
@@ -209,7 +242,7 @@ class _Reader:
     def _found(self, chunk: bytes, position: int, found: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Make rows of the packets of a chunk of the file that begins at ``position``."""
         view, runs = memoryview(chunk), self._runs
-        origin = _address(view) - position if chunk else 0
+        origin = _address(view) - position if chunk else None
         for each in found:
             if isinstance(each, (Packet, Anomaly)):
                 self._file_packet(each, origin)
@@ -225,7 +258,7 @@ class _Reader:
             self._note.packets += count
             self._note.segments += count
             self._payload += payload
-        if runs is not None and self._split.carried:
+        if runs is not None and self._carried:
             yield from runs.take(chunk, position)
         elif runs is not None and runs.full:
             yield from runs.take()
@@ -241,7 +274,7 @@ class _Reader:
     def _one(self, packet: Packet | Anomaly, order: tuple[int, int], origin: int | None) -> None:
         """Read one packet. ``origin`` is the address of its bytes less their place in the file;
         None if they are not there as such, or must not be read there."""
-        if self._split.carried:
+        if self._carried:
             origin = None
         if isinstance(packet, Anomaly):
             self._rows.other(ANOMALY, packet, (packet.offset, packet.timestamp_ns), order)

@@ -38,7 +38,8 @@ class SplitNote(msgspec.Struct):
     need; ``contexts_known`` says whether the task had those of earlier parts. ``late`` is the
     largest number of packets that came before one older than they are; ``earliest`` and ``latest``
     (the highest times, sorted) tell the same across parts. ``secrets`` are the TLS key logs in the
-    part, ``reason`` is the first violation of its format.
+    part, ``reason`` is the first violation of its format. ``single``: each packet had a row of its
+    own, in the order of one process. ``read`` lacks bytes that belong to no record.
     """
 
     capture: int
@@ -57,6 +58,7 @@ class SplitNote(msgspec.Struct):
     anomalous: int = 0
     damaged: bool = False
     whole: bool = False
+    single: bool = False
     trouble: str = ""
     contexts: list[tuple[int, int]] = []
     contexts_known: bool = False

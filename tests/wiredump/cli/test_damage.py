@@ -106,4 +106,4 @@ def test_tables_have_no_row_of_it(cut: Path, tmp_path: Path) -> None:
     query = "SELECT what FROM account WHERE bytes IS NOT NULL"
     result = CliRunner().invoke(cli, ["sql", str(out), query, "--format", "json"])
     names = {json.loads(line)["what"] for line in result.stdout.splitlines()}
-    assert names == set(bytes_of(read("mock-4.4").account))
+    assert names == {*bytes_of(read("mock-4.4").account), "lost: truncated"}

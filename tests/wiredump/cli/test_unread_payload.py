@@ -320,7 +320,7 @@ def test_a_torn_journal_in_gzip(journal: Path, tmp_path: Path) -> None:
     assert "incomplete capture: 1 truncated file (" in result.stderr
     packed.write_bytes(gzip.compress(journal.read_bytes()) + b"no gzip")
     result = run("show", [packed], tmp_path / "out")
-    assert "incomplete capture: 1 damaged file (" in result.stderr
+    assert "incomplete capture: 1 damaged place (" in result.stderr
 
 
 def test_a_whole_journal_is_not(journal: Path, tmp_path: Path) -> None:

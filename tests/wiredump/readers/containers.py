@@ -13,7 +13,7 @@ from kproto.capture import container
 FORMATS = ("pcap", "pcap-ns", "pcapng", "pcapng-simple", "pcapng-obsolete")
 RECORDS = st.lists(
     st.tuples(
-        st.integers(0, 2**30),  # seconds
+        st.integers(1, 2**30),  # seconds
         st.integers(0, 999_999_999),
         st.binary(max_size=70),
         st.integers(0, 40),  # bytes on the wire and not captured
