@@ -27,10 +27,9 @@ from wiredump.cli.following import cores_of, follow, follow_options, stream_of
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
 from wiredump.cli.tables_folder import TablesFolder
 from wiredump.skipped import bytes_of, skipped_of
-from wiredump.sources.kinds import kind_of
 from wiredump.sources.opening import open_key_log
 from wiredump.storage import absolute, shown
-from wiredump.tables.run import derived_run, random_run
+from wiredump.tables.run import RunDigest, random_run
 
 __all__ = ["spark_command"]
 
@@ -131,13 +130,14 @@ def spark_command(
         from wiredump.spark.rotation import Rotation
 
         Rotation(how["follow"]).require()
-    for path in captures:
-        kind_of(path)
     from wiredump.spark.connections import Options
+    from wiredump.spark.survey import survey
 
+    paths, digest = dict(enumerate(map(absolute, captures))), RunDigest()
+    how["surveyed"] = survey(paths, digest)
     work = Options(
         out=absolute(out),
-        paths=dict(enumerate(map(absolute, captures))),
+        paths=paths,
         names=dict(enumerate(map(shown, captures))),
         tables=tables,
         dialect=os.path.abspath(dialect) if os.path.isdir(dialect) else dialect,
@@ -149,7 +149,7 @@ def spark_command(
         zone=options.zone,
         memory=options.memory,
         max_decompressed=options.max_decompressed,
-        run=run or _run_of(captures, how),
+        run=run or _run_of(digest, how),
     )
     on_terminal = sys.stderr.isatty()
 
@@ -206,10 +206,10 @@ def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
         raise click.UsageError("--follow needs --checkpoint.")
 
 
-def _run_of(captures: tuple[str, ...], how: dict[str, Any]) -> str:
+def _run_of(digest: RunDigest, how: dict[str, Any]) -> str:
     """Return the run's id: of a stream, whose files are yet to come, the one in its checkpoint."""
     if not how["follow"]:
-        return derived_run(captures)
+        return digest.run
     from wiredump.spark.connections import Options
     from wiredump.spark.stream_folder import StreamFolder
 
@@ -224,7 +224,7 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say) -> Made:
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
         rotated=how["rotated"], mode=how["mode"], partition_by=how["partition_by"],
-        say=say,
+        surveyed=how["surveyed"], say=say,
     ).run(spark)  # fmt: skip
 
 

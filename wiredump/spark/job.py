@@ -7,7 +7,7 @@ Only DataFrames are used, so that a session on a Spark Connect server works, too
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from kproto.errors import KprotoError
 from wiredump.skipped import out_of_order
-from wiredump.sources.kinds import kind_of
 from wiredump.spark.columns import SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
-from wiredump.spark.planning import Learnt, parts_of, plan, read_of, read_until_certain
+from wiredump.spark.planning import Learnt, packed, parts_of, plan, read_of, read_until_certain
 from wiredump.spark.session import cores_of
-from wiredump.spark.splits import Split, read_split
+from wiredump.spark.splits import Split, read_split, read_splits
 from wiredump.spark.stages import (
     Task,
     answer,
@@ -34,6 +33,7 @@ from wiredump.spark.stages import (
     run_tasks,
     task_number,
 )
+from wiredump.spark.survey import Surveyed, survey
 from wiredump.storage import Location
 from wiredump.tables.completion import Parts, complete, written_tables
 from wiredump.tables.jobs import write_text
@@ -63,7 +63,8 @@ class LostError(KprotoError):
 class Job(msgspec.Struct, kw_only=True):
     """What to write from which files. ``options.paths`` has captures and text files. ``rotated``:
     the captures are the parts of one; ``mode``: what to do if the folder has tables;
-    ``partition_by`` are columns (``partitioning``)."""
+    ``partition_by`` are columns (``partitioning``). ``surveyed`` is what is known of the files;
+    None: each is opened."""
 
     options: Options
     split_bytes: int
@@ -71,24 +72,26 @@ class Job(msgspec.Struct, kw_only=True):
     rotated: bool = False
     mode: Mode = "error"
     partition_by: tuple[str, ...] = ()
+    surveyed: Mapping[int, Surveyed] | None = None
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
         """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
         raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
         publication = Publication(self.options.out, self.options.run, self.mode)
-        kinds = {number: kind_of(path) for number, path in self.options.paths.items()}
-        captures = [number for number, kind in kinds.items() if kind == "capture"]
-        texts = [number for number, kind in kinds.items() if kind != "capture"]
         try:
+            files = self.surveyed if self.surveyed is not None else survey(self.options.paths)
+            captures = {number: each for number, each in files.items() if each.kind == "capture"}
+            texts = [number for number in files if number not in captures]
             return self._run(spark, captures, texts, publication)
         except BaseException:
             publication.abandon()
             raise
 
     def _run(
-        self, spark: SparkSession, captures: list[int], texts: list[int], publication: Publication
-    ) -> Made:
+        self, spark: SparkSession, captures: Mapping[int, Surveyed], texts: list[int],
+        publication: Publication,
+    ) -> Made:  # fmt: skip
         manifests: list[Manifest] = []
         notes: list[SplitNote] = []
         redone: list[str] = []
@@ -98,30 +101,32 @@ class Job(msgspec.Struct, kw_only=True):
         if texts:
             self.say(f"reading {len(texts)} journals and logs")
             manifests += manifests_of(spark, texts, partial(_write_text, self.options))
-        return self._commit(spark, manifests, notes, redone, captures, publication)
+        return self._commit(spark, manifests, notes, redone, list(captures), publication)
 
     def _captures(
-        self, spark: SparkSession, captures: list[int]
+        self, spark: SparkSession, captures: Mapping[int, Surveyed]
     ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
         """Read captures; returns the manifests, and the captures that were read again."""
         paths = [(number, self.options.paths[number]) for number in captures]
-        size = sum(Location(path).info().size for _, path in paths)
+        size = sum(each.size for each in captures.values())
         cores = cores_of(spark) or max(1, size // _BYTES_A_CORE)
+        part = parts_of(size, self.split_bytes, cores)
         splits = plan(
             paths,
-            parts_of(size, self.split_bytes, cores),
+            part,
             merged=len(captures) > 1 and not self.rotated,
             packets="packets" in self.options.tables,
             max_decompressed=self.options.max_decompressed,
+            surveyed=captures,
         )
         learnt, redone = Learnt(), set[int]()
         if size > _AT_ONCE:
             self.say(f"checking {len(splits)} parts")
             checked = read_until_certain(
-                partial(_notes, spark), self._clear, splits, self.split_bytes
+                partial(_notes, spark, part), self._clear, splits, self.split_bytes
             )
             splits, learnt, redone = checked.splits, checked.learnt, checked.redone
-        job = partial(self._connections, spark, self.partitions or _tasks(size, cores))
+        job = partial(self._connections, spark, part, self.partitions or _tasks(size, cores))
         made = read_until_certain(job, self._clear, splits, self.split_bytes, learnt)
         again = [self.options.paths[number] for number in sorted(redone | made.redone)]
         return made.result, made.notes, again
@@ -133,11 +138,11 @@ class Job(msgspec.Struct, kw_only=True):
                 each.remove()
 
     def _connections(
-        self, spark: SparkSession, count: int, splits: list[Split], learnt: Learnt
+        self, spark: SparkSession, part: int, count: int, splits: list[Split], learnt: Learnt
     ) -> tuple[list[Manifest], list[SplitNote]]:
         self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
         options = msgspec.structs.replace(self.options, secrets_within=learnt.secrets)
-        packets = each_of(spark, list(map(msgspec.msgpack.encode, splits)), _read, SQL_SCHEMA)
+        packets = each_of(spark, _encoded(splits, part), _read, SQL_SCHEMA)
         rows = by_connection(packets, count, join_fragments if learnt.fragments else None)
         manifests = run_tasks(rows, _connections_task(options))
         return manifests, [note for each in manifests for note in each.notes]
@@ -233,22 +238,30 @@ def _write_text(work: Work, number: int) -> Manifest:
     return write_text(work, number, task_number())
 
 
+def _encoded(splits: list[Split], part: int) -> list[bytes]:
+    """Return what each task reads."""
+    return [msgspec.msgpack.encode(each) for each in packed(splits, part)]
+
+
 def _notes(
-    spark: SparkSession, splits: list[Split], learnt: Learnt
+    spark: SparkSession, part: int, splits: list[Split], learnt: Learnt
 ) -> tuple[None, list[SplitNote]]:
     """Read packets only for the notes."""
-    manifests = manifests_of(spark, list(map(msgspec.msgpack.encode, splits)), _noted)
+    manifests = manifests_of(spark, _encoded(splits, part), _noted)
     return None, [note for each in manifests for note in each.notes]
 
 
-def _noted(split: bytes) -> Manifest:
-    *_, last = _read(split)
-    note = last.column("payload")[-1].as_py()  # the last row
-    return Manifest(notes=[msgspec.msgpack.decode(note, type=SplitNote)])
+def _noted(splits: bytes) -> Manifest:
+    manifest = Manifest()
+    for split in msgspec.msgpack.decode(splits, type=list[Split]):
+        *_, last = read_split(split)
+        note = last.column("payload")[-1].as_py()  # the last row
+        manifest.notes.append(msgspec.msgpack.decode(note, type=SplitNote))
+    return manifest
 
 
-def _read(split: bytes) -> Iterator[pa.RecordBatch]:
-    return read_split(msgspec.msgpack.decode(split, type=Split))
+def _read(splits: bytes) -> Iterator[pa.RecordBatch]:
+    return read_splits(msgspec.msgpack.decode(splits, type=list[Split]))
 
 
 def _tasks(size: int, cores: int) -> int:

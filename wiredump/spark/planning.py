@@ -9,7 +9,7 @@ This module knows sizes and notes; only ``true_splits`` reads files.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from struct import Struct
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ from wiredump.readers.pcap import LARGEST_RECORD, RecordHeaders
 from wiredump.spark.heads import CONTEXT_BLOCKS, Head, head_of
 from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
+from wiredump.spark.survey import Surveyed, survey
 from wiredump.storage import Location, RangedFile
 from wiredump.tables.parts import SplitNote
 
@@ -28,6 +29,7 @@ __all__ = [
     "Learnt",
     "UnreadableError",
     "again",
+    "packed",
     "parts_of",
     "plan",
     "read_of",
@@ -37,6 +39,10 @@ __all__ = [
 
 _ATTEMPTS: Final = 5
 _LEAST_PART: Final = 16 << 20
+
+_DECOMPRESSED: Final = 4
+_FILE_COST: Final = 128 << 10
+"""The bytes that are read in the time that opening a file and making its first rows takes."""
 
 _READ: Final = 1 << 20
 _RECORD: Final = 16
@@ -79,16 +85,16 @@ def parts_of(size: int, split_bytes: int, cores: int) -> int:
 def plan(
     paths: Iterable[tuple[int, str]], split_bytes: int, *, merged: bool = False,
     packets: bool = False, max_decompressed: int | None = None,
+    surveyed: Mapping[int, Surveyed] | None = None,
 ) -> list[Split]:  # fmt: skip
     """Return parts of equal length of each capture (number and path), or one part if it cannot be
-    divided. ``packets``: the table of that name is wanted. ``max_decompressed`` as in
-    ``Capture``."""
+    divided. ``packets``: the table of that name is wanted. ``max_decompressed`` as in ``Capture``.
+    ``surveyed`` are the captures if they are known; otherwise each is opened."""
     splits = []
     for capture, path in paths:
         place = Location(path)
-        with place.open_ranged() as file:
-            size, version = file.size, file.version
-            whole = head_of(file) is None
+        known = surveyed[capture] if surveyed is not None else survey({capture: path})[capture]
+        _, size, version, whole = known
         step = max(size, 1) if whole else max(1, split_bytes)
         for start in range(0, max(size, 1), step):
             end = min(size, start + step)
@@ -97,6 +103,21 @@ def plan(
             split.max_decompressed = max_decompressed
             splits.append(split)
     return splits
+
+
+def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
+    """Return what each task reads: parts that follow each other, of at most ``split_bytes`` unless
+    one is longer. A compressed one counts several times its bytes."""
+    found: list[list[Split]] = []
+    room = 0
+    for split in splits:
+        size = (split.end - split.start) * (_DECOMPRESSED if split.whole else 1) + _FILE_COST
+        if size > room:
+            found.append([])
+            room = split_bytes
+        found[-1].append(split)
+        room -= size
+    return found
 
 
 def read_until_certain(

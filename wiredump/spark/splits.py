@@ -30,7 +30,7 @@ from wiredump.spark.runs import RunRows
 from wiredump.storage import Location, RangedFile
 from wiredump.tables.parts import SplitNote
 
-__all__ = ["Split", "read_split"]
+__all__ = ["Split", "read_split", "read_splits"]
 
 CHUNK: Final = 4 << 20
 _BEHIND: Final = 64 * 1024
@@ -107,6 +107,21 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     if split.version:
         with place.open_ranged() as file:
             file.require(split.version)
+
+
+def read_splits(splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
+    """Yield the same of several, in batches of a size that does not depend on theirs."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for split in splits:
+        for batch in read_split(split):
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= _ROWS or size >= CHUNK:
+                yield pa.concat_batches(held) if len(held) > 1 else batch
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
 class _Reader:

@@ -1,0 +1,49 @@
+"""What a job must know about its files before it starts. The driver opens each of them once."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from wiredump.sources.kinds import Kind, recognise
+from wiredump.spark.heads import head_of
+from wiredump.storage import Location
+from wiredump.tables.run import RunDigest
+
+__all__ = ["Surveyed", "survey"]
+
+_HEAD: Final = 64 * 1024
+
+
+class Surveyed(NamedTuple):
+    """``version`` is that of the file (``storage.RangedFile``). ``is_whole``: only one task can
+    read it."""
+
+    kind: Kind
+    size: int
+    version: str
+    is_whole: bool
+
+
+def survey(paths: Mapping[int, str], digest: RunDigest | None = None) -> dict[int, Surveyed]:
+    """Open the files with these numbers, and add each to ``digest``. Raises OSError and
+    StorageError for one that cannot be opened."""
+    found = {}
+    for number, path in paths.items():
+        place = Location(path)
+        with place.open_ranged() as file:
+            try:
+                head = file.read_at(0, _HEAD)
+            except IsADirectoryError:
+                raise IsADirectoryError(
+                    errno.EISDIR, os.strerror(errno.EISDIR), place.shown
+                ) from None
+            kind = recognise(io.BufferedReader(io.BytesIO(head), _HEAD), follow=False)
+            is_whole = kind == "capture" and head_of(file) is None
+            found[number] = Surveyed(kind, file.size, file.version, is_whole)
+            if digest is not None:
+                digest.add(file)
+    return found
