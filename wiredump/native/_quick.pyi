@@ -42,6 +42,10 @@ class ExchangeRows:
         gatherer: Gatherer | None, dialect: str, items: tuple[int, ...], carrying: tuple[int, ...],
         /,
     ) -> ExchangeRows: ...  # fmt: skip
+    def only(
+        self, api_keys: tuple[int, ...] | None, connections: tuple[int, ...] | None, since_ns: int,
+        until_ns: int, /,
+    ) -> None: ...  # fmt: skip
 
 @final
 class OpenRequests:

@@ -23,6 +23,11 @@ struct exchange_rows_object {
     PyObject *start; /* the offset at which a header begins */
     int prints_all;  /* print all messages, not only those for `follow` */
     uint8_t items[1 << 13], followed[1 << 13], carrying[1 << 13];
+    int is_filtered, any_key, any_connection;
+    uint8_t wanted[1 << 13]; /* API keys, unless `any_key` */
+    int64_t *connections;    /* sorted ids, unless `any_connection` */
+    Py_ssize_t connection_count;
+    int64_t since, until;
     printers known[2][PRINTERS]; /* by whether they are responses */
 };
 
@@ -56,8 +61,67 @@ static int is_carrying(const exchange_rows_object *self, int key) {
     return self->gatherer != NULL && has_key(self->carrying, key);
 }
 
+/* ---- which exchanges get rows: wiredump/rows/exchange_filter.py --------------------------------- */
+
+static int passes_key(const exchange_rows_object *self, int key) {
+    return !self->is_filtered || self->any_key || has_key(self->wanted, key);
+}
+
+static int passes(const exchange_rows_object *self, const whole_exchange *of) {
+    if (LIKELY(!self->is_filtered)) return 1;
+    const frame *sent = of->request, *reply = of->response;
+    int64_t first = sent->first_ns, last = sent->last_ns;
+    if (reply != NULL && reply->first_ns < first) first = reply->first_ns;
+    if (reply != NULL && reply->last_ns > last) last = reply->last_ns;
+    if (!passes_key(self, of->key) || first > self->until || last < self->since) return 0;
+    if (self->any_connection) return 1;
+    for (Py_ssize_t low = 0, high = self->connection_count; low < high;) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (self->connections[middle] == of->on->id) return 1;
+        if (self->connections[middle] < of->on->id) low = middle + 1;
+        else high = middle;
+    }
+    return 0;
+}
+
+/* only(API keys or None, sorted ids of connections or None, since, until): exchanges that do not
+   pass get no rows, unless Python follows them */
+static PyObject *only(PyObject *object, PyObject *args) {
+    exchange_rows_object *self = (exchange_rows_object *)object;
+    PyObject *keys, *ids;
+    long long since, until;
+    if (!PyArg_ParseTuple(args, "OOLL", &keys, &ids, &since, &until)) return NULL;
+    if ((keys != Py_None && !PyTuple_CheckExact(keys)) ||
+        (ids != Py_None && !PyTuple_CheckExact(ids))) {
+        PyErr_SetString(PyExc_TypeError, "expected tuples or None");
+        return NULL;
+    }
+    memset(self->wanted, 0, sizeof(self->wanted));
+    if (keys != Py_None && note_keys(self->wanted, keys)) return NULL;
+    Py_ssize_t count = ids == Py_None ? 0 : PyTuple_GET_SIZE(ids);
+    int64_t *made = PyMem_Malloc((size_t)(count ? count : 1) * sizeof(int64_t));
+    if (made == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        made[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(ids, i));
+        if (made[i] == -1 && PyErr_Occurred()) {
+            PyMem_Free(made);
+            return NULL;
+        }
+    }
+    PyMem_Free(self->connections);
+    self->connections = made;
+    self->connection_count = count;
+    self->any_key = keys == Py_None;
+    self->any_connection = ids == Py_None;
+    self->since = since;
+    self->until = until;
+    self->is_filtered = 1;
+    Py_RETURN_NONE;
+}
+
 enum kind exchange_kind(const exchange_rows_object *self, int key) {
     if (self == NULL || has_key(self->items, key)) return AN_ITEM;
+    if (!passes_key(self, key) && !is_followed(self, key, 1)) return ROWS;
     /* If the response is lost, the exchange goes to Python, which then needs the bytes of the
        request. */
     return is_printed(self, key, 1) || is_carrying(self, key) ? ROWS_OF_BYTES : ROWS;
@@ -323,6 +387,7 @@ int exchange_rows_add(exchange_rows_object *self, const whole_exchange *of) {
         return -1;
     }
     int taken = 1;
+    if (!passes(self, of) && !is_followed(self, of->key, of->transactional)) return 1;
     if (is_printed(self, of->key, of->transactional)) {
         taken = print_side(self, of->raw, of->key, of->version, 0, &request);
         if (taken == 1 && of->response != NULL)
@@ -425,8 +490,11 @@ static void dealloc(PyObject *object) {
         Py_XDECREF(each->header);
         Py_XDECREF(each->body);
     }
+    PyMem_Free(((exchange_rows_object *)object)->connections);
     Py_TYPE(object)->tp_free(object);
 }
+
+static PyMethodDef methods[] = {{"only", only, METH_VARARGS, NULL}, {0}};
 
 PyTypeObject exchange_rows_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "wiredump.native._quick.ExchangeRows",
@@ -436,4 +504,5 @@ PyTypeObject exchange_rows_type = {
     .tp_dealloc = dealloc,
     .tp_traverse = traverse,
     .tp_clear = clear,
+    .tp_methods = methods,
 };

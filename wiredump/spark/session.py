@@ -47,6 +47,7 @@ _DEFAULTS = {
     "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
 }
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

@@ -13,8 +13,8 @@ same code.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -26,7 +26,8 @@ from wiredump.readers.share import Share
 from wiredump.rows.schema import TABLES, UNDECODED
 from wiredump.sources.kinds import kind_of
 from wiredump.sources.request_logs import time_zone
-from wiredump.spark.table_schema import AT_THE_END, with_timestamps
+from wiredump.spark.push_down import exchange_filter, needs_bodies
+from wiredump.spark.table_schema import AT_THE_END, spark_schema, with_timestamps
 from wiredump.storage import Location
 from wiredump.tables.deferred_merge import Names, named, read_names
 from wiredump.tables.deferred_rows import NAMED, unnamed
@@ -36,7 +37,7 @@ from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import derived_run
 from wiredump.tables.work import Work, passing_folder
 
-__all__ = ["OptionError", "TableReader", "batches_of", "table_of"]
+__all__ = ["FilteredReader", "OptionError", "TableReader", "batches_of", "columns_of", "table_of"]
 
 _BYTES_A_TASK: Final = 64 << 20
 _MOST_TASKS: Final = 32
@@ -59,6 +60,19 @@ def table_of(options: Mapping[str, str]) -> str:
     return name
 
 
+def columns_of(table: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the option ``columns``: names of columns, in the order of the table; empty for all.
+    Raises OptionError for an unknown one."""
+    wanted = {name.strip() for name in options.get("columns", "").split(",")} - {""}
+    known = spark_schema(table).names
+    if unknown := sorted(wanted.difference(known)):
+        raise OptionError(
+            f"the table {table} has no column {', '.join(unknown)}; its columns are "
+            f"{', '.join(known)}"
+        )
+    return tuple(name for name in known if name in wanted)
+
+
 class _Partition(InputPartition):
     """A share of the connections. ``names`` has the rows of ``topics`` as an Arrow stream, if there
     are several shares and the table needs them."""
@@ -74,14 +88,19 @@ class TableReader(DataSourceReader):
     def __init__(self, table: str, paths: list[str], options: Mapping[str, str]) -> None:
         self._table = table
         self._options = options
+        self._columns = columns_of(table, options)
         self._rotated = _flag(options, "rotated", False)
         self._work = _work(table, paths, options)
+        if self._columns and not needs_bodies(table, self._columns):
+            self._work = msgspec.structs.replace(self._work, bodies=False)
 
     def partitions(self) -> list[InputPartition]:
         work = self._work
         paths = work.paths.values()
         work = msgspec.structs.replace(work, run=work.run or derived_run(paths))
         kinds = [kind_of(path) for path in paths]
+        if work.only is not None and work.only.is_empty:
+            return []
         count = self._tasks()
         names = _names(work) if count > 1 and self._table in NAMED and work.bodies else b""
         return [_Partition(work, kinds, Share(number, count), names) for number in range(count)]
@@ -96,7 +115,8 @@ class TableReader(DataSourceReader):
             else:
                 made = _shared(work, partition.kinds, share, partition.names)
             for batch in made:
-                yield with_timestamps(self._table, batch, work.run)
+                rows = with_timestamps(self._table, batch, work.run)
+                yield rows.select(self._columns) if self._columns else rows
 
     def _tasks(self) -> int:
         if self._table in AT_THE_END or self._rotated:
@@ -106,6 +126,15 @@ class TableReader(DataSourceReader):
             return max(1, int(tasks))
         size = sum(Location(path).info().size for path in self._work.paths.values())
         return max(1, min(_MOST_TASKS, -(-size // _BYTES_A_TASK)))
+
+
+class FilteredReader(TableReader):
+    """The same, for sessions that hand over filters (``push_down.is_pushing``)."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        only = exchange_filter(self._table, filters)
+        self._work = msgspec.structs.replace(self._work, only=only)
+        return filters  # which Spark applies again: more exchanges may have rows
 
 
 def _whole(work: Work, rotated: bool) -> Iterator[pa.RecordBatch]:
@@ -141,7 +170,7 @@ def _names(work: Work) -> bytes:
     """Read the names of all topics."""
     with passing_folder() as folder:
         out = os.path.join(folder, "tables")
-        make(msgspec.structs.replace(work, out=out, tables=("topics",)))
+        make(msgspec.structs.replace(work, out=out, tables=("topics",), only=None))
         rows = read_names(next((Location(out) / "topics").glob("**/*.parquet")))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, rows.schema) as out:

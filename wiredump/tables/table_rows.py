@@ -31,6 +31,7 @@ from wiredump.model import Connection, Exchange, Item
 from wiredump.native import quick
 from wiredump.rows.connections import ConnectionCounts, account_rows, lineage_rows
 from wiredump.rows.elections import ELECT_LEADERS, election_rows
+from wiredump.rows.exchange_filter import ExchangeFilter
 from wiredump.rows.exchanges import API_VERSIONS, Row, error_names, negotiation_rows, rows_of
 from wiredump.rows.fields import CARRYING
 from wiredump.rows.pieces import Rows
@@ -72,7 +73,8 @@ class TableRows:
     ``requests`` has no errors, and tables that are not in ``UNDECODED`` have no rows. ``values``
     keeps the contents of records, ``secrets`` keeps passwords, tokens and keys. With ``deferral``
     the items are some of many, and the tables of ``knowledge.following`` have no rows. ``counts``
-    are continued. ``names`` are the topic names in the items so far.
+    are continued. ``only`` are the exchanges that get rows, of tables in ``FILTERED``. ``names``
+    are the topic names in the items so far.
     """
 
     def __init__(
@@ -85,8 +87,10 @@ class TableRows:
         secrets: bool = False,
         deferral: Deferral | None = None,
         counts: ConnectionCounts | None = None,
+        only: ExchangeFilter | None = None,
     ) -> None:
         self._deferral = deferral
+        self._only = only
         self.order = InOrder()
         self._codec = codec
         self._tables = frozenset(tables)
@@ -112,6 +116,7 @@ class TableRows:
         return cls(
             codec, tables=work.tables if tables is None else tables, bodies=work.bodies,
             values=work.values, secrets=work.secrets, deferral=deferral, counts=counts,
+            only=work.only,
         )  # fmt: skip
 
     def _ask(self, name_of: NameOf, apart: bool) -> None:
@@ -137,6 +142,8 @@ class TableRows:
         self.counts.add(item)
         if not isinstance(item, Exchange):
             return self._wanted(iter(rows_of(item)))
+        if not (self._only is None or self._only.passes(item) or self._listens(item)):
+            return iter(())
         texts = None
         if self._decodes and (self._tables & _SAID or self._listens(item)):
             texts = texts_of(item, self._codec, values=self._values, secrets=self._secrets)
@@ -174,13 +181,17 @@ class TableRows:
                     held("batches"), full, lambda rows: take(self._wanted(iter(rows)))
                 )
         bodies = held("bodies") if self._decodes else None
-        return module.ExchangeRows(
+        made = module.ExchangeRows(
             held("frames"), held("requests"), bodies,
             self._decodes and bool(self._tables & _SAID),
             partial(printers_of, using, self._values, self._secrets), left_over, error_names,
             partial(self._take_exchange, using.name, take, held, full) if followed else None,
             tuple(followed), full, gatherer, using.name, tuple(items), tuple(CARRYING),
         )  # fmt: skip
+        if self._only is not None:
+            only = self._only
+            made.only(only.api_keys, only.connections, only.since_ns, only.until_ns)
+        return made
 
     def gathered(self) -> Iterator[Rows]:
         """Return the records collected from frames, if they fill a piece."""

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from kproto.outputs import unwinding
+from wiredump.rows.exchange_filter import ExchangeFilter
 from wiredump.tables.run import Mode
 
 __all__ = ["Work", "passing_folder"]
@@ -18,7 +19,8 @@ __all__ = ["Work", "passing_folder"]
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """``paths`` are those of the sources by number. ``memory`` is in bytes, for all processes
     together; ``max_decompressed`` is for each source (``open_sources``). ``run`` is the id in the
-    rows (``wiredump.tables.run``); ``mode`` says what to do with other runs' (``publishing``)."""
+    rows (``wiredump.tables.run``); ``mode`` says what to do with other runs' (``publishing``).
+    ``only`` are the exchanges that get rows (``TableRows``)."""
 
     out: str
     paths: dict[int, str]
@@ -34,6 +36,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     max_decompressed: int | None = None
     run: str = ""
     mode: Mode = "error"
+    only: ExchangeFilter | None = None
 
 
 @contextmanager
