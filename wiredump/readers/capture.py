@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -29,7 +29,8 @@ class Capture:
     ``source`` is a path, ``-`` for standard input, or a binary file, which need not be seekable and
     is not closed here. ``number`` is the ``capture`` of packets and events. With ``walks``, some
     packets come in bulk, in the form that those return. ``max_decompressed`` limits the
-    decompressed bytes of a compressed one, if not by default (``compressed``).
+    decompressed bytes of a compressed one, if not by default (``compressed``); ``decompressed`` is
+    called with them.
 
     Opening raises OSError as ``open`` does, and reading as ``read`` does. The file's contents never
     raise, except for MissingExtraError if it is compressed and the library is not installed.
@@ -43,6 +44,7 @@ class Capture:
         read_size: int = READ_SIZE,
         walks: Walks | None = None,
         max_decompressed: int | None = None,
+        decompressed: Callable[[bytes], object] | None = None,
     ) -> None:
         if isinstance(source, (str, os.PathLike)):
             self.name = "standard input" if source == "-" else os.fspath(source)
@@ -61,7 +63,7 @@ class Capture:
         # A pipe returns what it has; `read` of a buffered file would wait until its buffer is full.
         self._read = getattr(file, "read1", file.read)
         self._read_size = read_size
-        self._reader = ContainerReader(number, walks, max_decompressed)
+        self._reader = ContainerReader(number, walks, max_decompressed, decompressed)
         self._packets: Iterator[Packet | Anomaly] = iter(())
 
     @property

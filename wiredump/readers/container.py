@@ -6,7 +6,7 @@ are in ``pcap`` and ``pcapng``, compression is in ``compressed``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from wiredump.readers import pcap, pcapng
@@ -41,12 +41,15 @@ class ContainerReader:
     ``unread`` is the first byte of the file that is not read, once it cannot be read on.
     ``format`` is ``pcap``, ``pcapng``, or empty before it is known. Once ``stopped``, it reads no
     further; the last anomaly has the reason. ``max_decompressed`` limits what a compressed one may
-    hold, if not by default (``compressed``).
+    hold, if not by default (``compressed``). ``decompressed`` is called with the bytes of a
+    compressed one.
     """
 
     def __init__(
-        self, capture: int = 0, walks: Walks | None = None, max_decompressed: int | None = None
-    ) -> None:
+        self, capture: int = 0, walks: Walks | None = None, max_decompressed: int | None = None,
+        decompressed: Callable[[bytes], object] | None = None,
+    ) -> None:  # fmt: skip
+        self._decompressed = decompressed
         self.capture = capture
         self._max_decompressed = max_decompressed
         self._walks = walks if walks is not None else Walks(None, None)
@@ -108,6 +111,8 @@ class ContainerReader:
         if self.stopped:
             return []
         self._position += len(data)
+        if self._decompressed is not None and self._inflater is not None:
+            self._decompressed(data)
         if self._reader is None:
             data = self._inflated_head = self._inflated_head + data
             if len(data) < _MAGIC_LENGTH:

@@ -44,9 +44,11 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Options(Work, frozen=True, kw_only=True):
-    """The options of a task. ``names`` are the paths as the user gave them."""
+    """The options of a task. ``names`` are the paths as the user gave them, ``copies`` files with
+    what compressed captures hold."""
 
     names: dict[int, str] = msgspec.field(default_factory=dict)
+    copies: dict[int, str] = msgspec.field(default_factory=dict)
     secrets_within: tuple[bytes, ...] = ()
     """TLS key logs that the captures have."""
 
@@ -79,7 +81,7 @@ class ConnectionTask:
     added."""
 
     def __init__(self, options: Options, task: int) -> None:
-        self.payloads = Payloads(options.paths)
+        self.payloads = Payloads(options.paths, options.copies)
         self._options = options
         self.codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)

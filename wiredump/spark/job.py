@@ -52,6 +52,7 @@ _BYTES_A_TASK: Final = 256 << 20
 _AT_ONCE: Final = 1 << 30
 """Of captures of more bytes all headers are read first, to check the parts: connections, which take
 many times as long, are then processed only once."""
+_COPY: Final = "decompressed-"
 _BYTES_A_CORE: Final = 64 << 20
 """Used if the number of cores is unknown."""
 
@@ -119,6 +120,9 @@ class Job(msgspec.Struct, kw_only=True):
             max_decompressed=self.options.max_decompressed,
             surveyed=captures,
         )
+        copies = self._copies(splits)
+        for split in splits:
+            split.copy = copies.get(split.capture, "")
         learnt, redone = Learnt(), set[int]()
         if size > _AT_ONCE:
             self.say(f"checking {len(splits)} parts")
@@ -126,10 +130,21 @@ class Job(msgspec.Struct, kw_only=True):
                 partial(_notes, spark, part), self._clear, splits, self.split_bytes
             )
             splits, learnt, redone = checked.splits, checked.learnt, checked.redone
-        job = partial(self._connections, spark, part, self.partitions or _tasks(size, cores))
+        job = partial(
+            self._connections, spark, copies, part, self.partitions or _tasks(size, cores)
+        )
         made = read_until_certain(job, self._clear, splits, self.split_bytes, learnt)
         again = [self.options.paths[number] for number in sorted(redone | made.redone)]
         return made.result, made.notes, again
+
+    def _copies(self, splits: list[Split]) -> dict[int, str]:
+        """Return where tasks write what local compressed captures hold, by number: beside the files
+        of tables, where all tasks can read it."""
+        folder = Location(self.options.out) / STAGING
+        if not folder.is_local:
+            return {}
+        whole = [split.capture for split in splits if split.whole and not split.carried]
+        return {number: (folder / f"{_COPY}{number}").path for number in whole}
 
     def _clear(self) -> None:
         staging = Location(self.options.out) / STAGING
@@ -138,10 +153,13 @@ class Job(msgspec.Struct, kw_only=True):
                 each.remove()
 
     def _connections(
-        self, spark: SparkSession, part: int, count: int, splits: list[Split], learnt: Learnt
-    ) -> tuple[list[Manifest], list[SplitNote]]:
+        self, spark: SparkSession, copies: dict[int, str], part: int, count: int,
+        splits: list[Split], learnt: Learnt,
+    ) -> tuple[list[Manifest], list[SplitNote]]:  # fmt: skip
         self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
-        options = msgspec.structs.replace(self.options, secrets_within=learnt.secrets)
+        options = msgspec.structs.replace(
+            self.options, secrets_within=learnt.secrets, copies=copies
+        )
         packets = each_of(spark, _encoded(splits, part), _read, SQL_SCHEMA)
         rows = by_connection(packets, count, join_fragments if learnt.fragments else None)
         manifests = run_tasks(rows, _connections_task(options))

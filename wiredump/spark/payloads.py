@@ -25,11 +25,12 @@ _MOST: Final = 1 << 20
 
 
 class Payloads:
-    """``paths`` are those of captures by number. Rows come in the order in which they are
-    needed."""
+    """``paths`` are those of captures by number; ``copies`` those of what the compressed ones hold,
+    where there are any. Rows come in the order in which they are needed."""
 
-    def __init__(self, paths: Mapping[int, str]) -> None:
-        self._paths = paths
+    def __init__(self, paths: Mapping[int, str], copies: Mapping[int, str] | None = None) -> None:
+        self._paths = dict(paths)
+        self._copies = copies or {}
         self._files: OrderedDict[int, int] = OrderedDict()
         self._open: tuple[tuple[int, int], ...] = ()
         self._captures: list[int] = []
@@ -71,6 +72,9 @@ class Payloads:
     def _file(self, capture: int) -> int:
         file = self._files.pop(capture, None)
         if file is None:
+            copy = self._copies.get(capture)
+            if copy is not None and os.path.exists(copy):
+                self._paths[capture] = copy
             file = os.open(self._paths[capture], os.O_RDONLY)
             if len(self._files) >= _FILES:
                 os.close(self._files.popitem(last=False)[1])

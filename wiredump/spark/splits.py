@@ -7,7 +7,11 @@ began and ended, so that the guess can be checked.
 
 from __future__ import annotations
 
+import io
+import os
+import uuid
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 import msgspec
@@ -46,7 +50,8 @@ class Split(msgspec.Struct, array_like=True):
     their times do not give the order. ``merged``: there are other captures. ``packets``: the table
     of that name is wanted. ``version`` is that of the file (``storage.RangedFile``). ``carried``:
     rows carry their payloads, because reading them by position later costs a request each.
-    ``max_decompressed`` as in ``Capture``."""
+    ``max_decompressed`` as in ``Capture``. ``copy`` is the local file to write, for the tasks that
+    read payloads by position, what a compressed capture holds; without it, rows carry payloads."""
 
     path: str
     capture: int
@@ -62,6 +67,7 @@ class Split(msgspec.Struct, array_like=True):
     carried: bool = False
     max_decompressed: int | None = None
     single: bool = False
+    copy: str = ""
 
     def of_whole_file(self, *, single: bool = False) -> Split:
         """Return the part that is the whole capture, for one task."""
@@ -124,6 +130,31 @@ def read_splits(splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
+class _Copy:
+    """A file that appears under its name once it is complete: a task may run twice."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._new = f"{name}.{uuid.uuid4().hex}"
+        self._file: io.BufferedWriter | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._file is None:
+            os.makedirs(os.path.dirname(self._name), exist_ok=True)
+            self._file = open(self._new, "wb")  # noqa: SIM115  # closed in __exit__
+        self._file.write(data)
+
+    def __enter__(self) -> _Copy:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *about: object) -> None:
+        if self._file is None:
+            return
+        self._file.close()
+        if kind is None:
+            os.replace(self._new, self._name)
+
+
 class _Reader:
     """Makes a row for each packet or each run of usual packets."""
 
@@ -140,6 +171,7 @@ class _Reader:
         self._note = SplitNote(split.capture, split.start, size=split.size)
         self._payload = 0
         self._carried = split.carried
+        self._has_copy = False
 
     # ---- a whole capture ---------------------------------------------------------------------
 
@@ -147,11 +179,14 @@ class _Reader:
         """Read from beginning to end, with the readers alone."""
         split, note = self._split, self._note
         in_bulk = self._runs is not None and not split.single
-        with Location(split.path).open() as file:
+        with Location(split.path).open() as file, ExitStack() as copies:
             file.peek(1)  # as `wiredump.sources` does, which reports each read
+            copy = copies.enter_context(_Copy(split.copy)) if in_bulk and split.copy else None
+            self._has_copy = copy is not None
             capture = Capture(
                 file, number=split.capture, max_decompressed=split.max_decompressed,
                 walks=walks() if in_bulk else None,
+                decompressed=None if copy is None else copy.write,
             )  # fmt: skip
             if not in_bulk:
                 yield from self._one_by_one(capture)
@@ -187,7 +222,7 @@ class _Reader:
         found: Any
         for found in capture:
             if capture.compression:
-                self._carried = True
+                self._carried = not self._has_copy
             if isinstance(found, (Packet, Anomaly)):
                 yield from self._found(b"", 0, [found])
                 continue

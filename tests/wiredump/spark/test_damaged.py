@@ -3,12 +3,14 @@ with every packet that is away from the damage, and bytes read and lost are thos
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.captures.test_captures import uncompressed
 from tests.wiredump.commands import wiredump
 from tests.wiredump.readers.containers import Form
 from tests.wiredump.readers.damaging import FORMS, damaged
@@ -76,3 +78,19 @@ def test_spark(spark, tmp_path: Path) -> None:
         assert sorted(made.again) == sorted(texts)
         compare(one, out)
         require_counted(out, *paths)
+
+
+@pytest.mark.java
+def test_compressed_captures_are_read_in_runs(spark, tmp_path: Path) -> None:
+    """One task decompresses each to a file that the others read; it goes with the other files of
+    the run."""
+    plain, _ = write(tmp_path, FORMS[0], 3)
+    paths = [tmp_path / "a.pcap.gz", tmp_path / "b.pcap.gz"]
+    paths[0].write_bytes(gzip.compress(plain.read_bytes()))
+    paths[1].write_bytes(gzip.compress(uncompressed("mock-2.4")))
+    for named in (paths, paths[1:]):
+        one, out = tmp_path / f"one-{len(named)}", tmp_path / f"spark-{len(named)}"
+        single([str(path) for path in named], one)
+        through_spark(spark, [str(path) for path in named], out, split_bytes=30_000)
+        compare(one, out)
+        assert not [*out.rglob("decompressed*")]
