@@ -2,8 +2,8 @@
 
 The number 0 is UNKNOWN in each of the four enumerations. Kafka's classes for DescribeAcls,
 CreateAcls and DeleteAcls refuse it (seen with 3.9.2 and 4.4.0), and the broker closes the
-connection. Numbers without a meaning decode, and are answered with INVALID_REQUEST.
-"""
+connection; those of filters do so since 2.5, those of rules since 2.0. Numbers without a meaning
+decode, and are answered with INVALID_REQUEST."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.requirements import Requirement
 from mockbroker.errors import UnreadableError
+from mockbroker.simulation.releases import facts
 
 __all__ = ["known_elements", "known_filters"]
 
@@ -34,6 +35,8 @@ def known_elements(
     }
 
     def check(call: Call) -> int:
+        if call.release.has(facts.UNKNOWN_RULES_READ):
+            return 0
         for holder in holders(call.body):
             unknown = [name for name, field in fields.items() if getattr(holder, field) == _UNKNOWN]
             if unknown:
@@ -45,4 +48,10 @@ def known_elements(
 
 def known_filters(filters: Callable[[Any], Iterable[Any]]) -> Requirement:
     """As ``known_elements``, for filters."""
-    return known_elements(filters, "resource_type_filter", "pattern_type_filter")
+    known = known_elements(filters, "resource_type_filter", "pattern_type_filter")
+
+    def check(call: Call) -> int:
+        is_read = call.release.has(facts.UNKNOWN_ACL_ELEMENTS_READ)
+        return 0 if is_read else known.check(call)
+
+    return Requirement(check)

@@ -13,8 +13,10 @@ from typing import Final, TypeAlias, TypeVar
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
+from mockbroker.apis.common.config_types import config_type_name, known_config_type
+from mockbroker.errors import UnreadableError
 from mockbroker.simulation.configs.changes import ConfigOperation
-from mockbroker.simulation.configs.effective import integer
+from mockbroker.simulation.configs.effective import broker_as_text, integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_state import BROKER, BROKER_LOGGER, TOPIC
@@ -44,7 +46,17 @@ def alter_each(
     is_older = call.cluster.controller.keeps_znodes and call.release.has(
         facts.CONFIG_RESOURCES_CHECKED_SINGLY
     )
-    if is_older and call.body.API_KEY != _REPLACES:
+    replaces = call.body.API_KEY == _REPLACES
+    if replaces and call.release.has(facts.ALTERED_RESOURCES_MAPPED):
+        resources = _mapped(call, resources)
+    failure = _failure_of_all(call, resources, replaces=replaces) if is_older else None
+    if failure is not None:
+        code, text = failure
+        return [
+            respond(error_code=code, error_message=text, resource_type=kind, resource_name=name)
+            for kind, name, _ in resources
+        ]
+    if is_older and not replaces:
         resources = list({each[:2]: each for each in resources}.values())
     times = Counter((kind, name) for kind, name, _ in resources)
     results: list[AlterConfigsResult] = []
@@ -58,8 +70,6 @@ def alter_each(
             results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
-        elif is_older and kind not in (TOPIC, *BROKER_CONFIG_TYPES):
-            results.append(_refused(kind, name, "Unexpected resource type UNKNOWN"))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [
@@ -73,11 +83,47 @@ def alter_each(
     ]
 
 
+def _mapped(call: Call, resources: Sequence[Resource]) -> list[Resource]:
+    """The resources as a map that has 0 for unknown types. Raises UnreadableError for null
+    values."""
+    if _has_nulls(resources):
+        raise UnreadableError("a config without a value, which Kafka does not read")
+    return list(
+        {
+            (found := known_config_type(call, kind), name): (found, name, operations)
+            for kind, name, operations in resources
+        }.values()
+    )
+
+
+def _has_nulls(resources: Sequence[Resource]) -> bool:
+    return any(value is None for *_, operations in resources for _, _, value in operations)
+
+
+def _failure_of_all(
+    call: Call, resources: Sequence[Resource], *, replaces: bool
+) -> tuple[ErrorCode, str | None] | None:
+    """The error that all resources get because of one; None if there is none such."""
+    named = Counter((known_config_type(call, kind), name) for kind, name, _ in resources)
+    if replaces and (_has_nulls(resources) or len(named) < len(resources)):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, None
+    has_loggers = call.release.has(facts.BROKER_LOGGERS)
+    for kind, _, _ in resources:
+        if kind == BROKER_LOGGER and has_loggers:
+            if replaces:
+                return ErrorCode.INVALID_REQUEST, call.release.value_of(facts.LOGGERS_REPLACED)
+        elif kind not in (TOPIC, *BROKER_CONFIG_TYPES):
+            text = f"Unexpected resource type {config_type_name(call, kind)}"
+            return ErrorCode.INVALID_REQUEST, text
+    return None
+
+
 def _elsewhere(call: Call, name: str, *, is_older: bool) -> str:
     if integer(name) is None:
         whose = "Broker" if is_older else "Node"
         return f"{whose} id must be an integer, but it is: {name}"
-    return f"Unexpected broker id, expected {call.broker_id}, but received {name}"
+    other = broker_as_text(name, call.release)
+    return f"Unexpected broker id, expected {call.broker_id}, but received {other}"
 
 
 def _unauthorized(kind: int, name: str) -> AlterConfigsResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode
 from kproto.messages.create_partitions_request import CreatePartitionsRequest
 from kproto.messages.create_partitions_response import (
@@ -18,8 +19,10 @@ from kproto.messages.create_partitions_response import (
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import Refusal
 from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.security.authorizer import AclOperation
 
@@ -34,27 +37,29 @@ def _may_grow(call: Call, names: Iterable[str]) -> frozenset[str]:
 
 
 @register(37, "0-3", requires=silent(controller, controller_queue))
-def create_partitions(call: Call) -> CreatePartitionsResponse:
+def create_partitions(call: Call) -> Message:
     request: CreatePartitionsRequest = call.body
     times = Counter(topic.name for topic in request.topics)
     allowed = _may_grow(call, times)
     quota = mutation_quota(call, validate_only=request.validate_only)
-    results = call.cluster.topics.add_partitions(
-        [
-            (
-                topic.name,
-                topic.count,
-                None
-                if topic.assignments is None
-                else [each.broker_ids for each in topic.assignments],
-            )
-            for topic in request.topics
-            if topic.name in allowed or times[topic.name] > 1
-        ],
-        validate_only=request.validate_only,
-        wait_ms=request.timeout_ms,
-        take_quota=quota.take,
-    )
+    wanted = [
+        (
+            topic.name,
+            topic.count,
+            None if topic.assignments is None else [each.broker_ids for each in topic.assignments],
+        )
+        for topic in request.topics
+        if topic.name in allowed or times[topic.name] > 1
+    ]
+    try:
+        results = call.cluster.topics.add_partitions(
+            wanted,
+            validate_only=request.validate_only,
+            wait_ms=request.timeout_ms,
+            take_quota=quota.take,
+        )
+    except Refusal as failure:
+        return refusal(call, failure.code, failure.message)
     return CreatePartitionsResponse(
         throttle_time_ms=quota.throttle_ms,
         results=[

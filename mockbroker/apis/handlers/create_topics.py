@@ -49,6 +49,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
         validate_only=request.validate_only,
         wait_ms=request.timeout_ms,
         take_quota=quota.take,
+        client_id=call.client_id,
     )
     shown = authorized_names(call, times, AclOperation.DESCRIBE_CONFIGS)
     return CreateTopicsResponse(

@@ -6,7 +6,10 @@ flexible. Clients send a named broker's resource to that broker, and another bro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from kproto.codec.message import Message
 from kproto.error_codes import ErrorCode, message
@@ -18,6 +21,7 @@ from kproto.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from mockbroker.apis.common.authorization import config_refusal, may_config
+from mockbroker.apis.common.config_types import config_type_name, known_config_type
 from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
@@ -40,28 +44,52 @@ _EVER: Final = (TOPIC, BROKER)
 @register(32, "0-4")
 def describe_configs(call: Call) -> Message:
     request: DescribeConfigsRequest = call.body
-    unknown = next((each for each in request.resources if not _is_known(call, each)), None)
+    resources: Sequence[DescribeConfigsResource] = request.resources
+    is_mapped = call.release.has(facts.DESCRIBED_RESOURCES_MAPPED)
+    if is_mapped:
+        resources = _mapped(call, resources)
+    unknown = next((each for each in resources if not _is_known(call, each)), None)
     if unknown is not None:
         text = message(ErrorCode.INVALID_REQUEST)
         if call.release.has(facts.UNKNOWN_CONFIG_TYPE_NAMED):
-            text = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
+            named = config_type_name(call, unknown.resource_type)
+            text = f"Unexpected resource type {named} for resource {unknown.resource_name}"
+        if is_mapped:
+            return DescribeConfigsResponse(
+                results=[_refused(each, ErrorCode.INVALID_REQUEST, text) for each in resources]
+            )
         return refusal(call, ErrorCode.INVALID_REQUEST, text)
     answered, refused = [], []
-    for resource in request.resources:
+    for resource in resources:
         if may_config(
             call, AclOperation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name
         ):
             answered.append(_describe(call, request, resource))
         else:
-            code, text = config_refusal(resource.resource_type)
-            row = DescribeConfigsResult(
-                error_code=code,
-                error_message=text,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            refused.append(row)
+            refused.append(_refused(resource, *config_refusal(resource.resource_type)))
     return DescribeConfigsResponse(results=answered + refused)
+
+
+def _mapped(
+    call: Call, resources: Sequence[DescribeConfigsResource]
+) -> list[DescribeConfigsResource]:
+    """The resources as a map that has 0 for unknown types."""
+    known = [
+        replace(each, resource_type=known_config_type(call, each.resource_type))
+        for each in resources
+    ]
+    return list({(each.resource_type, each.resource_name): each for each in known}.values())
+
+
+def _refused(
+    resource: DescribeConfigsResource, code: ErrorCode, text: str | None
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=text,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _is_known(call: Call, resource: DescribeConfigsResource) -> bool:
@@ -83,13 +111,16 @@ def _describe(
         result = call.cluster.loggers.describe(name, keys, call.broker_id)
     else:
         result = call.cluster.configs.describe(kind, name, keys, receiver=call.broker_id)
+    entries = result.configs
+    if keys == [] and call.release.has(facts.DESCRIBED_RESOURCES_MAPPED):
+        entries = ()
     return DescribeConfigsResult(
         error_code=result.error_code,
         error_message=result.error_message
         or (None if call.release.has(facts.NULL_TEXT_OF_CONFIGS) else ""),
         resource_type=kind,
         resource_name=name,
-        configs=[_config(call, request, entry) for entry in result.configs],
+        configs=[_config(call, request, entry) for entry in entries],
     )
 
 

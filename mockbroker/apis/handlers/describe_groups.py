@@ -28,15 +28,16 @@ __all__ = ["describe_groups"]
 def describe_groups(call: Call) -> DescribeGroupsResponse:
     body: DescribeGroupsRequest = call.body
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    groups = body.groups
+    if call.release.has(facts.DESCRIBED_GROUPS_UNIQUE):
+        groups = list(dict.fromkeys(groups))
     allowed = [
-        each
-        for each in body.groups
-        if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
+        each for each in groups if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
     ]
     return DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=each, error_code=refused)
-            for each in body.groups
+            for each in groups
             if each not in allowed
         ]
         + [_described(call, each) for each in allowed]

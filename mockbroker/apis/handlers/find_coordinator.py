@@ -77,7 +77,10 @@ def find_coordinator(call: Call) -> FindCoordinatorResponse:
 
 def _kind(call: Call) -> CoordinatorKind | None:
     key_type = call.body.key_type if call.version >= 1 else CoordinatorKind.GROUP
-    return _KIND_OF.get(key_type)
+    kind = _KIND_OF.get(key_type)
+    if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
+        return kind if call.release.has(facts.SHARE_COORDINATORS) else None
+    return kind
 
 
 def _check_key_type(call: Call) -> None:
@@ -91,6 +94,8 @@ def _refusal(call: Call) -> tuple[ErrorCode, str] | None:
     code = ErrorCode.NONE
     if kind is None:
         code = ErrorCode.INVALID_REQUEST
+        if call.release.has(facts.COORDINATOR_TYPES_UNEXPECTED):
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
     elif kind is CoordinatorKind.SHARE and call.version >= _SHARE_KEYS_SINCE_VERSION:
         code = (
             ErrorCode.NONE

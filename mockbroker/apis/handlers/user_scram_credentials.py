@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import ascii_letters, digits
 from typing import Final
 
+from kproto.error_codes import ErrorCode
 from kproto.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kproto.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
@@ -25,9 +26,10 @@ from mockbroker.apis.common.requirements import (
     merged,
 )
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import Refusal
 from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.security.scram_credentials import CredentialChange
+from mockbroker.simulation.security.scram_credentials import CredentialChange, CredentialResult
 
 __all__ = ["alter_user_scram_credentials", "describe_user_scram_credentials"]
 
@@ -72,15 +74,18 @@ def alter_user_scram_credentials(call: Call) -> AlterUserScramCredentialsRespons
     request: AlterUserScramCredentialsRequest = call.body
     # In ZooKeeper mode the text of a success is empty, not null.
     success = "" if call.cluster.controller.keeps_znodes else None
-    results = call.cluster.scram.alter(
-        [CredentialChange(each.name, each.mechanism) for each in request.deletions],
-        [
-            CredentialChange(
-                each.name, each.mechanism, each.iterations, each.salt, each.salted_password
-            )
-            for each in request.upsertions
-        ],
-    )
+    deletions = [CredentialChange(each.name, each.mechanism) for each in request.deletions]
+    upsertions = [
+        CredentialChange(
+            each.name, each.mechanism, each.iterations, each.salt, each.salted_password
+        )
+        for each in request.upsertions
+    ]
+    try:
+        results = call.cluster.scram.alter(deletions, upsertions)
+    except Refusal as refusal:
+        users = sorted({each.user for each in (*deletions, *upsertions)})
+        results = [CredentialResult(user, ErrorCode(refusal.code)) for user in users]
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(

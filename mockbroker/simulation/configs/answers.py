@@ -69,12 +69,14 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         )
     repeated = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
     is_older = release.has(facts.CONFIG_RESOURCES_CHECKED_SINGLY)
+    resource = f"Invalid config value for resource {release.value_of(facts.CONFIG_RESOURCES)}: "
+    of_topic = resource.format(type="TOPIC", name="{topic}").replace("'}", "'}}")
+    of_broker = resource.format(type="BROKER", name="{broker}").replace("'}", "'}}")
     edits_sets = release.has(facts.LIST_CONFIGS_ARE_SETS)
     return ConfigAnswers(
-        names_checked=False,
+        names_checked=not release.has(fixes.KAFKA_10033),
         values_first=False,
-        bad_value="Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
-        "{problem}",
+        bad_value=f"{of_topic}{{problem}}",
         not_a_list="Config value {operation} is not allowed for config key: {name}",
         names=names,
         wrong=ErrorCode.INVALID_CONFIG
@@ -82,10 +84,7 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
         else ErrorCode.INVALID_REQUEST,
         unknown_topic=_UNKNOWN_TOPIC if release.has(fixes.KAFKA_10033) else _UNKNOWN_PATH,
         repeated=f"Error due to duplicate config keys{repeated}",
-        bad_broker_value="Invalid config value for resource ConfigResource(type=BROKER, "
-        "name='{broker}'): {problem}"
-        if is_older
-        else "{problem}",
+        bad_broker_value=f"{of_broker}{{problem}}" if is_older else "{problem}",
         replaces_plainly=is_older,
         lists="sets" if edits_sets else "texts",
         null_lists=not release.has(fixes.KAFKA_9644),

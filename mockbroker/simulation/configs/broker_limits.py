@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.rows import Row, with_arguments
 from mockbroker.simulation.state.java_maps import hash_order
 
@@ -39,6 +40,11 @@ _RETENTION: Final = "log.retention.ms"
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _CORDONED: Final = "cordoned.log.dirs"
+_ADVERTISED: Final = "advertised.listeners"
+_ENDPOINT: Final = re.compile(r"(.*)://\[?[0-9a-zA-Z\-%._:]*\]?:-?[0-9]+")
+_CODEC: Final = "compression.type"
+_CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_CODECS_BEFORE_ZSTD: Final = ("uncompressed", "snappy", "lz4", "gzip", "producer")
 _CONNECTIONS: Final = ("max.connections", "max.connection.creation.rate")
 _THREADS: Final = (
     "num.io.threads",
@@ -53,7 +59,8 @@ _THREADS: Final = (
 
 
 class BrokerConfigCheck(msgspec.Struct):
-    """A change of a broker's configs, or of the defaults of all brokers.
+    """A change of a broker's configs, or of the defaults of all brokers. ``kept`` has the names of
+    configs that brokers of Kafka can change while they run, but not those of the mock.
 
     ``changed`` has the values that the request sets, ``static`` the names of those that a running
     broker cannot change. ``in_use`` returns the value that the broker follows; ``set_text`` is how
@@ -63,6 +70,7 @@ class BrokerConfigCheck(msgspec.Struct):
     changed: Mapping[str, str]
     is_default: bool
     static: Sequence[str]
+    kept: Sequence[str]
     in_use: Callable[[str], str | None]
     set_text: str
     text: str = ""
@@ -104,6 +112,21 @@ class BrokerConfigCheck(msgspec.Struct):
         items = (each.strip() for each in self.changed.get(_OVERRIDES, "").split(","))
         limits = (each.rpartition(":")[2].strip() for each in items if each)
         return next((each for each in limits if not _INTEGER.fullmatch(each)), None)
+
+    @property
+    def unreadable_listener(self) -> str | None:
+        """The first advertised listener that has no name, host and port."""
+        listeners = _items(self.changed.get(_ADVERTISED, ""))
+        return next((each for each in listeners if not _ENDPOINT.fullmatch(each)), None)
+
+    @property
+    def advertises_nothing(self) -> bool:
+        return _ADVERTISED in self.changed and not _items(self.changed[_ADVERTISED])
+
+    def unknown_codec(self, codecs: Sequence[str]) -> bool:
+        """Whether the codec is none of ``codecs``."""
+        codec = self.changed.get(_CODEC)
+        return codec is not None and codec.strip().lower() not in codecs
 
     @property
     def foreign_dirs(self) -> list[str]:
@@ -154,8 +177,15 @@ def _items(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
+_STATIC: Final = "Cannot update these configs dynamically"
+
+
 def _refuse_static(check: BrokerConfigCheck) -> None:
-    check.refuse_names("Cannot update these configs dynamically", check.static)
+    check.refuse_names(_STATIC, check.static)
+
+
+def _refuse_kept(check: BrokerConfigCheck) -> None:
+    check.refuse_names(_STATIC, check.kept)
 
 
 @with_arguments
@@ -205,6 +235,28 @@ def _refuse_retention(check: BrokerConfigCheck) -> None:
     )
 
 
+@with_arguments
+def _refuse_codec(check: BrokerConfigCheck, codecs: Sequence[str]) -> None:
+    check.text = (
+        f"requirement failed: {_CODEC} : {check.changed[_CODEC].strip()} is not valid. "
+        f"Valid options are {','.join(codecs)}"
+    )
+
+
+def _refuse_listener(check: BrokerConfigCheck) -> None:
+    check.text = (
+        f"Error creating broker listeners from '{check.changed[_ADVERTISED].strip()}': Unable to "
+        f"parse {check.unreadable_listener} to a broker endpoint"
+    )
+
+
+def _refuse_no_listener(check: BrokerConfigCheck) -> None:
+    check.text = (
+        "requirement failed: inter.broker.listener.name must be a listener name defined in "
+        f"{_ADVERTISED}. The valid options based on currently configured listeners are "
+    )
+
+
 def _refuse_foreign_dirs(check: BrokerConfigCheck) -> None:
     check.text = (
         f"requirement failed: All entries in {_CORDONED} must be present in log.dirs or log.dir. "
@@ -218,6 +270,8 @@ def _changes_cleaner(check: BrokerConfigCheck) -> bool:
 
 _JAVA_SETS_SINCE: Final = (4, 3)
 _CORDONED_SINCE: Final = (4, 3)
+_ZSTD_SINCE: Final = (2, 1)
+_LISTENERS_UNTIL: Final = (4, 0)
 
 ON_BROKER_NAMES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] = (
     Row("CONFIG-01", lambda check: bool(check.static), (_refuse_static,)),
@@ -293,6 +347,31 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         (_refuse_small_buffer,),
     ),
     Row(
+        "CONFIG-22",
+        lambda check: check.unknown_codec(_CODECS),
+        (_refuse_codec(_CODECS),),
+        since=_ZSTD_SINCE,
+        until=facts.CODECS_DEFINED,
+    ),
+    Row(
+        "CONFIG-22",
+        lambda check: check.unknown_codec(_CODECS_BEFORE_ZSTD),
+        (_refuse_codec(_CODECS_BEFORE_ZSTD),),
+        until=_ZSTD_SINCE,
+    ),
+    Row(
+        "CONFIG-23",
+        lambda check: check.unreadable_listener is not None,
+        (_refuse_listener,),
+        until=_LISTENERS_UNTIL,
+    ),
+    Row(
+        "CONFIG-23",
+        lambda check: check.advertises_nothing,
+        (_refuse_no_listener,),
+        until=_LISTENERS_UNTIL,
+    ),
+    Row(
         "CONFIG-08",
         lambda check: check.bad_connections is not None,
         (lambda check: check.refuse_values(f"Invalid {check.bad_connections} 0"),),
@@ -307,4 +386,5 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         lambda check: bool(check.cleaner_problem),
         (lambda check: check.refuse_values(check.cleaner_problem),),
     ),
+    Row("CONFIG-01", lambda check: bool(check.kept), (_refuse_kept,)),
 )

@@ -38,6 +38,7 @@ from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import AlterConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name
 from mockbroker.simulation.state.turns import step
+from mockbroker.simulation.state.znode_paths import path_problem
 
 __all__ = ["APPEND", "DELETE", "SET", "SUBTRACT", "ConfigChanges", "ConfigOperation"]
 
@@ -54,6 +55,8 @@ _NULL_POINTER: Final = (
 )
 """The text of Java 15 and later; earlier NullPointerExceptions have none."""
 
+_NO_TOPIC: Final = "Default topic resources are not allowed."
+_TOPIC_CONFIGS: Final = "/config/topics/"
 _KEPT: Final = frozenset({"advertised.listeners", "listeners"})
 """A running broker of this mock keeps its addresses."""
 _TIERED: Final = "remote.storage.enable"
@@ -84,6 +87,7 @@ class ConfigChanges:
         self._answers = answers
         self._release = release
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
+        self._explains = controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
         self._names_unknown = release.has(facts.UNKNOWN_CONFIGS_NAMED)
         self._broker_name_rows = rows_of_release(ON_BROKER_NAMES, release)
         self._broker_default_rows = rows_of_release(ON_BROKER_DEFAULTS, release)
@@ -147,10 +151,17 @@ class ConfigChanges:
         present = self._controller.state.configs.get((resource_type, name), {})
         return [(config, DELETE, None) for config in present if config not in kept]
 
-    def topic_values(self, configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-        """Return the configs of a new topic. Raises Refusal, as CreateTopics does."""
+    def topic_values(
+        self, configs: Sequence[tuple[str, str | None]], *, values_fail: bool = False
+    ) -> dict[str, str]:
+        """Return the configs of a new topic. Raises Refusal, as CreateTopics does. ``values_fail``:
+        a value of a wrong type is an unexpected error."""
         values = {name: value or "" for name, value in configs}
-        self._check_values(TOPIC, values)
+        try:
+            self._check_values(TOPIC, values)
+        except _BadValue as bad:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if values_fail else bad.code
+            raise Refusal(code, bad.message) from None
         self._check_tiered({}, values)
         return values
 
@@ -170,6 +181,8 @@ class ConfigChanges:
             if any(how != DELETE and value is None for _, how, value in operations):
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             if resource_type == TOPIC:
+                if self._answers.names_checked:
+                    check_topic_name(name, self._configs.release)
                 self._check_exists(name)
         self.check_operations(operations)
         if resource_type == BROKER:
@@ -185,6 +198,8 @@ class ConfigChanges:
             return self._altered_subscription(name, operations)
         if resource_type != TOPIC:
             raise _invalid(f"Unknown resource type {resource_type}")
+        if self._controller.keeps_znodes:
+            self._check_znode(name, replaces=replaces)
         return self._altered_topic(name, operations)
 
     def check_operations(self, operations: ConfigOperations, *, nulls_too: bool = True) -> None:
@@ -206,8 +221,8 @@ class ConfigChanges:
         """Operations are applied before the topic is looked up."""
         answers = self._answers
         after = self._edited(TOPIC, name, operations, answers.not_a_list)
-        if not name:
-            raise _invalid("Default topic resources are not allowed.")
+        if not name and not self._controller.keeps_znodes:
+            raise _invalid(_NO_TOPIC)
         if answers.names_checked:
             check_topic_name(name, self._configs.release)
         if not answers.values_first:
@@ -221,6 +236,17 @@ class ConfigChanges:
             ) from None
         self._check_exists(name)
         return after
+
+    def _check_znode(self, topic: str, *, replaces: bool) -> None:
+        """Raise Refusal for a topic without a name and, in IncrementalAlterConfigs, for a name that
+        no znode has."""
+        if not topic and self._release.has(facts.DEFAULT_TOPICS_NAMED):
+            raise _invalid(_NO_TOPIC)
+        problem = None if replaces else path_problem(f"{_TOPIC_CONFIGS}{topic}")
+        if problem is not None:
+            answers = self._answers
+            text = answers.bad_value.format(topic=topic, problem=problem)
+            raise Refusal(answers.wrong, text)
 
     def _altered_broker(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Brokers check broker configs themselves, so the controller does not matter here."""
@@ -251,10 +277,11 @@ class ConfigChanges:
         check = BrokerConfigCheck(
             changed,
             not name,
+            [config for config, definition in definitions.items() if not definition.dynamic],
             [
                 config
                 for config, definition in definitions.items()
-                if not definition.dynamic or config in _KEPT
+                if definition.dynamic and config in _KEPT
             ],
             in_use,
             self._answers.names,
@@ -343,11 +370,11 @@ class ConfigChanges:
                 after[config] = value or ""
             elif how in _OPERATION_NAMES:
                 definition = self._definition(resource_type, config)
-                if resource_type == BROKER and config not in self._configs.definitions.broker:
+                if self._fails_unknown(resource_type, config):
                     if self._names_unknown:
                         text = f"Unknown config name: {config}"
                         raise Refusal(ErrorCode.INVALID_CONFIG, text)
-                    raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                    raise self._failure(f"key not found: {config}")
                 if definition.type != "LIST":
                     verb = _OPERATION_NAMES[how]
                     text = not_a_list.format(operation=verb, OPERATION=verb.upper(), name=config)
@@ -358,12 +385,24 @@ class ConfigChanges:
                 present = definition.default or "" if present is None else present
                 edited = _edited_text if answers.lists == "texts" else _edited_set
                 after[config] = edited(present, how, value or "")
-            elif resource_type == BROKER:
+            elif resource_type == BROKER and not self._answers.replaces_plainly:
                 raise _invalid(f"Unknown operations type {how}")
             else:
-                # Kafka fails with a NullPointerException.
-                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                # Kafka fails because the operation is null.
+                raise self._failure("null")
         return after
+
+    def _fails_unknown(self, resource_type: int, config: str) -> bool:
+        """Whether APPEND and SUBTRACT need the definition of a config that there is not."""
+        definitions = self._configs.definitions
+        if resource_type == TOPIC and self._answers.replaces_plainly:
+            return config not in definitions.topic
+        return resource_type == BROKER and config not in definitions.broker
+
+    def _failure(self, exception: str) -> Refusal:
+        """Return the refusal for an exception that Kafka does not expect, with this text."""
+        text = exception if self._explains else None
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text)
 
     def _check_values(self, resource_type: int, values: Mapping[str, str]) -> None:
         if resource_type == TOPIC:

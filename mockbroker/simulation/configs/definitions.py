@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber
 
 __all__ = [
@@ -342,12 +343,19 @@ def config_definitions(release: Release) -> ConfigDefinitions:
             row, internal = given.get(name), "i" in flags
             broker[name] = ConfigDefinition(
                 name, cast("ConfigType", type_), default, least, most,
-                () if row is None else row.choices, dynamic="d" in flags, only_set=internal,
+                _choices(name, row, release), dynamic="d" in flags, only_set=internal,
                 internal=internal, of_formats=row is not None and row.of_formats,
             )  # fmt: skip
     return ConfigDefinitions(
         topic, dict(sorted(broker.items())), group, _by_name(_CLIENT_METRICS, release)
     )
+
+
+def _choices(name: str, row: ConfigDefinition | None, release: Release) -> tuple[str, ...]:
+    """The choices of a broker config that gives the default of ``row``."""
+    if row is None or (name == "compression.type" and not release.has(facts.CODECS_DEFINED)):
+        return ()
+    return row.choices
 
 
 def _by_name(rows: Iterable[ConfigDefinition], release: Release) -> dict[str, ConfigDefinition]:

@@ -25,6 +25,7 @@ from mockbroker.simulation.configs.values import (
     config_type_number,
     shown_value,
 )
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.cluster_state import (
@@ -41,9 +42,10 @@ from mockbroker.simulation.state.results import (
 )
 from mockbroker.simulation.state.topic_names import check_topic_name
 
-__all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "integer"]
+__all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "broker_as_text", "integer"]
 
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,100}")
+_TOO_LARGE: Final = 2**31
 UNTHROTTLED: Final = 2**63 - 1
 """Java's Long.MAX_VALUE, in bytes per second."""
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
@@ -328,7 +330,9 @@ class EffectiveConfigs:
         state = self._state
         if resource_type == TOPIC:
             check_topic_name(resource_name, self.release)
-            if resource_name not in state.topics:
+            if resource_name not in state.topics and not self.release.has(
+                facts.UNKNOWN_TOPICS_DESCRIBED
+            ):
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             overrides = state.configs.get((TOPIC, resource_name), {})
             seen_from = state.controller_id if receiver is None else receiver
@@ -339,7 +343,7 @@ class EffectiveConfigs:
                 synonym = ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER)
                 yield _entry(self.broker_definition(name), [synonym])
         elif resource_type == BROKER:
-            broker_id = _described_broker(resource_name, receiver)
+            broker_id = self._described_broker(resource_name, receiver)
             extra = {
                 name
                 for resource in ("", str(broker_id))
@@ -365,6 +369,17 @@ class EffectiveConfigs:
             yield from self._subscription(resource_name)
         else:
             raise _invalid(f"Unsupported resource type: {resource_type}")
+
+    def _described_broker(self, resource_name: str, receiver: int | None) -> int:
+        broker_id = integer(resource_name)
+        if broker_id is None:
+            raise _invalid(f"Broker id must be an integer, but it is: {resource_name}")
+        if receiver is not None and broker_id != receiver:
+            raise _invalid(
+                f"Unexpected broker id, expected {receiver} or empty string, "
+                f"but received {broker_as_text(resource_name, self.release)}"
+            )
+        return broker_id
 
     def _subscription(self, name: str) -> Iterator[ConfigEntry]:
         """Yield the configs of a subscription, which need not exist. Those with ``only_set`` are of
@@ -406,21 +421,19 @@ def _entry(definition: ConfigDefinition, sources: Iterable[ConfigSynonym]) -> Co
     )
 
 
-def _described_broker(resource_name: str, receiver: int | None) -> int:
-    broker_id = integer(resource_name)
-    if broker_id is None:
-        raise _invalid(f"Broker id must be an integer, but it is: {resource_name}")
-    if receiver is not None and broker_id != receiver:
-        raise _invalid(
-            f"Unexpected broker id, expected {receiver} or empty string, "
-            f"but received {resource_name}"
-        )
-    return broker_id
+def broker_as_text(name: str, release: Release) -> str:
+    """Return how a text names the resource of another broker."""
+    if not release.has(facts.OTHER_BROKERS_QUOTED):
+        return name
+    resource = release.value_of(facts.CONFIG_RESOURCES).format(type="BROKER", name=name)
+    return f"{resource}.name"
 
 
 def integer(text: str) -> int | None:
-    """Return the broker id that a resource name stands for, or None if it is not a number."""
-    return int(text) if _INTEGER.fullmatch(text) else None
+    """Return the broker id that a resource name stands for, or None unless it is a number of 32
+    bits."""
+    number = int(text) if _INTEGER.fullmatch(text) else _TOO_LARGE
+    return number if -_TOO_LARGE <= number < _TOO_LARGE else None
 
 
 def _invalid(message: str) -> Refusal:

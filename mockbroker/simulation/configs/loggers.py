@@ -20,6 +20,7 @@ from mockbroker.simulation.configs.changes import (
     SUBTRACT,
     ConfigOperation,
 )
+from mockbroker.simulation.configs.effective import integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import BrokerChanged, Change
@@ -86,9 +87,9 @@ class BrokerLoggers:
         text = ""
         if not name:
             text = "Broker id must not be empty"
-        elif not _is_integer(name):
+        elif (broker_id := integer(name)) is None:
             text = f"Broker id must be an integer, but it is: {name}"
-        elif int(name) != receiver:
+        elif broker_id != receiver:
             text = f"Unexpected broker id, expected {receiver} but received {name}"
         if text:
             return DescribeConfigsResult(BROKER_LOGGER, name, ErrorCode.INVALID_REQUEST, text)
@@ -125,13 +126,14 @@ class BrokerLoggers:
 
     def _check(self, name: str, operations: Sequence[ConfigOperation], receiver: int) -> None:
         release = self._release
-        if not _is_integer(name):
+        broker_id = integer(name)
+        if broker_id is None:
             if name or release.has(facts.NODE_IDS_OF_LOGGERS):
                 kind = "Node" if release.has(facts.NODE_IDS_OF_LOGGERS) else "Broker"
                 raise _invalid(f"{kind} id must be an integer, but it is: {name}")
-        elif int(name) != receiver:
+        elif broker_id != receiver:
             text = release.value_of(facts.OTHER_BROKERS_LOGGERS)
-            raise _invalid(text.format(receiver=receiver, name=int(name)))
+            raise _invalid(text.format(receiver=receiver, name=broker_id))
         for logger, how, level in operations:
             self._check_one(name, logger, how, "null" if level is None else level)
 
@@ -159,14 +161,6 @@ class BrokerLoggers:
     def _wrong(self, name: str, problem: str) -> Refusal:
         code, text = self._release.value_of(facts.WRONG_LOGGER)
         return Refusal(code, text.format(name=name, problem=problem))
-
-
-def _is_integer(text: str) -> bool:
-    try:
-        int(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _invalid(text: str) -> Refusal:

@@ -396,8 +396,10 @@ class OffsetStore:
             apply_first(self._deletions, None, lambda: self._let_go([group_id]))
 
     def _let_go(self, group_ids: Iterable[str]) -> None:
+        """A transaction that has not ended keeps a group even if its offsets are deleted."""
+        pending = self.groups_with_pending()
         for group_id in group_ids:
-            if not self.keeps(group_id) and not self._unfinished(group_id):
+            if not (self[group_id] or group_id in pending or self._unfinished(group_id)):
                 self.groups.offsets_gone(group_id)
 
     def delete_group(self, group_id: str) -> None:

@@ -11,14 +11,17 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.simulation.releases.release import Fact, Varying
 
 __all__ = [
-    "ACL_FAILURES_EXPLAINED", "ACL_NAMES_LISTED", "ADDED_PARTITIONS_ECHOED",
-    "ALL_TOPICS_OF_LOG_DIRS", "ANY_TOPIC_MAKES_IDEMPOTENT", "BROKER_LOGGERS",
-    "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY", "COMPACTION_KEEPS_LOG_END",
+    "ACL_NAMES_LISTED", "ADDED_PARTITIONS_ECHOED", "ALL_TOPICS_OF_LOG_DIRS",
+    "ALTERED_RESOURCES_MAPPED", "ANY_AND_GROUP_TYPES", "ANY_TOPIC_MAKES_IDEMPOTENT",
+    "BROKER_LOGGERS", "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY", "CODECS_DEFINED",
+    "COMPACTION_KEEPS_LOG_END", "CONFIGS_CHECKED_FIRST", "CONFIG_RESOURCES",
     "CONFIG_RESOURCES_CHECKED_SINGLY", "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION",
-    "COORDINATOR_KEYS_READ", "COORDINATOR_TEXTS", "CREATION_TEXTS_CAPITAL", "DEFAULTS_MARKED",
-    "DELETED_OFFSETS_REPEATED", "DELETED_TOPICS_REPEATED", "DELETE_HORIZONS",
-    "DELETION_MARK_NAMED", "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL",
-    "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED", "FEATURES_ZNODE",
+    "COORDINATOR_KEYS_READ", "COORDINATOR_TEXTS", "COORDINATOR_TYPES_UNEXPECTED",
+    "COUNTS_HAVE_DEFAULTS", "CREATED_TOPICS_LISTED", "CREATION_TEXTS_CAPITAL", "DEFAULTS_MARKED",
+    "DEFAULT_TOPICS_NAMED", "DELETED_OFFSETS_REPEATED", "DELETED_TOPICS_REPEATED",
+    "DELETE_HORIZONS", "DELETION_MARK_NAMED", "DESCRIBED_GROUPS_UNIQUE",
+    "DESCRIBED_RESOURCES_MAPPED", "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL",
+    "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED", "FAILURES_EXPLAINED", "FEATURES_ZNODE",
     "FIRST_FEATURE_ERROR_REFUSES_ALL", "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION",
     "GROUP_VERSION_NEEDED", "INTERNAL_CONFIGS_OF_NEW_TOPICS", "ISOLATION_LEVELS_READ",
     "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE", "LATER_SHARE_PARTITIONS_AT_ZERO",
@@ -26,19 +29,21 @@ __all__ = [
     "LOG_LEVELS", "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC",
     "METADATA_HASH_STORED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
-    "NEGATIVE_SHARE_PARTITIONS_FAIL",
-    "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS", "NULL_LEVELS_CHECKED", "NULL_SHARE_GROUPS_REFUSED",
+    "NEGATIVE_SHARE_PARTITIONS_FAIL", "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS",
+    "NULL_CONFIGS_REFUSED", "NULL_LEVELS_CHECKED", "NULL_SHARE_GROUPS_REFUSED",
     "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS", "OFFSETS_WITHOUT_PRODUCER_STORED",
-    "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "OTHER_BROKERS_LOGGERS", "PLAIN_ACL_CLASSES",
-    "PRODUCER_ERRORS_EXPLAINED", "REFUSED_JOINS_AT_ZERO", "REFUSED_OFFSET_ROWS_UNIQUE",
-    "REPEATED_CONFIGS_NAMED", "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS", "SHARE_COORDINATORS",
-    "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN",
-    "STREAMS_TARGET_TIMES_STORED", "TOPICS_OF_OFFSETS_KNOWN", "TOPIC_NAMES_ILLEGAL",
-    "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_COMMITS_MAKE_GROUPS", "TRANSACTIONAL_OFFSETS_NEED_GROUP",
+    "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "OTHER_BROKERS_LOGGERS",
+    "OTHER_BROKERS_QUOTED", "PLAIN_ACL_CLASSES", "PRODUCER_ERRORS_EXPLAINED",
+    "REFUSED_JOINS_AT_ZERO", "REFUSED_OFFSET_ROWS_UNIQUE", "REPEATED_CONFIGS_NAMED",
+    "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS", "SHARE_COORDINATORS", "SHARE_OFFSETS_MAKE_GROUPS",
+    "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN", "STREAMS_TARGET_TIMES_STORED",
+    "TOPICS_OF_OFFSETS_KNOWN", "TOPIC_NAMES_ILLEGAL", "TOPIC_ZNODE_VERSION",
+    "TRANSACTIONAL_COMMITS_MAKE_GROUPS", "TRANSACTIONAL_OFFSETS_NEED_GROUP",
     "TRANSACTIONAL_OFFSETS_VERIFIED", "TRANSACTION_START_KEPT", "UNCLEAN_ELECTION_RECORDED",
-    "UNKNOWN_CONFIGS_NAMED", "UNKNOWN_CONFIG_TYPE_NAMED", "UNKNOWN_LOGGER_OPERATIONS_NAMED",
+    "UNKNOWN_ACL_ELEMENTS_READ", "UNKNOWN_CONFIGS_NAMED", "UNKNOWN_CONFIG_TYPE_NAMED",
+    "UNKNOWN_LOGGER_OPERATIONS_NAMED", "UNKNOWN_RULES_READ", "UNKNOWN_TOPICS_DESCRIBED",
     "UNREQUESTED_OPERATIONS_ZERO", "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED",
-    "VALID_OFFSET_ROWS_UNIQUE", "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
+    "VALID_OFFSET_ROWS_UNIQUE", "VALUES_OF_TOPICS_FAIL", "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -116,6 +121,40 @@ INTERNAL_CONFIGS_OF_NEW_TOPICS: Final = Fact("REL-55", since=(3, 3), until=(3, 6
 """KRaft: CreateTopics lists the configs of tiered storage, which Kafka documents nowhere yet. So in
 3.3.2; by bytecode 3.2.3 does not resolve the configs of new topics."""
 
+DESCRIBED_GROUPS_UNIQUE: Final = Fact("REL-85", until=(2, 3))
+"""DescribeGroups describes a group once. By bytecode so in 2.2.2, and not in 2.3.1."""
+
+CREATED_TOPICS_LISTED: Final = Fact("REL-86", until=(2, 3))
+"""ZooKeeper mode: CreateTopics answers a topic that it names twice once, with a text that lists all
+such topics. By bytecode so in 2.2.2, and not in 2.3.1."""
+
+COUNTS_HAVE_DEFAULTS: Final = Fact("REL-87", since=(2, 4))
+"""ZooKeeper mode: CreateTopics without a count takes that of the broker (KIP-464). By bytecode
+absent in 2.3.1 and present in 2.4.1."""
+
+VALUES_OF_TOPICS_FAIL: Final = Fact("REL-88", until=(2, 1))
+"""ZooKeeper mode: a value of a wrong type fails CreateTopics with UNKNOWN_SERVER_ERROR. By bytecode
+so in 2.0.1, and not in 2.1.1."""
+
+UNKNOWN_TOPICS_DESCRIBED: Final = Fact("REL-89", until=(2, 0))
+"""DescribeConfigs lists the configs of topics that do not exist. By bytecode so in 1.1.1, and not
+in 2.0.1."""
+
+CONFIG_RESOURCES: Final = Varying(
+    "REL-90",
+    (((0, 0), "Resource(type={type}, name='{name}'}}"),
+     ((2, 0), "ConfigResource(type={type}, name='{name}')")),
+)  # fmt: skip
+"""How texts name a resource."""
+
+OTHER_BROKERS_QUOTED: Final = Fact("REL-90", since=(1, 1), until=(2, 4))
+"""The text for configs of another broker has the whole resource in place of its name. By bytecode
+absent in 1.0.2 and 2.4.1, present in 1.1.1 and 2.3.1."""
+
+ANY_AND_GROUP_TYPES: Final = Fact("REL-91", until=(2, 0))
+"""The types of resources with configs include ANY and GROUP, and a negative type cannot be read. By
+bytecode so in 1.1.1, and not in 2.0.1."""
+
 DELETED_TOPICS_REPEATED: Final = Fact("REL-46", since=(2, 3))
 """ZooKeeper mode: DeleteTopics has a result for each time that a topic is requested. By bytecode
 absent in 2.2.2 and present in 2.3.1."""
@@ -130,10 +169,19 @@ filter closes the connection. So in 2.4.1, and not in 2.5.1."""
 
 ACL_NAMES_LISTED: Final = Fact("REL-56", until=(2, 4))
 """ZooKeeper mode: CreateAcls lists the names of an element whose number it does not know, and
-refuses a principal without a colon with 42. So in 1.1.1 and 2.0.1, and not in 2.4.1."""
+refuses a principal without a colon with 42. By bytecode present in 2.3.1 and absent in 2.4.1."""
 
-ACL_FAILURES_EXPLAINED: Final = Fact("REL-48", until=(2, 6))
-"""ZooKeeper mode: CreateAcls has a text for UNKNOWN_SERVER_ERROR. So in 2.5.1, and not in 2.6.3."""
+FAILURES_EXPLAINED: Final = Fact("REL-48", until=(2, 6))
+"""ZooKeeper mode: UNKNOWN_SERVER_ERROR has the text of Java's exception in CreateAcls,
+CreatePartitions and IncrementalAlterConfigs. So in 2.5.1, and not in 2.6.3."""
+
+UNKNOWN_RULES_READ: Final = Fact("REL-77", until=(2, 0))
+"""CreateAcls with an element that is UNKNOWN is answered. By bytecode so in 1.1.1, and not in
+2.0.1."""
+
+UNKNOWN_ACL_ELEMENTS_READ: Final = Fact("REL-77", until=(2, 5))
+"""DescribeAcls and DeleteAcls with an element that is UNKNOWN are answered. By bytecode so in
+2.4.1, and not in 2.5.1."""
 
 NULL_TEXT_OF_QUOTAS: Final = Fact("QUOTA-22", until=(2, 8))
 """The text of a success in DescribeClientQuotas is null. So in 2.7.2, and not in 2.8.2."""
@@ -149,6 +197,10 @@ and present in 3.3.2, TWO_PHASE_COMMIT absent in 4.0.1 and present in 4.1.2."""
 COORDINATOR_KEYS_READ: Final = Fact("REL-71", until=(2, 3))
 """FindCoordinator with an unknown key type cannot be read. By bytecode present in 2.2.2 and absent
 in 2.3.1."""
+
+COORDINATOR_TYPES_UNEXPECTED: Final = Fact("REL-78", until=(2, 8))
+"""FindCoordinator with an unknown key type fails with UNKNOWN_SERVER_ERROR. By bytecode so in
+2.7.2, and not in 2.8.2."""
 
 ISOLATION_LEVELS_READ: Final = Fact("REL-71", until=(2, 7))
 """Fetch and ListOffsets with an unknown isolation level cannot be read. By bytecode present in
@@ -316,6 +368,31 @@ text."""
 
 REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
 """ZooKeeper mode: the text for a config that is given twice names it."""
+
+DEFAULT_TOPICS_NAMED: Final = Fact("CONFIG-24", since=(3, 3))
+"""IncrementalAlterConfigs refuses an empty topic name as that of the default of all topics; before,
+with ZooKeeper, as the name of a znode. By bytecode absent in 3.2.3 and present in 3.3.2."""
+
+CODECS_DEFINED: Final = Fact("CONFIG-22", since=(3, 3))
+"""The definition of a broker's ``compression.type`` lists the codecs. By bytecode absent in 3.2.3
+and present in 3.3.2."""
+
+ALTERED_RESOURCES_MAPPED: Final = Fact("REL-92", until=(2, 6))
+"""AlterConfigs is read into a map: of equal resources the last one counts, unknown types are
+answered as type 0, and a null value closes the connection. By bytecode so in 2.5.1, and not in
+2.6.3."""
+
+DESCRIBED_RESOURCES_MAPPED: Final = Fact("REL-80", until=(2, 7))
+"""DescribeConfigs is read into a map in the same way, and an empty list of names selects none. By
+bytecode so in 2.6.3, and not in 2.7.2."""
+
+CONFIGS_CHECKED_FIRST: Final = Fact("REL-81", until=(2, 7))
+"""ZooKeeper mode: CreateTopics checks the values of configs before counts and names. By bytecode so
+in 2.6.3, and not in 2.7.2."""
+
+NULL_CONFIGS_REFUSED: Final = Fact("REL-81", since=(2, 6))
+"""ZooKeeper mode: CreateTopics refuses configs without a value; before, it fails. By bytecode
+absent in 2.5.1 and present in 2.6.3."""
 
 UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
 """APPEND and SUBTRACT on a broker config that does not exist name it; before, they fail with

@@ -179,10 +179,10 @@ KAFKA_18202: Final = Fix(
 
 KAFKA_9600: Final = Fix(
     "KAFKA-9600",
-    "DP-END-01",
+    "DP-END-01, DP-END-05",
     since=(2, 6),
-    says="EndTxn with a newer epoch than the coordinator's is refused as fenced; before, it ends "
-    "the transaction.",
+    says="EndTxn with a newer epoch than the coordinator's is refused as fenced and changes "
+    "nothing; before, it is refused after the end is written, and no markers follow.",
 )
 KAFKA_9656: Final = Fix(
     "KAFKA-9656",

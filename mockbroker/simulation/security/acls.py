@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.releases import facts
@@ -54,7 +56,7 @@ class Acls(Collection[AclBinding]):
         self._controller = controller
         self._largest_type = release.value_of(facts.LARGEST_RESOURCE_TYPE)
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
-        self._explains = controller.keeps_znodes and release.has(facts.ACL_FAILURES_EXPLAINED)
+        self._explains = controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
         self._lists_names = controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
         self.turns = controller.turns
 
@@ -107,8 +109,10 @@ class Acls(Collection[AclBinding]):
     @step()
     def delete(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
         """Remove rules; return one result per filter. All filters match the rules before the
-        call."""
+        call. In ZooKeeper mode a rule that several match is that of the first."""
         found = [self._matching(acl_filter) for acl_filter in filters]
+        if self._controller.keeps_znodes:
+            found = _once(found)
         for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
             self._controller.record("delete_acls", AclRemoved(binding))
         return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
@@ -192,6 +196,16 @@ def filter_element(binding: AclBinding) -> str | None:
         ("permissionType", binding.permission_type),
     )
     return next((f"{name} must not be ANY" for name, value in elements if value == ANY), None)
+
+
+def _once(found: Sequence[DescribeAclsResult]) -> list[DescribeAclsResult]:
+    """Each rule with the first filter that matches it."""
+    seen: set[AclBinding] = set()
+    rows = []
+    for result in found:
+        rows.append(replace(result, bindings=tuple(b for b in result.bindings if b not in seen)))
+        seen.update(result.bindings)
+    return rows
 
 
 def _resource(binding: AclBinding) -> tuple[int, str, int]:

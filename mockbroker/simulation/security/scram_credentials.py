@@ -9,15 +9,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
+from mockbroker.errors import Refusal
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.scram_rules import (
     SCRAM_ROWS,
     STORING_ROWS,
+    ZOOKEEPER_ROWS,
     ScramChange,
 )
 from mockbroker.simulation.state.actions import ScramCredentialChanged
@@ -37,6 +40,9 @@ __all__ = [
 
 MECHANISM_NUMBERS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+_NO_ZNODES: Final = (".", "..")
+"""Users whose names are no names of znodes."""
 
 ScramKeys = tuple[bytes, bytes, bytes, int]
 """Salt, stored key, server key, iterations."""
@@ -74,6 +80,7 @@ class ScramCredentials:
         self._controller = controller
         self.turns = controller.turns
         self._rows = rows_of_release(SCRAM_ROWS, release)
+        self._zookeeper_rows = [rows_of_release(rows, release) for rows in ZOOKEEPER_ROWS]
         self._storing_rows = rows_of_release(STORING_ROWS, release)
 
     def keys(self, mechanism: str, user: str) -> ScramKeys | None:
@@ -95,33 +102,64 @@ class ScramCredentials:
     def alter(
         self, deletions: Sequence[CredentialChange], upsertions: Sequence[CredentialChange]
     ) -> list[CredentialResult]:
-        """Check all changes, then carry out those that are valid: one result for each user."""
-        refused: dict[str, CredentialResult] = {}
-        valid: dict[str, tuple[CredentialChange, ScramChange]] = {}
-        for change in (*deletions, *upsertions):
-            user = change.user
-            if user in refused:
+        """Check all changes, then carry out those that are valid: one result for each user.
+        Raises Refusal, in ZooKeeper mode, for a user whose znode cannot have that name."""
+        changes = (*deletions, *upsertions)
+        in_zookeeper = self._controller.keeps_znodes
+        refused = self._refused_by_reason(changes) if in_zookeeper else self._refused(changes)
+        results: dict[str, CredentialResult] = {}
+        for change in changes:
+            if change.user in refused:
                 continue
-            checked = ScramChange(
-                user,
-                MECHANISM_NUMBERS.get(change.mechanism),
-                change.iterations,
-                repeated=user in valid,
-                stored=(user, MECHANISM_NUMBERS.get(change.mechanism, ""))
-                in self._controller.state.scram,
-                has_password=bool(change.salted_password),
-            )
-            apply_first(self._rows, checked, checked)
-            if checked.code:
-                valid.pop(user, None)
-                refused[user] = CredentialResult(user, checked.code, checked.text)
-            else:
-                valid[user] = (change, checked)
-        for change, checked in valid.values():
+            checked = self._checked(change, repeated=False)
             if not apply_first(self._storing_rows, checked, checked):
                 self._carry_out(change)
-        carried_out = [CredentialResult(user, each.code) for user, (_, each) in valid.items()]
-        return carried_out + list(refused.values())
+            text = message(checked.code) if in_zookeeper and checked.code else None
+            results[change.user] = CredentialResult(change.user, checked.code, text)
+        return [*results.values(), *refused.values()]
+
+    def _refused(self, changes: Sequence[CredentialChange]) -> dict[str, CredentialResult]:
+        """The users of whom nothing is carried out; the first refusal of each counts."""
+        refused: dict[str, CredentialResult] = {}
+        seen: set[str] = set()
+        for change in changes:
+            if change.user in refused:
+                continue
+            checked = self._checked(change, repeated=change.user in seen)
+            seen.add(change.user)
+            if apply_first(self._rows, checked, checked):
+                refused[change.user] = CredentialResult(change.user, checked.code, checked.text)
+        return refused
+
+    def _refused_by_reason(
+        self, changes: Sequence[CredentialChange]
+    ) -> dict[str, CredentialResult]:
+        """As ``_refused``, in ZooKeeper mode."""
+        times = Counter((change.user, change.mechanism) for change in changes)
+        refused: dict[str, CredentialResult] = {}
+        for place, rows in enumerate(self._zookeeper_rows):
+            found = {}
+            for change in changes:
+                if change.user in refused:
+                    continue
+                if place == len(self._zookeeper_rows) - 1 and change.user in _NO_ZNODES:
+                    raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+                checked = self._checked(change, repeated=times[change.user, change.mechanism] > 1)
+                if apply_first(rows, checked, checked):
+                    found[change.user] = CredentialResult(change.user, checked.code, checked.text)
+            refused |= found
+        return refused
+
+    def _checked(self, change: CredentialChange, *, repeated: bool) -> ScramChange:
+        mechanism = MECHANISM_NUMBERS.get(change.mechanism)
+        return ScramChange(
+            change.user,
+            mechanism,
+            change.iterations,
+            repeated=repeated,
+            stored=(change.user, mechanism or "") in self._controller.state.scram,
+            has_password=bool(change.salted_password),
+        )
 
     def _carry_out(self, change: CredentialChange) -> None:
         mechanism = MECHANISM_NUMBERS[change.mechanism]
@@ -147,12 +185,17 @@ class ScramCredentials:
         return [self._describe(user, 1) for user in hash_order(user for user, _ in stored)]
 
     def _describe(self, user: str, times: int) -> UserDescription:
+        if not user and self._controller.keeps_znodes:
+            return UserDescription(user, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty")
         if times > 1:
             text = (
                 "Cannot describe SCRAM credentials for the same user twice in a single request: "
                 f"{user}"
             )
             return UserDescription(user, ErrorCode.DUPLICATE_RESOURCE, text)
+        if self._controller.keeps_znodes and user in _NO_ZNODES:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return UserDescription(user, code, message(code))
         stored = self._controller.state.scram
         found = tuple(
             (number, stored[user, mechanism].iterations)

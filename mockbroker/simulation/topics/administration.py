@@ -30,6 +30,7 @@ from mockbroker.simulation.state.results import (
     NewTopic,
 )
 from mockbroker.simulation.state.turns import step
+from mockbroker.simulation.state.znode_paths import path_problem
 from mockbroker.simulation.topics.answers import AdministrationAnswers
 from mockbroker.simulation.topics.assignments import (
     check_assignment,
@@ -54,6 +55,7 @@ __all__ = ["TakeQuota", "Topics", "fresh_cluster_id", "fresh_id", "no_quota"]
 _RESERVED: Final = "__cluster_metadata"
 """The metadata log of a KRaft cluster, which clients cannot create."""
 
+_TOPICS: Final = "/brokers/topics/"
 _PATIENCE_MS: Final = 60_000
 
 TakeQuota: TypeAlias = Callable[[int], None]
@@ -100,6 +102,7 @@ class Topics(Mapping[str, Topic]):
         self._lists_internal = not controller.keeps_znodes and configs.release.has(
             facts.INTERNAL_CONFIGS_OF_NEW_TOPICS
         )
+        self._explains = configs.release.has(facts.FAILURES_EXPLAINED)
         self.turns = controller.turns
 
     def __getitem__(self, name: str) -> Topic:
@@ -128,12 +131,14 @@ class Topics(Mapping[str, Topic]):
         validate_only: bool = False,
         wait_ms: int = _PATIENCE_MS,
         take_quota: TakeQuota = no_quota,
+        client_id: str | None = None,
     ) -> tuple[CreateTopicResult, ...]:
         """Create topics, each on its own: one result for each distinct name, in request order.
         Replicas start at broker p mod N, not at a random one.
 
         In releases that repeat results there is one for each requested topic. ``wait_ms`` is the
-        time-out of the request; ``validate_only`` creates nothing.
+        time-out of the request; ``validate_only`` creates nothing. ``client_id`` may
+        appear in texts.
         """
         answers = self._answers.creation
         times = Counter(topic.name for topic in topics)
@@ -144,7 +149,9 @@ class Topics(Mapping[str, Topic]):
                 if topic.name == _RESERVED and answers.reserved is not None:
                     raise Refusal(*answers.reserved)
                 if times[topic.name] > 1:
-                    raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
+                    names = ",".join(name for name, count in times.items() if count > 1)
+                    text = answers.repeated.format(client=client_id, names=names)
+                    raise Refusal(ErrorCode.INVALID_REQUEST, text)
                 if answers.most_partitions is not None and requested > answers.most_partitions:
                     raise Refusal(
                         ErrorCode.POLICY_VIOLATION,
@@ -256,10 +263,18 @@ class Topics(Mapping[str, Topic]):
         take_quota: TakeQuota = no_quota,
     ) -> tuple[CreatePartitionsResult, ...]:
         """Add partitions. Each row is (name, new total count, None or the broker ids of each new
-        partition).
+        partition). Raises Refusal, in ZooKeeper mode, for a topic whose name no znode has: nothing
+        of the request is carried out.
         """
         answers = self._answers.growth
         times = Counter(name for name, _, _ in topics)
+        if self._controller.keeps_znodes:
+            for name, count in times.items():
+                problem = path_problem(f"{_TOPICS}{name}")
+                if count == 1 and problem:
+                    raise Refusal(
+                        ErrorCode.UNKNOWN_SERVER_ERROR, problem if self._explains else None
+                    )
         results: dict[str, CreatePartitionsResult] = {}
         for place, (name, count, assignments) in enumerate(topics):
             try:

@@ -61,9 +61,12 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
     ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
     only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``,
-    ``nulls`` that for configs without a value; None if there is no such error.
+    ``nulls`` that for configs without a value; None if there is no such error. ``has_defaults``: a
+    count of -1 is the broker's default; ``partitions_first``: their number is checked before the
+    replication factor. ``values_fail``: a value of a wrong type is an unexpected error.
 
-    Texts are formatted with ``both_given``: {field}, the first count given beside replica lists;
+    Texts are formatted with ``repeated``: {client}, the id of the client, and {names} of all
+    such topics; ``both_given``: {field}, the first count given beside replica lists;
     ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
     and {others}; ``marked``, for a topic that is being deleted, None if it is not refused: {name};
     ``numbered_twice``, None if the last list counts: {index}; ``nulls``: {names}.
@@ -74,7 +77,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     repeats_results: bool
     ids_drawn: bool
     reserved: tuple[ErrorCode, str] | None
-    nulls: tuple[ErrorCode, str] | None
+    nulls: tuple[ErrorCode, str | None] | None
     most_partitions: int | None
     both_given: str
     bad_factor: str
@@ -85,6 +88,9 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     marked: str | None
     numbered_twice: str | None
     listed: ListedReplicas
+    has_defaults: bool = True
+    partitions_first: bool = False
+    values_fail: bool = False
 
 
 class GrowthAnswers(msgspec.Struct, frozen=True):
@@ -303,8 +309,16 @@ _FORMER_NULLS: Final = (
     ErrorCode.INVALID_REQUEST,
     "Null value not supported for topic configs : {names}",
 )
+_FORMER_REPEATED: Final = (
+    "Create topics request from client `{client}` contains multiple entries for the following "
+    "topics: {names}"
+)
+_FORMER_FAILURE: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+_VALUES_FIRST: Final[tuple[TopicCheck, ...]] = (
+    "absent", "nulls", "values", "counts", "spread", "name", "collisions", "listed",
+)  # fmt: skip
 _EXISTENCE_LATER: Final[tuple[TopicCheck, ...]] = (
-    "nulls", "counts", "spread", "name", "absent", "collisions", "listed", "values",
+    "nulls", "values", "counts", "spread", "name", "absent", "collisions", "listed",
 )  # fmt: skip
 
 # ---- by release ----------------------------------------------------------------------------------
@@ -330,6 +344,19 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         creation = replace(creation, nulls=None if kraft else _FORMER_NULLS)
     if not release.has(fixes.KAFKA_14358):
         creation = replace(creation, reserved=None)
+    if not kraft:
+        creation = replace(
+            creation,
+            has_defaults=release.has(facts.COUNTS_HAVE_DEFAULTS),
+            partitions_first=True,
+            values_fail=release.has(facts.VALUES_OF_TOPICS_FAIL),
+        )
+    if not kraft and release.has(facts.CREATED_TOPICS_LISTED):
+        creation = replace(creation, repeated=_FORMER_REPEATED, repeats_results=False)
+    if not kraft and not release.has(facts.NULL_CONFIGS_REFUSED):
+        creation = replace(creation, nulls=_FORMER_FAILURE)
+    if not kraft and release.has(facts.CONFIGS_CHECKED_FIRST):
+        creation = replace(creation, checks=_VALUES_FIRST)
     if not kraft and not release.has(fixes.KAFKA_8875):
         creation = replace(creation, checks=_EXISTENCE_LATER)
     if not release.has(facts.CREATION_TEXTS_CAPITAL):

@@ -88,12 +88,12 @@ def _check_nulls(new: TopicDraft) -> None:
     nulls = [name for name, value in new.requested.configs if value is None]
     if nulls and new.answers.nulls is not None:
         code, text = new.answers.nulls
-        raise Refusal(code, text.format(names=",".join(nulls)))
+        raise Refusal(code, None if text is None else text.format(names=",".join(nulls)))
 
 
 def _check_values(new: TopicDraft) -> None:
     given = [each for each in new.requested.configs if each[1] is not None]
-    new.configs = new.config_changes.topic_values(given)
+    new.configs = new.config_changes.topic_values(given, values_fail=new.answers.values_fail)
 
 
 def _check_counts(new: TopicDraft) -> None:
@@ -130,10 +130,14 @@ def _check_spread(new: TopicDraft) -> None:
     requested = new.requested
     if requested.assignments:
         return
-    if requested.replication_factor < -1 or requested.replication_factor == 0:
-        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, new.answers.bad_factor)
-    if requested.num_partitions < -1 or requested.num_partitions == 0:
-        raise Refusal(ErrorCode.INVALID_PARTITIONS, new.answers.bad_count)
+    answers = new.answers
+    counts = [
+        (requested.replication_factor, ErrorCode.INVALID_REPLICATION_FACTOR, answers.bad_factor),
+        (requested.num_partitions, ErrorCode.INVALID_PARTITIONS, answers.bad_count),
+    ]
+    for count, code, text in counts[:: -1 if answers.partitions_first else 1]:
+        if count < 1 and not (count == -1 and answers.has_defaults):
+            raise Refusal(code, text)
     factor = requested.replication_factor
     if factor == -1:
         factor = int(new.effective_configs.controller_value("default.replication.factor"))

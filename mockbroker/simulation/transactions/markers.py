@@ -136,6 +136,7 @@ class MarkerWriter:
             and len(partition.isr) >= self._logs.min_isr(tp[0], partition),
             magic=self._logs.settings(tp[0]).magic if partition is not None else 2,
             known=self._logs.log(tp).producers.get(marker.producer_id) if partition else None,
+            producer_id=marker.producer_id,
             epoch=marker.epoch,
             coordinator_epoch=marker.coordinator_epoch,
             version=marker.version,

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.records.model import NO_PRODUCER_ID
 from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 
@@ -155,6 +156,7 @@ class MarkerArrival(Refusable, msgspec.Struct):
     has_replicas: bool
     magic: int
     known: Producer | None
+    producer_id: int
     epoch: int
     coordinator_epoch: int
     version: int
@@ -217,7 +219,7 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
     # Kafka's own classes throw before they look at the producer.
     Row(
         "DP-MARK-01",
-        lambda marker: marker.epoch == _NO_EPOCH,
+        lambda marker: marker.epoch == _NO_EPOCH or marker.producer_id == NO_PRODUCER_ID,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
     Row("DP-MARK-01", _has_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),

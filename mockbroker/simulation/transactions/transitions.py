@@ -198,8 +198,10 @@ class Transitions:
         *,
         committed: bool,
         version: int,
+        code: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        """Write the end of a transaction, answer, and send the markers.
+        """Write the end of a transaction, answer, and send the markers. With another ``code`` than
+        0 answer that, and send none.
 
         With version 2 the epoch rises; a producer id whose epochs are used up is replaced when the
         transaction completes.
@@ -220,14 +222,14 @@ class Transitions:
                 else NO_PRODUCER_ID,
             )
 
-        def done(code: ErrorCode) -> None:
-            if code:
-                answer(ProducerResult(code))
+        def done(error: ErrorCode) -> None:
+            if error or code:
+                answer(ProducerResult(error or code))
                 return
             following = self._completed(new)
             transaction.pending = following
             shown = (following.producer_id, following.epoch) if version >= VERSION_2 else ()
-            answer(ProducerResult(code, *shown))
+            answer(ProducerResult(ErrorCode.NONE, *shown))
             self._send_markers(transaction)
 
         self.write(transaction, new, done)

@@ -160,8 +160,9 @@ def test_loggers_of_another_broker_are_refused(release: tuple[int, int]) -> None
         (4, 4): "Unexpected node id. Expected 1, but received 2",
     }.get(release, "Unexpected broker id, expected 1, but received 2")
     assert alter(of, ("no.such", APPEND, "INFO"), name="2") == (42, other)
-    text = f"{kind} id must be an integer, but it is: x"
-    assert alter(of, (NAME, SET, "INFO"), name="x") == (42, text)
+    for name in ("x", " 1", "1_0", "2147483648"):
+        text = f"{kind} id must be an integer, but it is: {name}"
+        assert alter(of, (NAME, SET, "INFO"), name=name) == (42, text)
     empty = (42, "Node id must be an integer, but it is: ")
     assert alter(of, (NAME, SET, "INFO"), name="") == (empty if kind == "Node" else (0, None))
     assert alter(of, (NAME, SET, "INFO"), name="01") == (0, None)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.messages import (
     CreateAclsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeGroupsRequest,
@@ -31,6 +32,7 @@ from kproto.messages import (
 )
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.create_topics_request import CreatableTopic
+from kproto.messages.delete_acls_request import DeleteAclsFilter
 from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
@@ -251,6 +253,64 @@ def test_failures_of_access_rules(release: Release, explained: bool) -> None:
     assert row.error_message == ("operation must not be ANY" if explained else None)
 
 
+@pytest.mark.requirement("REL-77")
+@pytest.mark.parametrize(("release", "is_read"), [((2, 4), True), ((2, 5), False)])
+def test_filters_of_access_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
+    at = broker(release)
+    every: dict[str, Any] = {"pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    described = at.ask(DescribeAclsRequest(resource_type_filter=0, **every), 1)
+    unknown = DeleteAclsFilter(resource_type_filter=0, **every)
+    deleted = at.ask(DeleteAclsRequest(filters=[unknown]), 1)
+    assert [each is not None for each in (described, deleted)] == [is_read] * 2
+    if is_read:
+        assert (described.resources, deleted.filter_results[0].matching_acls) == ([], [])
+
+
+@pytest.mark.requirement("REL-77")
+@pytest.mark.parametrize(("release", "is_read"), [((1, 1), True), ((2, 0), False)])
+def test_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
+    request = CreateAclsRequest(creations=[rule(operation=0), rule()])
+    answer = broker(release).ask(request, 0)
+    codes = answer and [each.error_code for each in answer.results]
+    assert codes == ([42, 0] if is_read else None)
+
+
+@pytest.mark.requirement("REL-83")
+@pytest.mark.parametrize("zookeeper", [True, False])
+def test_rules_that_several_filters_match(zookeeper: bool) -> None:
+    at = broker((3, 9), zookeeper=zookeeper)
+    at.ask(CreateAclsRequest(creations=[rule(), rule(resource_name="bar")]), 1)
+    filters = [
+        DeleteAclsFilter(
+            resource_type_filter=2, principal_filter=None,
+            host_filter=None,
+            resource_name_filter=name, pattern_type_filter=3, operation=1,
+            permission_type=1,
+        )
+        for name in ("foo", None)
+    ]  # fmt: skip
+    results = at.ask(DeleteAclsRequest(filters=filters), 1).filter_results
+    names = [sorted(each.resource_name for each in row.matching_acls) for row in results]
+    assert names == [["foo"], ["bar"] if zookeeper else ["bar", "foo"]]
+    assert not at.cluster.acls
+
+
+@pytest.mark.requirement("REL-78")
+@pytest.mark.parametrize(("release", "code"), [((2, 3), -1), ((2, 7), -1), ((2, 8), 42)])
+@pytest.mark.parametrize("kind", [2, 99])
+def test_unknown_kinds_of_coordinators(release: Release, code: int, kind: int) -> None:
+    answer = broker(release).ask(FindCoordinatorRequest(key="g", key_type=kind), 1)
+    assert (answer.error_code, answer.error_message) == (code, message(ErrorCode(code)))
+    assert broker((2, 2)).ask(FindCoordinatorRequest(key="g", key_type=kind), 1) is None
+
+
+@pytest.mark.requirement("REL-85")
+@pytest.mark.parametrize(("release", "listed"), [((2, 2), ["g", "h"]), ((2, 3), ["g", "h", "g"])])
+def test_groups_that_are_described_twice(release: Release, listed: list[str]) -> None:
+    answer = broker(release).ask(DescribeGroupsRequest(groups=["g", "h", "g"]), 0)
+    assert [each.group_id for each in answer.groups] == listed
+
+
 @pytest.mark.requirement("REL-56")
 @pytest.mark.parametrize("release", [(1, 0), (1, 1), (2, 3), (2, 4)])
 def test_valid_names_of_access_rules(release: Release) -> None:
@@ -397,6 +457,17 @@ def test_markers_of_coordinators_before_the_first(epoch: int, code: int) -> None
     )
     answer = broker((0, 11)).ask(WriteTxnMarkersRequest(markers=[marker]), 0)
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
+
+
+@pytest.mark.requirement("DP-MARK-01")
+def test_markers_without_a_producer() -> None:
+    marker = WritableTxnMarker(
+        producer_id=-1,
+        producer_epoch=0,
+        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
+    )
+    (row,) = broker((3, 9)).ask(WriteTxnMarkersRequest(markers=[marker]), 1).markers
+    assert (row.producer_id, row.topics[0].partitions[0].error_code) == (-1, -1)
 
 
 @pytest.mark.requirement("DP-SHARE-03")

@@ -99,7 +99,7 @@ class Side:
             value = _at(answer, path)
             self.values[name] = value
             if name.startswith("pid"):
-                self._names.producer(int(value or -1), name)
+                self._names.producer(-1 if value is None else int(value), name)
             elif isinstance(value, str) and len(value) > 20:
                 self._names.text(value, name)
 

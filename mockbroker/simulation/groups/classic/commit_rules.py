@@ -126,6 +126,7 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
     Row("DP-OFFSET-04", lambda event: event.generation < 0 and is_empty(event), ()),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
     Row("DP-OFFSET-06", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
+    Row("DP-OFFSET-07", _plain_and_completing, (IN_REBALANCE,), until=(2, 4)),
     Row("DP-OFFSET-05 DP-OFFSET-06", unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
     Row("DP-OFFSET-06", unknown_instance, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), since=(3, 0)),
     Row("DP-OFFSET-06", other_generation, (refuse(ErrorCode.ILLEGAL_GENERATION),)),

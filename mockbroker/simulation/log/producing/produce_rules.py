@@ -168,6 +168,7 @@ class RequestFacts(msgspec.Struct):
         return RequestForm(
             self.version,
             is_usual or all(layout.is_one_batch for layout in self.layouts),
+            is_usual or all(layout.batches for layout in self.layouts),
             not is_usual and bool(self.corruption),
             self.names_unknown_codec,
             len(self.producers),
@@ -180,11 +181,13 @@ class RequestFacts(msgspec.Struct):
 
 class RequestForm(msgspec.Struct, frozen=True):
     """What decides about a whole request. ``is_one_batch_each``: the data of every partition is one
-    batch of magic 2. ``producers`` is how many write transactions, and ``may_write_id`` says
-    whether the request has a transactional id that the caller may write."""
+    batch of magic 2. ``has_batches``: it begins with a whole batch. ``producers`` is how many write
+    transactions, and ``may_write_id`` says whether the request has a transactional id that the
+    caller may write."""
 
     version: int
     is_one_batch_each: bool
+    has_batches: bool
     is_corrupt: bool
     names_unknown_codec: bool
     producers: int
@@ -206,7 +209,14 @@ REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
         lambda request: request.version >= 3 and not request.is_one_batch_each,
         (disconnect("the data of a partition is not one batch of magic 2"),),
         since=(0, 11),
-        until=(2, 4),
+        until=(2, 1),
+    ),
+    Row(
+        "DP-PRODUCE-08",
+        lambda request: not request.has_batches,
+        (disconnect("the data of a partition begins with no whole batch"),),
+        since=(2, 1),
+        until=(2, 8),
     ),
     Row(
         "DP-PRODUCE-18",

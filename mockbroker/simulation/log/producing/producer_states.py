@@ -136,7 +136,13 @@ class ProducerBatch(msgspec.Struct, frozen=True):
         known, begins_at_zero = self.known, self.first_sequence == 0
         is_transactional, is_verified = self.is_transactional, self.is_verified
         if known is None:
-            return SequenceForm(begins_at_zero, is_transactional, self.implicit, is_verified)
+            return SequenceForm(
+                begins_at_zero,
+                is_transactional,
+                self.implicit,
+                is_verified,
+                is_of_old_epoch=self.epoch < NO_EPOCH,
+            )
         epoch, batches = known.epoch, known.batches
         has_gap, repeats_newest = False, False
         if batches and epoch == self.epoch:

@@ -276,6 +276,50 @@ def test_what_a_broker_refuses(
     assert alter(cluster, (BROKER, name), operation) == (42 if text else 0, text)
 
 
+@pytest.mark.requirement("CONFIG-22")
+@pytest.mark.parametrize(
+    ("release", "codecs"),
+    [
+        ((2, 0), "uncompressed,snappy,lz4,gzip,producer"),
+        ((2, 1), "uncompressed,zstd,lz4,snappy,gzip,producer"),
+        ((3, 2), "uncompressed,zstd,lz4,snappy,gzip,producer"),
+        ((3, 3), ""),
+    ],
+)
+def test_codecs_of_brokers(release: tuple[int, int], codecs: str) -> None:
+    cluster = simulated_cluster(1, release=release)
+    name = "compression.type"
+    text = (
+        f"requirement failed: {name} : best is not valid. Valid options are {codecs}"
+        if codecs
+        else f"Invalid value best for configuration {name}: String must be one of: uncompressed, "
+        "zstd, lz4, snappy, gzip, producer"
+    )
+    assert alter(cluster, (BROKER, ""), (name, SET, "best")) == (42, text)
+    wrong_case, _ = alter(cluster, (BROKER, ""), (name, SET, " GZIP "))
+    assert wrong_case == (0 if codecs else 42)
+
+
+@pytest.mark.requirement("CONFIG-23")
+@pytest.mark.parametrize(
+    ("listeners", "problem"),
+    [
+        ("A://a:1, 4.0", "Error creating broker listeners from 'A://a:1, 4.0': Unable to parse 4.0 "
+         "to a broker endpoint"),
+        (" ", "requirement failed: inter.broker.listener.name must be a listener name defined in "
+         "advertised.listeners. The valid options based on currently configured listeners are "),
+        ("PLAINTEXT://a:1", "Cannot update these configs dynamically: Set(advertised.listeners)"),
+    ],
+)  # fmt: skip
+def test_advertised_listeners(listeners: str, problem: str) -> None:
+    cluster = simulated_cluster(1, release=(3, 9))
+    change = ("advertised.listeners", SET, listeners)
+    assert alter(cluster, (BROKER, "1"), change) == (42, problem)
+    later = simulated_cluster(1, release=(4, 0))
+    static = "Cannot update these configs dynamically: Set(advertised.listeners)"
+    assert alter(later, (BROKER, "1"), change) == (42, static)
+
+
 @pytest.mark.requirement("CONFIG-07")
 def test_cleaner_threads_are_halved_at_most(cluster: Cluster) -> None:
     for threads in ("2", "4", "8"):

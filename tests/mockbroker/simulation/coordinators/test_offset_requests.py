@@ -33,6 +33,7 @@ from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupCommit, GroupStanding
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
 from mockbroker.simulation.groups.all_groups import Groups as AllGroups
+from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from tests.mockbroker.broker import DirectBroker
@@ -371,6 +372,22 @@ def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(
     assert delete(broker, {"foo": [1]}) == {FOO_1: 0}
     cluster.topics.delete([("bar", uuid.UUID(int=0))])
     assert sorted(cluster.groups.groups) == left
+
+
+@pytest.mark.requirement("DP-OFFSET-26")
+def test_a_transaction_keeps_a_group_without_offsets() -> None:
+    cluster = coordinated(release=(3, 9))
+    broker = DirectBroker(cluster)
+    cluster.offsets.commit(
+        "g", [(FOO_0, OffsetToCommit(1, -1, ""))], producer=InternalProducer(7, 0)
+    )
+    cluster.groups.classic.make_simple("g")
+    assert delete(broker, {"foo": [0]}) == delete(broker, {"foo": [0]}) == {FOO_0: 0}
+    tp = cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")
+    cluster.offsets.end_transaction(7, tp, committed=True)
+    assert not cluster.offsets["g"]
+    assert delete(broker, {"foo": [0]}) == {FOO_0: 0}
+    assert delete(broker, {"foo": [0]}) == 69
 
 
 @pytest.mark.requirement("DP-OFFSET-01")

@@ -256,15 +256,17 @@ def test_bytes_behind_a_batch_are_wrong_once_they_contain_a_size(rest: bytes) ->
 
 @pytest.mark.requirement("DP-PRODUCE-08")
 @pytest.mark.parametrize("data", [None, b"", OLD, GOOD + GOOD, GOOD[:50]])
-def test_until_2_3_a_request_that_is_not_one_batch_each_closes_the_connection(
-    data: bytes | None,
-) -> None:
+def test_until_2_7_requests_without_batches_close_the_connection(data: bytes | None) -> None:
+    """Up to 2.0 that all data is one batch of magic 2 is part of reading it."""
     request = RequestFacts(1, 7, data=[GOOD, data])
-    assert [refusal(release, request) for release in ((0, 11), FORMER, (2, 4))] == [
-        "closed", "closed", 0,
-    ]  # fmt: skip
-    assert refusal(FORMER, RequestFacts(1, 7, data=[GOOD, GOOD])) == 0
-    assert refusal(FORMER, RequestFacts(1, 2, data=[data])) == 0
+    begins = data in (OLD, GOOD + GOOD)
+    later = 0 if begins else "closed"
+    releases = ((0, 11), (2, 0), (2, 1), (2, 7), (2, 8))
+    found = [refusal(release, request) for release in releases]
+    assert found == ["closed", "closed", later, later, 0]
+    assert refusal((2, 0), RequestFacts(1, 7, data=[GOOD, GOOD])) == 0
+    older = RequestFacts(1, 2, data=[data])
+    assert [refusal(release, older) for release in ((2, 0), (2, 1))] == [0, later]
 
 
 @pytest.mark.requirement("DP-VER-01")

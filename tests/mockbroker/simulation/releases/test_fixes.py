@@ -202,11 +202,12 @@ def an_unknown_producer_of_version_2(of: Profile) -> int:
     return int(check.code)
 
 
-def end_with_a_newer_epoch(of: Profile) -> int:
+def end_with_a_newer_epoch(of: Profile) -> list[object]:
     producer = Producer(coordinator(of.software))
     producer.init()
     producer.add()
-    return producer.end(epoch=producer.epoch + 1)
+    refused = producer.end(epoch=producer.epoch + 1)
+    return [refused, producer.state, producer.end()]
 
 
 def commit_while_the_coordinator_loads(of: Profile) -> int:
@@ -438,7 +439,8 @@ CASES: Final = (
     Case("KAFKA-7298", "kafka-2.4", a_producer_known_by_its_marker, 59, 45),
     Case("KAFKA-7190", "kafka-2.4", a_producer_whose_batches_are_gone, 0, 59),
     Case("KAFKA-18202", "kafka-4.4", an_unknown_producer_of_version_2, 45, 0),
-    Case("KAFKA-9600", "kafka-3.9", end_with_a_newer_epoch, 90, 0),
+    Case("KAFKA-9600", "kafka-3.9", end_with_a_newer_epoch,
+         [90, "Ongoing", 0], [90, "PrepareCommit", 51]),
     Case("KAFKA-9656", "kafka-3.9", commit_while_the_coordinator_loads, 15, 14),
     Case("KAFKA-9666", "kafka-3.9", fences_that_fail, 1, 2),
     Case("KAFKA-12330", "kafka-4.4", turns_of_partitions, [BAR], [FOO]),

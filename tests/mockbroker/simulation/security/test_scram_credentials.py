@@ -7,7 +7,7 @@ import hashlib
 import pytest
 import scramp
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.messages import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
@@ -106,6 +106,35 @@ def test_the_text_of_a_success_in_zookeeper_mode_is_empty() -> None:
     at = DirectBroker(simulated_cluster(1, reassignment="zookeeper", release=(3, 9)))
     assert alter(at, upsertion("a")) == [("a", 0, "")]
     assert alter(at, delete=(("a", SHA_256),)) == [("a", 0, "")]
+
+
+@pytest.mark.requirement("SCRAM-11")
+def test_what_zookeeper_mode_refuses() -> None:
+    at = DirectBroker(simulated_cluster(1, reassignment="zookeeper", release=(3, 9)))
+    both = (("a", SHA_256),)
+    assert alter(at, upsertion("a"), upsertion("a", SHA_512)) == [("a", 0, "")]
+    assert alter(at, upsertion("a", SHA_512), delete=both) == [("a", 0, "")]
+    assert described(at, "a") == {"a": [(SHA_512, 4096)]}
+    missing = [("a", ErrorCode.RESOURCE_NOT_FOUND)]
+    assert [each[:2] for each in alter(at, upsertion("a", SHA_512), delete=both)] == missing
+    assert alter(at, upsertion("a"), delete=both) == [("a", *TWICE)]
+    unknown = [("a", ErrorCode.UNSUPPORTED_SASL_MECHANISM)]
+    assert [each[:2] for each in alter(at, upsertion("a", 3), delete=both)] == unknown
+    few, many = upsertion("a", SHA_256, 1), upsertion("a", SHA_256, 20_000)
+    assert alter(at, few, many, delete=both)[0][2] == "Too many iterations"
+    assert alter(at, many, few, delete=both)[0][2] == "Too few iterations"
+    empty = upsertion("b")
+    empty.salted_password = b""
+    failure = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert alter(at, empty) == [("b", failure, message(failure))]
+    assert alter(at, upsertion("."), upsertion("b")) == [(".", failure, None), ("b", failure, None)]
+    assert described(at, ".", "..", "b") == {
+        ".": failure, "..": failure, "b": ErrorCode.RESOURCE_NOT_FOUND,
+    }  # fmt: skip
+    nameless = DescribeUserScramCredentialsRequest(users=[UserName(name=""), UserName(name="")])
+    (row,) = at.ask(nameless, 0).results
+    assert (row.error_code, row.error_message) == (91, "Username must not be empty")
+    assert described(at) == {"a": [(SHA_512, 4096)]}
 
 
 @pytest.mark.requirement("SCRAM-04")

@@ -88,13 +88,19 @@ def test_requests_of_others(release: Release) -> None:
     assert (producer.add(), producer.end()) == (14, 14)
 
 
-@pytest.mark.requirement("DP-END-01")
-@pytest.mark.parametrize(("release", "newer"), [((2, 5), 0), ((2, 6), 90)])
-def test_ends_with_another_epoch(release: Release, newer: int) -> None:
+@pytest.mark.requirement("DP-END-01", "DP-END-05")
+@pytest.mark.parametrize(("release", "state"), [((2, 5), "PrepareCommit"), ((2, 6), "Ongoing")])
+def test_ends_with_another_epoch(release: Release, state: str) -> None:
     producer = Producer(coordinator(release)).begun()
     producer.add(FOO)
     assert producer.end(epoch=producer.epoch - 1) == 90
-    assert producer.end(epoch=producer.epoch + 1) == newer
+    assert producer.state == "Ongoing"
+    assert producer.end(epoch=producer.epoch + 1) == 90
+    assert producer.state == state
+    if state == "PrepareCommit":
+        assert (producer.add(FOO), producer.end()) == (51, 51)
+        assert producer.end(commit=False) == 48
+        assert [each.code for each in producer.ask_init()] == [51]
 
 
 @BOTH
