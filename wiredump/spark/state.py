@@ -250,8 +250,10 @@ def _opened(path: str) -> tuple[io.BufferedReader, int]:
     try:
         head = msgspec.json.decode(file.readline(_LONGEST_HEAD), type=Head)
     except msgspec.MsgspecError as error:
+        file.close()
         raise StateError(f"{path} is not a state file of wiredump: {error}") from None
     if head.what != Head().what or head.version not in _READS:
+        file.close()
         raise StateError(
             f"{path} has state version {head.version}, but this release reads "
             f"{' and '.join(map(str, _READS))}: go on with the release that wrote it, or start a "
