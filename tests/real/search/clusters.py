@@ -53,17 +53,12 @@ _BOTH: Final[Mapping[str, str]] = {
     "group.streams.assignment.interval.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     **{
-        f"group.{kind}.assignor.offload.enable": "false"
-        for kind in ("consumer", "share", "streams")
-    },
-    **{
         f"group.{kind}.min.{name}.ms": "1000"
         for kind in ("consumer", "share", "streams")
         for name in ("heartbeat.interval", "session.timeout")
     },
 }
-"""Neither side waits for more members, or with the next assignment, which a thread of 4.4 would
-compute later. Sessions may be short."""
+"""Neither side waits for more members, or with the next assignment. Sessions may be short."""
 
 
 class SearchKafka(RealKafka):
