@@ -162,6 +162,13 @@ class Profile(msgspec.Struct, frozen=True):
         return {71: Versions(0, 0), 72: Versions(0, 0)}
 
     @property
+    def unstable_versions(self) -> Mapping[int, Versions]:
+        """The versions that a broker of this release advertises only with
+        ``unstable.api.versions.enable``, by API key; without those of early-access features."""
+        has_6 = self.software.has(facts.TWO_PHASE_COMMIT)
+        return {22: Versions(0, 6)} if has_6 else {}
+
+    @property
     def reports_defaults(self) -> bool:
         """Whether DescribeConfigs version 0 ever marks a config as a default."""
         return self.software.has(facts.DEFAULTS_MARKED)

@@ -121,6 +121,7 @@ class MockCluster(DataMethods, LoopOperations):
         served = served_versions(
             self.profile, self.dialect, options.apis, implemented_only=options.implemented_only,
             client_telemetry=options.client_telemetry,
+            unstable=options.broker_configs.get("unstable.api.versions.enable", "") == "true",
         )  # fmt: skip
         self.cluster = self._simulated_cluster(options, served)
         configs = self.cluster.configs

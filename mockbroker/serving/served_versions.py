@@ -30,12 +30,14 @@ def served_versions(
     *,
     implemented_only: bool = False,
     client_telemetry: bool = False,
+    unstable: bool = False,
 ) -> dict[int, Versions]:
     """Return API key -> versions, keys ascending.
 
     They are those of ``profile``, all versions of the APIs that a draft ``codec`` adds or replaces,
     and the ``overrides``, in which None hides a key. ``implemented_only`` drops APIs without a
-    handler. ``client_telemetry`` adds the APIs of a broker with a receiver of metrics.
+    handler. ``client_telemetry`` adds the APIs of a broker with a receiver of metrics,
+    ``unstable`` the versions that releases do not advertise by default.
     """
     if client_telemetry and not profile.optional_versions:
         raise ClusterError(
@@ -48,6 +50,8 @@ def served_versions(
     }
     if client_telemetry:
         served.update(profile.optional_versions)
+    if unstable:
+        served.update(profile.unstable_versions)
     served.update(_of_draft(codec))
     if implemented_only:
         handlers = dialect_handlers(codec)

@@ -30,7 +30,12 @@ def _access_error(call: Call) -> int:
     name = call.body.transactional_id
     if name is None:
         return 0 if _may_be_idempotent(call) else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return transaction_access().check(call)
+    if error := transaction_access().check(call):
+        return error
+    may_prepare = not call.body.enable2_pc or call.authorizes(
+        AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, name
+    )
+    return 0 if may_prepare else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def _producer_error(call: Call) -> int:

@@ -143,7 +143,9 @@ EFFECTS: Final[Mapping[str, str]] = {
     "transaction.max.timeout.ms": "which time-outs transactions may have",
     "transaction.partition.verification.enable": "whether transactional appends are verified",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "when idle ids are forgotten",
+    "transaction.two.phase.commit.enable": "whether producers may use two-phase commit",
     "transactional.id.expiration.ms": "when transactional ids expire",
+    "unstable.api.versions.enable": "whether InitProducerId has version 6",
     "zookeeper.session.timeout.ms": "how long a session with ZooKeeper lasts",
 }
 """By name: what the config decides."""
@@ -151,8 +153,15 @@ EFFECTS: Final[Mapping[str, str]] = {
 _NOT_WITH: Final[Mapping[str, Fact]] = {"log.message.format.version": facts.MESSAGE_FORMAT_FIXED}
 """Configs without an effect in the releases that have the fact."""
 
+_ONLY_WITH: Final[Mapping[str, Fact]] = {"unstable.api.versions.enable": facts.TWO_PHASE_COMMIT}
+"""Configs with an effect only in the releases that have the fact."""
+
 
 def has_effect(name: str, release: Release) -> bool:
     """Whether a config changes anything in a release that has it."""
-    without = _NOT_WITH.get(name)
-    return name in EFFECTS and (without is None or not release.has(without))
+    without, needed = _NOT_WITH.get(name), _ONLY_WITH.get(name)
+    return (
+        name in EFFECTS
+        and (without is None or not release.has(without))
+        and (needed is None or release.has(needed))
+    )

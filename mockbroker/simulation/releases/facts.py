@@ -194,6 +194,10 @@ LARGEST_ACL_OPERATION: Final = Varying("REL-40", (((0, 0), 12), ((3, 3), 14), ((
 """The largest number of an operation in access rules. By bytecode CREATE_TOKENS is absent in 3.2.3
 and present in 3.3.2, TWO_PHASE_COMMIT absent in 4.0.1 and present in 4.1.2."""
 
+TWO_PHASE_COMMIT: Final = Fact("DP-INIT-09", since=(4, 1))
+"""InitProducerId 6 is an unstable version, and transactions without a time-out never end by time
+(KIP-939). By bytecode absent in 4.0.2 and present in 4.1.2."""
+
 COORDINATOR_KEYS_READ: Final = Fact("REL-71", until=(2, 3))
 """FindCoordinator with an unknown key type cannot be read. By bytecode present in 2.2.2 and absent
 in 2.3.1."""

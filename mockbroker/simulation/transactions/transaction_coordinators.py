@@ -50,6 +50,7 @@ from mockbroker.simulation.transactions.transaction_rules import (
 )
 from mockbroker.simulation.transactions.transaction_settings import (
     MOST_TRANSACTIONS,
+    NO_TIME_OUT_MS,
     TransactionSettings,
 )
 from mockbroker.simulation.transactions.transaction_views import TransactionView, view_transaction
@@ -162,6 +163,8 @@ class TransactionCoordinator(TransactionOperations):
         if apply_first(self._on_init_gate, gate, gate):
             answer(ProducerResult(gate.code))
             return
+        if request.enable_2pc:
+            request = replace(request, timeout_ms=NO_TIME_OUT_MS)
         transaction = self._transactions.get(name)
         if transaction is None:
             if len(self._transactions) >= MOST_TRANSACTIONS:

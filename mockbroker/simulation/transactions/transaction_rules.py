@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases import fixes
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 from mockbroker.simulation.transactions.transaction_events import (
     AddEvent,
@@ -26,6 +26,7 @@ from mockbroker.simulation.transactions.transaction_events import (
     TransactionEvent,
     VerifyEvent,
 )
+from mockbroker.simulation.transactions.transaction_settings import NO_TIME_OUT_MS
 from mockbroker.simulation.transactions.transactional_ids import (
     COMPLETE,
     LAST_EPOCH,
@@ -96,14 +97,15 @@ def _pass_error(gate: InitGate | Gate) -> None:
 
 
 def _has_invalid_timeout(gate: InitGate) -> bool:
-    return not 0 < gate.request.timeout_ms <= gate.settings.max_timeout_ms
+    in_bounds = 0 < gate.request.timeout_ms <= gate.settings.max_timeout_ms
+    return not gate.request.enable_2pc and not in_bounds
 
 
 ON_INIT_GATE: Final[tuple[Row[InitGate, InitGate], ...]] = (
     Row("DP-INIT-04", lambda gate: not gate.request.transactional_id, (_INVALID_REQUEST,)),
     Row(
         "DP-INIT-02",
-        lambda gate: gate.request.enable_2pc,
+        lambda gate: gate.request.enable_2pc and not gate.settings.two_phase_commit,
         (refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
     ),
     Row(
@@ -356,6 +358,10 @@ FENCING: Final[tuple[Row[FenceEvent, FenceEvent], ...]] = (
 )
 
 
+def _has_no_time_out(event: AgeEvent) -> bool:
+    return event.metadata.timeout_ms == NO_TIME_OUT_MS
+
+
 def _is_overdue(event: AgeEvent) -> bool:
     metadata = event.metadata
     end_ms = metadata.start_ms + metadata.timeout_ms
@@ -369,6 +375,7 @@ def _is_unused(event: AgeEvent) -> bool:
 
 
 ON_TIME_OUT: Final[tuple[AgeRow, ...]] = (
+    Row("DP-INIT-09", _has_no_time_out, (), since=facts.TWO_PHASE_COMMIT),
     Row("DP-TXN-18", _is_overdue, (lambda event: event.fence(event.transaction),)),
 )
 

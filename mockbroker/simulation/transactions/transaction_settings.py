@@ -10,12 +10,17 @@ from mockbroker.simulation.configs.effective import EffectiveConfigs
 
 __all__ = [
     "MOST_TRANSACTIONS",
+    "NO_TIME_OUT_MS",
     "TransactionSettings",
     "transaction_settings",
 ]
 
 MOST_TRANSACTIONS: Final = 10_000
 """Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""
+
+
+NO_TIME_OUT_MS: Final = 2**31 - 1
+"""The time-out of transactions of two-phase commit (KIP-939), which only their producers end."""
 
 
 class TransactionSettings(msgspec.Struct, frozen=True):
@@ -26,6 +31,7 @@ class TransactionSettings(msgspec.Struct, frozen=True):
     timeout_check_ms: int
     expiration_check_ms: int
     verifies: bool
+    two_phase_commit: bool = False
 
 
 def transaction_settings(configs: EffectiveConfigs) -> TransactionSettings:
@@ -46,4 +52,5 @@ def transaction_settings(configs: EffectiveConfigs) -> TransactionSettings:
             text("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000")
         ),
         verifies=text("transaction.partition.verification.enable", "false") == "true",
+        two_phase_commit=text("transaction.two.phase.commit.enable", "false") == "true",
     )

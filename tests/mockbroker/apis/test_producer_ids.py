@@ -9,6 +9,8 @@ import pytest
 from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Record, build_batch
+from kproto.schema.versions import Versions
+from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.producing.producer_ids import BLOCK_SIZE, ProducerIds
 from mockbroker.simulation.security.authorizer import Authorizer
@@ -20,7 +22,7 @@ from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, new_cluster, 
 
 ANONYMOUS_ID = {"transactional_id": None}
 TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5
-WRITE, IDEMPOTENT_WRITE = 4, 12
+WRITE, IDEMPOTENT_WRITE, TWO_PHASE_COMMIT = 4, 12, 15
 LITERAL, PREFIXED = 3, 4
 
 
@@ -58,9 +60,11 @@ def test_what_cannot_be() -> None:
     assert ask(broker, transactional_id="") == (42, -1, -1)
 
 
-def secured(cluster: Cluster, release: str) -> DirectBroker:
+def secured(cluster: Cluster, release: str, **options: Any) -> DirectBroker:
     security = Security(authorizer=Authorizer())
-    return DirectBroker(cluster, profile_name=release, security=security, principal="User:me")
+    return DirectBroker(
+        cluster, profile_name=release, security=security, principal="User:me", **options
+    )
 
 
 def allow(cluster: Cluster, kind: int, name: str, operation: int, pattern: int = LITERAL) -> None:
@@ -99,6 +103,36 @@ def test_a_transactional_id_has_to_be_the_callers() -> None:
     # Nobody has asked for the coordinator yet, so there is none.
     wanted = {"transactional_id": "t", "transaction_timeout_ms": 1000}
     assert ask(secured(cluster, "kafka-4.4"), **wanted) == (16, -1, -1)
+
+
+@pytest.mark.requirement("DP-INIT-10")
+def test_two_phase_commit_has_an_operation_of_its_own() -> None:
+    configs = {"transaction.two.phase.commit.enable": "true"}
+    cluster = simulated_cluster(1, topics=["foo=1"], broker_configs=configs)
+    at = secured(cluster, "kafka-4.4", apis={22: Versions(0, 6)})
+    wanted = {"transactional_id": "t", "transaction_timeout_ms": 1000}
+    answers = []
+    for operation in (WRITE, TWO_PHASE_COMMIT):
+        allow(cluster, TRANSACTIONAL_ID, "t", operation)
+        answers.append([ask(at, 6, enable2_pc=each, **wanted)[0] for each in (False, True)])
+    # 16: nobody has asked for the coordinator.
+    assert answers == [[16, 53], [16, 16]]
+    assert ask(at, 6, **{**wanted, "transactional_id": "other"}, enable2_pc=True)[0] == 53
+
+
+@pytest.mark.requirement("DP-INIT-10")
+@pytest.mark.parametrize(
+    ("profile", "enabled", "highest"),
+    [
+        ("kafka-4.0", "true", 5),
+        ("kafka-4.1", "true", 6),
+        ("kafka-4.4", "true", 6),
+        ("kafka-4.4", "false", 5),
+    ],
+)
+def test_unstable_versions_are_served_on_request(profile: str, enabled: str, highest: int) -> None:
+    mock = MockCluster(profile=profile, broker_configs={"unstable.api.versions.enable": enabled})
+    assert mock.served[22] == Versions(0, highest)
 
 
 # ---- DescribeProducers ---------------------------------------------------------------------------

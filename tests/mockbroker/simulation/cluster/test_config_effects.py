@@ -81,6 +81,7 @@ TESTED_IN: Final = {
     "replica.lag.time.max.ms": "simulation/cluster/test_automatic_changes.py",
     "socket.request.max.bytes": "serving/test_config_limits.py",
     "telemetry.max.bytes": "simulation/clients/telemetry/test_requests.py",
+    "unstable.api.versions.enable": "apis/test_producer_ids.py",
     "zookeeper.session.timeout.ms": "zookeeper/test_outages.py",
 }
 """Below tests/mockbroker."""

@@ -120,7 +120,7 @@ def test_the_internal_size_is_effective_and_its_absence_is_not():
 
 async def test_internal_configs_of_brokers():
     async with MockCluster(profile="kafka-4.4", brokers=1) as mock, connect(mock) as wire:
-        name = "unstable.api.versions.enable"
+        name = "unstable.feature.versions.enable"
         assert name not in await described(wire, BROKER, "1")
         assert await alter(wire, BROKER, "1", name, "true") == (
             ErrorCode.INVALID_REQUEST,
@@ -136,7 +136,10 @@ async def test_internal_configs_of_brokers():
 
 
 async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
-    given = {"unstable.api.versions.enable": "true", "log.cleaner.dedupe.buffer.size": "1048577"}
+    given = {
+        "unstable.feature.versions.enable": "true",
+        "log.cleaner.dedupe.buffer.size": "1048577",
+    }
     mock = MockCluster(profile="kafka-4.3", brokers=1, broker_configs=given)
     async with mock, connect(mock) as wire:
         found = await described(wire, BROKER, "1")
@@ -149,7 +152,7 @@ async def test_a_properties_file_may_set_what_no_rule_here_reads(caplog):
         assert not mock.cluster.configs.unknown()
     assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [
         "these configs have no effect here: "
-        "log.cleaner.dedupe.buffer.size, unstable.api.versions.enable"
+        "log.cleaner.dedupe.buffer.size, unstable.feature.versions.enable"
     ]
 
 

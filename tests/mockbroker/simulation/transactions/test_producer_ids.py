@@ -155,6 +155,20 @@ def test_the_longest_time_out_is_a_config() -> None:
     assert [Producer(cluster).init(timeout_ms=each).code for each in (10, 11)] == [0, 50]
 
 
+@pytest.mark.requirement("DP-INIT-02", "DP-INIT-06", "DP-INIT-09")
+def test_two_phase_commit_needs_a_config_and_no_time_out() -> None:
+    name = "transaction.two.phase.commit.enable"
+    for enabled, code in (("false", 53), ("true", 0)):
+        producer = Producer(coordinator(broker_configs={name: enabled}))
+        for timeout_ms in (-1, 0, 1, 2**31 - 1):
+            assert producer.init(enable_2pc=True, timeout_ms=timeout_ms).code == code
+            assert enabled == "false" or producer.transaction.metadata.timeout_ms == 2**31 - 1
+        assert producer.init(timeout_ms=0).code == 50
+        assert producer.init(timeout_ms=1).code == 0
+        assert producer.transaction.metadata.timeout_ms == 1
+        assert producer.init(enable_2pc=True, keep_prepared=True).code == (53 if code else 35)
+
+
 @BOTH
 @pytest.mark.requirement("DP-TXN-06", "DP-TXN-20")
 def test_a_transaction_that_ends_has_no_time_for_another_producer(release: Release) -> None:

@@ -49,6 +49,24 @@ def test_a_transaction_times_out_at_the_next_check(release: Release) -> None:
     assert producer.end() == 0
 
 
+@pytest.mark.requirement("DP-INIT-09")
+@pytest.mark.parametrize(
+    ("release", "timeout_ms", "state"),
+    [
+        ((4, 0), 2**31 - 1, "CompleteAbort"),
+        ((4, 1), 2**31 - 2, "CompleteAbort"),
+        ((4, 1), 2**31 - 1, "Ongoing"),
+    ],
+)
+def test_the_longest_time_out_is_none(release: Release, timeout_ms: int, state: str) -> None:
+    cluster = coordinator(release, broker_configs={"transaction.max.timeout.ms": str(2**31 - 1)})
+    producer = Producer(cluster)
+    producer.init(timeout_ms=timeout_ms)
+    producer.write()
+    cluster.turns.advance(2**31 + CHECK_MS)
+    assert producer.state == state
+
+
 @pytest.mark.requirement("DP-TXN-18")
 def test_what_is_in_time_or_ends_is_left_alone() -> None:
     cluster = coordinator()
