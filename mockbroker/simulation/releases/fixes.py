@@ -50,6 +50,7 @@ __all__ = [
     "KAFKA_15583",
     "KAFKA_18202",
     "KAFKA_19233",
+    "KAFKA_19367",
     "KAFKA_19431",
     "KAFKA_19975",
     "KAFKA_20601",
@@ -175,6 +176,14 @@ KAFKA_18202: Final = Fix(
     since=(4, 1),
     says="A producer of transactions of version 2 that the log does not know begins at sequence 0; "
     "before, any sequence is taken.",
+)
+KAFKA_19367: Final = Fix(
+    "KAFKA-19367",
+    "DP-TXN-05, DP-TXN-18",
+    since=(4, 1),
+    backports=((4, 0, 1),),
+    says="The abort of an open transaction of version 2, by InitProducerId or by time, raises the "
+    "producer's epoch once; before, twice.",
 )
 
 KAFKA_9600: Final = Fix(

@@ -343,12 +343,27 @@ ON_END_VERSION_2: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
 AgeRow: TypeAlias = Row[AgeEvent, AgeEvent]
 
 
+def _has_version_2(event: FenceEvent) -> bool:
+    return event.machine.feature_level >= VERSION_2
+
+
+def _fence_twice(event: FenceEvent) -> None:
+    event.machine.fence_version_2(event.transaction, event.answer, twice=True)
+
+
 FENCING: Final[tuple[Row[FenceEvent, FenceEvent], ...]] = (
     Row(
         "DP-TXN-05 DP-TXN-18",
-        lambda event: event.machine.feature_level >= VERSION_2,
+        _has_version_2,
         (lambda event: event.machine.fence_version_2(event.transaction, event.answer),),
+        since=fixes.KAFKA_19367,
+    ),
+    Row(
+        "DP-TXN-05 DP-TXN-18",
+        _has_version_2,
+        (_fence_twice,),
         since=_TRANSACTION_VERSIONS,
+        until=fixes.KAFKA_19367,
     ),
     Row(
         "DP-TXN-05 DP-TXN-18",

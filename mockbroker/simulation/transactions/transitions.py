@@ -269,6 +269,19 @@ class Transitions:
 
     def fence_version_1(self, transaction: Transaction, answer: ProducerAnswer) -> None:
         """Abort a transaction under the next epoch, so that its producer is fenced."""
+        self._fence(transaction, answer, version=0)
+
+    def fence_version_2(
+        self, transaction: Transaction, answer: ProducerAnswer, *, twice: bool = False
+    ) -> None:
+        """Abort a transaction; each end raises the epoch, which fences the producer. ``twice``: the
+        fence raises the epoch, too."""
+        if twice:
+            self._fence(transaction, answer, version=VERSION_2)
+        else:
+            self.prepare(transaction, answer, committed=False, version=VERSION_2)
+
+    def _fence(self, transaction: Transaction, answer: ProducerAnswer, *, version: int) -> None:
         metadata = transaction.metadata
         has_raised = transaction.has_failed_fence and self._keeps_failed_fence
         raised = metadata.epoch if has_raised else metadata.epoch + 1
@@ -281,11 +294,7 @@ class Transitions:
                 transaction.has_failed_fence = True
             answer(result)
 
-        self.prepare(transaction, done, committed=False, version=0)
-
-    def fence_version_2(self, transaction: Transaction, answer: ProducerAnswer) -> None:
-        """Abort a transaction; each end raises the epoch, which fences the producer."""
-        self.prepare(transaction, answer, committed=False, version=VERSION_2)
+        self.prepare(transaction, done, committed=False, version=version)
 
 
 def _client_error(error: ErrorCode) -> ErrorCode:

@@ -51,7 +51,12 @@ from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.members import Coordinator
 from tests.mockbroker.simulation.log import test_idempotence as idempotence
 from tests.mockbroker.simulation.log.producing import new_cluster
-from tests.mockbroker.simulation.transactions.transacting import KIND, Producer, coordinator
+from tests.mockbroker.simulation.transactions.transacting import (
+    KIND,
+    Producer,
+    coordinator,
+    markers,
+)
 
 See = Callable[[Profile], Any]
 BAR = ("bar", 0)
@@ -200,6 +205,15 @@ def an_unknown_producer_of_version_2(of: Profile) -> int:
     check = SequenceCheck(unknown)
     apply_first(rows_of_release(ROWS, of.software), unknown.form, check)
     return int(check.code)
+
+
+def a_producer_that_comes_back(of: Profile) -> tuple[int, int]:
+    """The epoch of the marker, and the one that the producer gets."""
+    cluster = coordinator(of.software)
+    old = Producer(cluster).begun()
+    Producer(cluster).init()
+    ((_, _, aborted, _),) = markers(cluster)
+    return aborted, old.init().epoch
 
 
 def end_with_a_newer_epoch(of: Profile) -> list[object]:
@@ -438,6 +452,7 @@ CASES: Final = (
     Case("KAFKA-5793", "kafka-2.4", an_unknown_producer, 59, 45),
     Case("KAFKA-7298", "kafka-2.4", a_producer_known_by_its_marker, 59, 45),
     Case("KAFKA-7190", "kafka-2.4", a_producer_whose_batches_are_gone, 0, 59),
+    Case("KAFKA-19367", "kafka-4.4", a_producer_that_comes_back, (1, 2), (2, 3)),
     Case("KAFKA-18202", "kafka-4.4", an_unknown_producer_of_version_2, 45, 0),
     Case("KAFKA-9600", "kafka-3.9", end_with_a_newer_epoch,
          [90, "Ongoing", 0], [90, "PrepareCommit", 51]),
@@ -482,7 +497,7 @@ FIRST: Final = {
     "KAFKA-13837": "3.3", "KAFKA-13863": "3.3", "KAFKA-13899": "3.3", "KAFKA-14009": "3.3.2 3.4",
     "KAFKA-14351": "3.5", "KAFKA-14358": "3.3.2 3.4", "KAFKA-14372": "3.3.2 3.4",
     "KAFKA-15243": "3.5.2 3.6", "KAFKA-15583": "3.7", "KAFKA-18202": "4.1", "KAFKA-19233": "4.2",
-    "KAFKA-19431": "4.2", "KAFKA-19975": "4.3", "KAFKA-20601": "4.4",
+    "KAFKA-19367": "4.0.1 4.1", "KAFKA-19431": "4.2", "KAFKA-19975": "4.3", "KAFKA-20601": "4.4",
 }  # fmt: skip
 """The first releases with each fix, by Kafka's tags: of the lines that were open, and then all."""
 
