@@ -54,6 +54,7 @@ from mockbroker.simulation.groups.all_groups import Groups
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_settings import share_settings, share_times
+from mockbroker.simulation.groups.share.share_state_log import ShareStateLog
 from mockbroker.simulation.groups.share.share_states import ShareStates
 from mockbroker.simulation.log.cleaning.auto_retention import AutoRetention
 from mockbroker.simulation.log.cleaning.record_deletion import RecordDeletions
@@ -206,6 +207,7 @@ class Cluster:
         def first_broker() -> int:
             return next(iter(controller.state.brokers))
 
+        share_log = ShareStateLog(controller, configs, coordinators, self.appender, release)
         self.share_fetches = ShareFetches(
             controller,
             logs,
@@ -214,9 +216,12 @@ class Cluster:
             release,
             lambda: share_settings(configs, first_broker()),
             lambda group_id: share_times(configs, group_id, first_broker()),
+            share_log,
         )
         """The share partitions and share sessions, and fetches of them that wait."""
-        self.share_states = ShareStates(controller, group_topics, self.share_fetches, release)
+        self.share_states = ShareStates(
+            controller, group_topics, self.share_fetches, share_log, release
+        )
         """The states of share partitions, for other brokers."""
         self.groups = groups = Groups(
             controller, configs, release, group_log, group_topics, self.share_fetches

@@ -137,6 +137,7 @@ EFFECTS: Final[Mapping[str, str]] = {
     "remote.log.storage.system.enable": "whether topics may use remote storage",
     "replica.lag.time.max.ms": "if set, when a held replica leaves the ISR",
     "replica.selector.class": "which replica consumers fetch from",
+    "share.coordinator.snapshot.update.records.per.snapshot": "how often states are snapshots",
     "socket.request.max.bytes": "the largest request",
     "telemetry.max.bytes": "the largest metrics that a client pushes",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "when time-outs are noticed",

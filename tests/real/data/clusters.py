@@ -24,6 +24,7 @@ DATA_CONFIGS: Final[Mapping[str, str]] = {
     "group.max.size": "4",
     "max.incremental.fetch.session.cache.slots": "1000",
     "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.snapshot.update.records.per.snapshot": "5",
 }
 """Broker configs of both sides, besides ``COMMON_CONFIGS``. One partition of each internal topic
 gives every group and every transactional id the same coordinator."""

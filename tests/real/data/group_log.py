@@ -1,4 +1,5 @@
-"""What a coordinator wrote about a session's group to ``__consumer_offsets``, record by record."""
+"""What coordinators wrote about a session's group to ``__consumer_offsets`` and
+``__share_group_state``, record by record."""
 
 from __future__ import annotations
 
@@ -45,6 +46,10 @@ from kproto.messages.group_metadata_key import GroupMetadataKey
 from kproto.messages.group_metadata_value import GroupMetadataValue
 from kproto.messages.offset_commit_key import OffsetCommitKey
 from kproto.messages.offset_commit_value import OffsetCommitValue
+from kproto.messages.share_snapshot_key import ShareSnapshotKey
+from kproto.messages.share_snapshot_value import ShareSnapshotValue
+from kproto.messages.share_update_key import ShareUpdateKey
+from kproto.messages.share_update_value import ShareUpdateValue
 from kproto.messages.streams_group_current_member_assignment_key import (
     StreamsGroupCurrentMemberAssignmentKey,
 )
@@ -72,9 +77,9 @@ from kproto.messages.streams_group_topology_value import StreamsGroupTopologyVal
 from kproto.records import RecordBatches
 from tests.real.data.side import Side
 
-__all__ = ["note_group_records"]
+__all__ = ["note_group_records", "note_share_records"]
 
-_CLASSES: Final[dict[int, Any]] = {
+_GROUPS: Final[dict[int, Any]] = {
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
     3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
@@ -92,12 +97,22 @@ _CLASSES: Final[dict[int, Any]] = {
     23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 }
 """The classes of key and value by the type that a key begins with."""
+_SHARES: Final[dict[int, Any]] = {
+    0: (ShareSnapshotKey, ShareSnapshotValue),
+    1: (ShareUpdateKey, ShareUpdateValue),
+}
 _TYPE: Final = struct.Struct(">h")
-_TOPIC: Final = "__consumer_offsets"
 _VERSION: Final = 12
 """Of Fetch: the last that names topics."""
 _CLOCKS: Final = frozenset(
-    {"assignmentTimestamp", "commitTimestamp", "currentStateTimestamp", "timestamp"}
+    {
+        "assignmentTimestamp",
+        "commitTimestamp",
+        "createTimestamp",
+        "currentStateTimestamp",
+        "timestamp",
+        "writeTimestamp",
+    }
 )
 _DRAWN: Final = frozenset({"metadataHash", "topicId"})
 """Ids of topics are drawn at random, and the hash depends on them."""
@@ -105,15 +120,24 @@ _DRAWN: Final = frozenset({"metadataHash", "topicId"})
 
 async def note_group_records(k: Side) -> None:
     """Note each record of the session's group. Values that every run draws anew are hidden."""
+    await _note_records(k, "__consumer_offsets", k.coordinator, _GROUPS)
+
+
+async def note_share_records(k: Side, coordinator: int) -> None:
+    """As ``note_group_records``, of the group's share partitions."""
+    await _note_records(k, "__share_group_state", coordinator, _SHARES)
+
+
+async def _note_records(k: Side, name: str, broker: int, classes: dict[int, Any]) -> None:
     offset = 0
     while True:
         part = FetchPartition(
             partition=0, fetch_offset=offset, partition_max_bytes=1 << 24, current_leader_epoch=-1
         )
         body = FetchRequest(
-            max_wait_ms=0, max_bytes=1 << 24, topics=[FetchTopic(topic=_TOPIC, partitions=[part])]
+            max_wait_ms=0, max_bytes=1 << 24, topics=[FetchTopic(topic=name, partitions=[part])]
         )
-        answer = await k.ask(body, version=_VERSION, broker=k.coordinator, quiet=True)
+        answer = await k.ask(body, version=_VERSION, broker=broker, quiet=True)
         found = answer.responses[0].partitions[0]
         batches = list(RecordBatches(found.records or b""))
         if not batches:
@@ -121,16 +145,16 @@ async def note_group_records(k: Side) -> None:
         for batch in batches:
             for record in batch if not batch.is_control else ():
                 if record.offset >= offset:
-                    _note(k, record.key, record.value)
+                    _note(k, classes, record.key, record.value)
         offset = batches[-1].last_offset + 1
 
 
-def _note(k: Side, key: bytes | None, value: bytes | None) -> None:
+def _note(k: Side, classes: dict[int, Any], key: bytes | None, value: bytes | None) -> None:
     (kind,) = _TYPE.unpack_from(key or b"\xff\xff")
-    if key is None or kind not in _CLASSES:
+    if key is None or kind not in classes:
         return
-    key_class, value_class = _CLASSES[kind]
-    named = json.loads(key_class.decode(key[2:], 0).to_json(0))
+    key_class, value_class = classes[kind]
+    named = _hidden(json.loads(key_class.decode(key[2:], 0).to_json(0)))
     if k.group not in (named.get("groupId"), named.get("group")):
         return
     shown: Any = None

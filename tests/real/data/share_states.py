@@ -15,6 +15,7 @@ from kproto.messages import read_share_group_state_request as read
 from kproto.messages import read_share_group_state_summary_request as summary
 from kproto.messages import write_share_group_state_request as write
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from tests.real.data.group_log import note_share_records
 from tests.real.data.registry import session
 from tests.real.data.share_fetches import acknowledge, awaited, share_fetch
 from tests.real.data.share_fetches import write as produced
@@ -131,6 +132,7 @@ async def share_states_begin_and_end(k: Side) -> None:
     await k.ask(deleted(k, 0), broker=at)
     await k.ask(deleted(k, 0, topic_id=UNKNOWN), broker=at)
     await _look(k, at, 0, 1, 2)
+    await note_share_records(k, at)
 
 
 @session(85, needs=STATES)
@@ -167,6 +169,7 @@ async def share_states_are_stored(k: Side) -> None:
     await k.ask(stored(k, index=9), broker=at)
     await k.ask(stored(k, index=-1), broker=at)
     await k.ask(stored(k, topic_id=UNKNOWN), broker=at)
+    await note_share_records(k, at)
 
 
 @session(87, needs=STATES)
@@ -205,3 +208,4 @@ async def share_states_of_a_group(k: Side) -> None:
     await k.ask(share_fetch(k, -1))
     await leave(k)
     await _look(k, at, epoch=0)
+    await note_share_records(k, at)

@@ -42,6 +42,7 @@ from mockbroker.simulation.groups.share.share_sessions import (
     begins_with_repetition,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
+from mockbroker.simulation.groups.share.share_state_log import ShareStateLog
 from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
@@ -243,7 +244,9 @@ class ShareFetches:
         release: Release,
         settings: Callable[[], ShareSettings],
         times: Callable[[str], ShareTimes],
+        log: ShareStateLog,
     ) -> None:
+        self._log = log
         self.times = times
         self.reader = fetches.reader
         self.max_bytes = fetches.max_bytes
@@ -278,6 +281,7 @@ class ShareFetches:
         for key in partitions:
             self._keep_copy(group_id, key)
             self._partitions[group_id, key] = self._new(group_id, key, state_epoch, start_offset)
+            self._log.begin(group_id, key, state_epoch, start_offset)
 
     def replace(
         self,
@@ -307,12 +311,14 @@ class ShareFetches:
             start_offset,
             state_epoch,
             partial(self._storing, (group_id, key)),
+            partial(self._log.write, group_id, key),
         )
 
     def forget(self, group_id: str, partitions: Assignment) -> None:
         """Delete the states of share partitions."""
         for key in partitions:
             self._keep_copy(group_id, key)
+            self._log.delete(group_id, key)
 
     def _keep_copy(self, group_id: str, key: TopicIdPartition) -> None:
         """Remove a state, of which the leader of the partition may have a copy."""
@@ -410,6 +416,7 @@ class ShareFetches:
                 return _failure(key, ErrorCode.OFFSET_NOT_AVAILABLE)
             self._loaded[query.group_id, key] = partition.leader_epoch
             share.begin_at(start, partition.leader_epoch)
+            self._log.lead(query.group_id, key, partition.leader_epoch)
         return _Source(topic, key, share, log)
 
     def _start_offset(self, group_id: str, share: SharePartition, log: PartitionLog) -> int | None:

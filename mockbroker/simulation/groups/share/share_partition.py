@@ -38,6 +38,7 @@ __all__ = [
     "SharePartition",
     "StartedAcknowledgement",
     "StateBatch",
+    "WrittenState",
 ]
 
 UNINITIALIZED = -1
@@ -60,6 +61,14 @@ class StateBatch(NamedTuple):
     last: int
     state: int
     deliveries: int
+
+
+class WrittenState(NamedTuple):
+    """A state that a leader stores. ``start_offset`` -1 keeps the former one."""
+
+    start_offset: int
+    complete: int
+    batches: Sequence[StateBatch]
 
 
 STATE_IDS: Final = {
@@ -124,7 +133,8 @@ class InFlightBatch:
 class SharePartition:
     """``times`` returns the configs of the group. ``start_offset`` is -1 until the first fetch.
     ``state_epoch`` is the epoch of the group at which the state was made. ``storing`` is called
-    before a change is stored, and returns the error of the share coordinator."""
+    before a change is stored, and returns the error of the share coordinator; ``stored`` gets what
+    is stored then."""
 
     def __init__(
         self,
@@ -136,9 +146,11 @@ class SharePartition:
         start_offset: int = UNINITIALIZED,
         state_epoch: int = 0,
         storing: Callable[[SharePartition], StoreError | None] = lambda share: None,
+        stored: Callable[[WrittenState], object] = lambda state: None,
     ) -> None:
         self.state_epoch = state_epoch
         self._storing = storing
+        self._stored = stored
         self.group_id = group_id
         self.tp = tp
         self.start_offset = start_offset
@@ -484,7 +496,11 @@ class SharePartition:
             for first, last, event in moves:
                 self._apply(event, first, last)
             if changes:
-                self._store()
+                self._store(
+                    StateBatch(first, last, STATE_IDS[event.state], event.delivery.count)
+                    for first, last, event in moves
+                    if event.state is not None
+                )
         return error
 
     def _collect(
@@ -652,9 +668,11 @@ class SharePartition:
 
     # ---- moving ------------------------------------------------------------------------------
 
-    def _store(self) -> None:
-        """Store the state, then move the start offset over what is done."""
+    def _store(self, batches: Iterable[StateBatch]) -> None:
+        """Store the state, of which ``batches`` have changed, then move the start offset over what
+        is done."""
         self.stored_start, self.stored_complete = self.start_offset, self.complete
+        self._stored(WrittenState(self.stored_start, self.stored_complete, [*batches]))
         self._move_start()
         self._changed()
 

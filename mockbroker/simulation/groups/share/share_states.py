@@ -8,9 +8,7 @@ requests.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,14 +18,14 @@ from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
 from mockbroker.simulation.groups.share.share_partition import (
-    UNINITIALIZED,
     SharePartition,
     StateBatch,
+    WrittenState,
 )
+from mockbroker.simulation.groups.share.share_state_log import ShareStateLog, combine
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
-    always,
     apply_first,
     rows_of_release,
     with_arguments,
@@ -36,15 +34,11 @@ from mockbroker.simulation.state.controller import Controller
 
 __all__ = [
     "ANY_EPOCH",
-    "MERGE_ROWS",
     "STATE_ROWS",
     "ShareStateError",
     "ShareStates",
-    "StateMerge",
     "StateQuery",
     "StoredState",
-    "WrittenState",
-    "combine",
 ]
 
 ANY_EPOCH: Final = -1
@@ -56,14 +50,6 @@ class ShareStateError(NamedTuple):
 
     code: ErrorCode
     text: str | None
-
-
-class WrittenState(NamedTuple):
-    """A state that a leader stores. ``start_offset`` -1 keeps the former one."""
-
-    start_offset: int
-    complete: int
-    batches: Sequence[StateBatch]
 
 
 class StoredState(NamedTuple):
@@ -164,48 +150,24 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
 )
 
 
-class StateMerge(msgspec.Struct, eq=False):
-    """A state that a leader stores, and the former one. The rows decide on ``start_offset`` and
-    ``complete``."""
-
-    stored: SharePartition
-    written: WrittenState
-    start_offset: int = UNINITIALIZED
-    complete: int = UNINITIALIZED
-
-
-def _take(merge: StateMerge) -> None:
-    written, kept = merge.written, merge.stored.stored_start
-    merge.start_offset = kept if written.start_offset == UNINITIALIZED else written.start_offset
-    merge.complete = written.complete
-
-
-def _take_later(merge: StateMerge) -> None:
-    stored, written = merge.stored, merge.written
-    merge.start_offset, merge.complete = max(
-        (stored.stored_start, stored.stored_complete), (written.start_offset, written.complete)
-    )
-
-
-MERGE_ROWS: Final[Sequence[Row[StateMerge, StateMerge]]] = (
-    Row("DP-SHARE-42", always, (_take,), until=(4, 4)),
-    Row("DP-SHARE-42", always, (_take_later,), since=(4, 4)),
-)
-
-
 class ShareStates:
     """The states of the share partitions of a cluster, as the share coordinators have them."""
 
     def __init__(
-        self, controller: Controller, topics: GroupTopics, fetches: ShareFetches, release: Release
+        self,
+        controller: Controller,
+        topics: GroupTopics,
+        fetches: ShareFetches,
+        log: ShareStateLog,
+        release: Release,
     ) -> None:
         self._controller = controller
         self._topics = topics
         self._fetches = fetches
+        self._log = log
         self._newest_leaders: dict[tuple[str, TopicIdPartition], int] = {}
         """The newest epoch of a leader that has read a state, which a new state does not end."""
         self._rows = rows_of_release(STATE_ROWS, release)
-        self._merge_rows = rows_of_release(MERGE_ROWS, release)
 
     def initialize(
         self, group_id: str, topic_id: uuid.UUID, index: int, state_epoch: int, start_offset: int
@@ -229,6 +191,7 @@ class ShareStates:
         if leader_epoch > query.newest_leader:
             self._newest_leaders[group_id, (topic_id, index)] = leader_epoch
             query.stored.leader_epoch = leader_epoch
+            self._log.lead(group_id, (topic_id, index), leader_epoch)
         return _stored(query.stored)
 
     def write(
@@ -254,10 +217,10 @@ class ShareStates:
             return query.error
         stored = query.stored
         assert stored is not None, "rows refuse a state that is not there"
-        merge = StateMerge(stored, written)
-        apply_first(self._merge_rows, merge, merge)
-        batches = combine([*stored.stored_batches(), *written.batches], merge.start_offset)
         key = (topic_id, index)
+        self._log.write(group_id, key, written)
+        merge = self._log.merge(stored.stored_start, stored.stored_complete, written)
+        batches = combine([*stored.stored_batches(), *written.batches], merge.start_offset)
         self._fetches.replace(group_id, key, merge.start_offset, merge.complete, batches)
         return None
 
@@ -313,32 +276,3 @@ def _stored(share: SharePartition) -> StoredState:
         share.stored_complete,
         combine(share.stored_batches(), share.stored_start),
     )
-
-
-def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Return the batches behind the start offset without overlaps: of each record the state with
-    the most deliveries counts, and of these the highest. Neighbours of one state are joined."""
-    kept = [
-        batch._replace(first=max(batch.first, start_offset))
-        for batch in batches
-        if batch.last >= start_offset
-    ]
-    kept.sort(key=lambda each: each.first, reverse=True)
-    edges = sorted({batch.first for batch in kept} | {batch.last + 1 for batch in kept})
-    combined: list[StateBatch] = []
-    over: list[tuple[int, int, int, StateBatch]] = []
-    for first, end in pairwise(edges):
-        while kept and kept[-1].first <= first:
-            each = kept.pop()
-            heappush(over, (-each.deliveries, -each.state, -each.last, each))
-        while over and over[0][-1].last < first:
-            heappop(over)
-        if not over:
-            continue
-        top = over[0][-1]
-        last = combined[-1] if combined else None
-        if last is not None and last.last + 1 == first and last[2:] == top[2:]:
-            combined[-1] = last._replace(last=end - 1)
-        else:
-            combined.append(top._replace(first=first, last=end - 1))
-    return combined

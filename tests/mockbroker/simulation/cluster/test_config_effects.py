@@ -79,6 +79,8 @@ TESTED_IN: Final = {
     "producer.id.expiration.ms": "simulation/log/test_idempotence.py",
     "remote.log.storage.system.enable": "simulation/cluster/test_configs.py",
     "replica.lag.time.max.ms": "simulation/cluster/test_automatic_changes.py",
+    "share.coordinator.snapshot.update.records.per.snapshot": "simulation/groups/"
+    "test_share_state_log.py",
     "socket.request.max.bytes": "serving/test_config_limits.py",
     "telemetry.max.bytes": "simulation/clients/telemetry/test_requests.py",
     "unstable.api.versions.enable": "apis/test_producer_ids.py",

@@ -19,13 +19,12 @@ from kproto.messages import read_share_group_state_summary_request as summary
 from kproto.messages import write_share_group_state_request as write
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.share.share_partition import StateBatch
+from mockbroker.simulation.groups.share.share_partition import StateBatch, WrittenState
+from mockbroker.simulation.groups.share.share_state_log import combine
 from mockbroker.simulation.groups.share.share_states import (
     ShareStateError,
     ShareStates,
     StoredState,
-    WrittenState,
-    combine,
 )
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
