@@ -44,6 +44,7 @@ def records_in(data: bytes) -> list[tuple[Any, Any]]:
     found = []
     for batch in RecordBatches(data):
         for record in batch:
+            assert record.key is not None
             key_class, value_class = CLASSES[int.from_bytes(record.key[:2], "big")]
             value = None
             if record.value is not None:
