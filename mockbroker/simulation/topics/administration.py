@@ -146,12 +146,13 @@ class Topics(Mapping[str, Topic]):
         results: dict[str, CreateTopicResult] = {}
         for topic in topics:
             try:
-                if topic.name == _RESERVED and answers.reserved is not None:
-                    raise Refusal(*answers.reserved)
-                if times[topic.name] > 1:
+                is_reserved = topic.name == _RESERVED and answers.reserved is not None
+                if times[topic.name] > 1 and not (is_reserved and answers.reserved_first):
                     names = ",".join(name for name, count in times.items() if count > 1)
                     text = answers.repeated.format(client=client_id, names=names)
                     raise Refusal(ErrorCode.INVALID_REQUEST, text)
+                if topic.name == _RESERVED and answers.reserved is not None:
+                    raise Refusal(*answers.reserved)
                 if answers.most_partitions is not None and requested > answers.most_partitions:
                     raise Refusal(
                         ErrorCode.POLICY_VIOLATION,

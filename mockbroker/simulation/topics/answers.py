@@ -61,7 +61,8 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     ``checks`` run in this order. ``repeated`` is the text for a topic that is requested twice;
     ``repeats_results``: such a topic has a result for each time. ``ids_drawn``: topics that are
     only validated have an id in the result. ``reserved`` is the error for ``__cluster_metadata``,
-    ``nulls`` that for configs without a value; None if there is no such error. ``has_defaults``: a
+    ``reserved_first`` whether that counts for a topic that is requested twice. ``nulls`` is the
+    error for configs without a value. Both are None if there is no such error. ``has_defaults``: a
     count of -1 is the broker's default; ``partitions_first``: their number is checked before the
     replication factor. ``values_fail``: a value of a wrong type is an unexpected error.
 
@@ -77,6 +78,7 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     repeats_results: bool
     ids_drawn: bool
     reserved: tuple[ErrorCode, str] | None
+    reserved_first: bool
     nulls: tuple[ErrorCode, str | None] | None
     most_partitions: int | None
     both_given: str
@@ -161,6 +163,7 @@ _RESERVED: Final = (
     ErrorCode.INVALID_REQUEST,
     "Creation of internal topic __cluster_metadata is prohibited.",
 )
+_FORMER_RESERVED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 _NULLS: Final = (ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: {names}")
 
 
@@ -188,6 +191,7 @@ _KRAFT: Final = AdministrationAnswers(
         repeats_results=False,
         ids_drawn=True,
         reserved=_RESERVED,
+        reserved_first=True,
         nulls=_NULLS,
         most_partitions=10_000,
         both_given="A manual partition assignment was specified, but {field} was not set to -1.",
@@ -243,6 +247,7 @@ _ZOOKEEPER: Final = AdministrationAnswers(
         repeats_results=True,
         ids_drawn=False,
         reserved=_RESERVED,
+        reserved_first=True,
         nulls=_NULLS,
         most_partitions=None,
         both_given="Both numPartitions or replicationFactor and replicasAssignments were set. "
@@ -344,6 +349,8 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         creation = replace(creation, nulls=None if kraft else _FORMER_NULLS)
     if not release.has(fixes.KAFKA_14358):
         creation = replace(creation, reserved=None)
+    elif not release.has(facts.METADATA_TOPIC_EXPLAINED):
+        creation = replace(creation, reserved=_FORMER_RESERVED, reserved_first=False)
     if not kraft:
         creation = replace(
             creation,

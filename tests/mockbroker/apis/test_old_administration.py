@@ -20,6 +20,7 @@ from kproto.messages import create_topics_request as create
 from kproto.messages import describe_configs_request as describe
 from kproto.messages import incremental_alter_configs_request as alter
 from mockbroker.profiles import profile
+from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 
@@ -108,7 +109,24 @@ def test_creation_in_zookeeper_until_3_3(name: str, older: bool) -> None:
     assert created(at, "bar", ("retention.ms", None)) == (
         (42, f"{nulls} : retention.ms") if older else (40, f"{nulls}: retention.ms")
     )
-    assert created(at, "__cluster_metadata")[0] == (0 if older else 42)
+    assert created(at, "__cluster_metadata")[0] == (0 if older else 29)
+
+
+@pytest.mark.requirement("REL-53")
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("kafka-3.8", (29, "Authorization failed.")),
+        ("kafka-3.9", (42, "Creation of internal topic __cluster_metadata is prohibited.")),
+    ],
+)
+def test_creation_of_the_metadata_topic_until_3_9(name: str, error: tuple[int, str]) -> None:
+    at = broker(name)
+    assert created(at, "__cluster_metadata") == error
+    twice = (NewTopic("__cluster_metadata"), NewTopic("__cluster_metadata"))
+    for each in at.cluster.topics.create(twice):
+        assert each.error_code == 42
+        assert each.error_message == (error[1] if name == "kafka-3.9" else "Duplicate topic name.")
 
 
 @pytest.mark.requirement("CONFIG-24")
