@@ -352,18 +352,11 @@ def _fence_twice(event: FenceEvent) -> None:
 
 
 FENCING: Final[tuple[Row[FenceEvent, FenceEvent], ...]] = (
+    Row("DP-TXN-05 DP-TXN-18", _has_version_2, (_fence_twice,), until=fixes.KAFKA_19367),
     Row(
         "DP-TXN-05 DP-TXN-18",
         _has_version_2,
         (lambda event: event.machine.fence_version_2(event.transaction, event.answer),),
-        since=fixes.KAFKA_19367,
-    ),
-    Row(
-        "DP-TXN-05 DP-TXN-18",
-        _has_version_2,
-        (_fence_twice,),
-        since=_TRANSACTION_VERSIONS,
-        until=fixes.KAFKA_19367,
     ),
     Row(
         "DP-TXN-05 DP-TXN-18",
