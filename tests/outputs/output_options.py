@@ -221,6 +221,7 @@ NOT_PRODUCED: Final[Mapping[tuple[str, str], str]] = {
     ("python -m demo", "--json"): "drives real clients, for minutes",
     ("wiredump spark", "--out"): "needs Java: tests/wiredump/spark/test_modes.py",
     ("wiredump spark", "--checkpoint"): "needs Java: tests/wiredump/spark/test_follow.py",
+    ("wiredump spark", "--progress"): "needs Java: tests/wiredump/cli/test_unread_payload.py",
     ("wiredump spark", "--state"): "needs Java: tests/wiredump/spark/test_streams.py",
 }
 """Why no result is produced here. All are tested for what they refuse."""

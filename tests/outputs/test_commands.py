@@ -114,7 +114,7 @@ PATHS = re.compile("FILE|DIR|PATH|FOLDER")
 READ = {
     "--admin.config", "--command-config", "--dialect", "--draft", "--faults", "--file", "--follow",
     "--keylog", "--path-to-json-file", "--properties", "--reassignment-json-file", "--replay",
-    "--reply", "--tls-client-ca", "--topics-to-move-json-file", "frame",
+    "--reply", "--start-after", "--tls-client-ca", "--topics-to-move-json-file", "frame",
 }  # fmt: skip
 ON_THE_CLUSTER = {"directory", "path"}
 """Options and arguments that name something to read, or something of a mock cluster."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kproto.cli.outputs import OutputFile
 from kproto.cli.terminal import echo
 from kproto.durations import DurationError, parse_duration
 from wiredump.cli.tables_folder import TablesFolder
@@ -76,7 +77,7 @@ _OPTIONS: Final = (
                  show_default=True,
                  help="With --follow: a connection without a packet for so long, by the times of "
                       "packets, has ended."),
-    click.option("--progress", type=click.Path(dir_okay=False, allow_dash=True),
+    click.option("--progress", type=OutputFile(),
                  metavar="FILE|-", default="-",
                  show_default=True,
                  help="With --follow: append a line of JSON for each batch to a file; - is "

@@ -162,12 +162,15 @@ def test_the_last_line_of_a_stream(
     place.mkdir()
     written(sample(name), place)
     arguments = ["--follow", str(place), "--checkpoint", str(tmp_path / "checkpoint")]
+    lines = tmp_path / "progress.jsonl"
     result = CliRunner().invoke(
         cli,
-        ["spark", *arguments, "--out", str(tmp_path / "out"), "--end"],
+        ["spark", *arguments, "--out", str(tmp_path / "out"), "--end", "--progress", str(lines)],
         standalone_mode=False,
     )
     said_of(sample(name), last_line(result))
+    (line,) = lines.read_text().splitlines()
+    assert json.loads(line)["files"] == len(list(place.iterdir()))
 
 
 def test_a_capture_without_tcp_beside_another(tmp_path: Path) -> None:
