@@ -28,6 +28,7 @@ __all__ = [
     "lacks_requests",
     "lost",
     "lost_of",
+    "no_tcp",
     "out_of_order",
     "read_requests",
     "requests_of",
@@ -142,13 +143,17 @@ def _under(prefix: str, account: Mapping[str, int]) -> dict[str, int]:
     }
 
 
+def no_tcp(account: Mapping[str, int]) -> str:
+    """Return why nothing can be read of packets without TCP, which are in an account."""
+    found = sorted(skipped_of(account).items(), key=lambda each: -each[1])
+    named = ", ".join(f"{count} {what}" for what, count in found[:_MOST_NAMED])
+    return f"its packets have no TCP: {named}{', ...' * (len(found) > _MOST_NAMED)}"
+
+
 def require_read(unread: Mapping[str, str], account: Mapping[str, int], also: str = "") -> None:
     """Raise NothingReadError if ``unread`` has a source: its path, and the reason if known. The
     message ends with what there is ``also`` to say."""
     for path, reason in unread.items():
-        if not reason:
-            found = sorted(skipped_of(account).items(), key=lambda each: -each[1])
-            named = ", ".join(f"{count} {what}" for what, count in found[:_MOST_NAMED])
-            reason = f"its packets have no TCP: {named}{', ...' * (len(found) > _MOST_NAMED)}"
+        reason = reason or no_tcp(account)
         more = f"; {also}" if also else ""
         raise NothingReadError(f"{path}: nothing could be read: {reason}{more}")

@@ -220,6 +220,7 @@ NOT_PRODUCED: Final[Mapping[tuple[str, str], str]] = {
     ("python -m demo", "--journal"): "the stream of mockbroker serve, by the same function",
     ("python -m demo", "--json"): "drives real clients, for minutes",
     ("wiredump spark", "--out"): "needs Java: tests/wiredump/spark/test_modes.py",
+    ("wiredump spark", "--staging"): "needs Java: tests/wiredump/spark/test_lake.py",
     ("wiredump spark", "--checkpoint"): "needs Java: tests/wiredump/spark/test_follow.py",
     ("wiredump spark", "--progress"): "needs Java: tests/wiredump/cli/test_unread_payload.py",
     ("wiredump spark", "--state"): "needs Java: tests/wiredump/spark/test_streams.py",

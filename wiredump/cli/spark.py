@@ -15,6 +15,7 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.outputs import unwinding
+from wiredump.cli.bad_files import BadFileExit, bad_file_option, report_skipped
 from wiredump.cli.chosen import (
     chosen_tables,
     mode_option,
@@ -63,14 +64,18 @@ def _columns(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--partitions", type=click.IntRange(1),
               help="Number of tasks that share the connections.  [default: two for each core, or "
               "one for each 256 MiB; with --follow: the cores of local[N], or 32]")  # fmt: skip
-@click.option("--on-bad-file", type=click.Choice(("fail", "skip")), default="fail",
-              show_default=True,
-              help="With --follow: what to do about a file that comes late, changes or vanishes: "
-                   "stop with an error, or go on without it.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(("parquet", "delta", "iceberg")),
+              default="parquet", show_default=True,
+              help="What to write: Parquet files, tables of Delta in DIR, or tables of Iceberg, of "
+                   "which DIR is CATALOG.NAMESPACE.")  # fmt: skip
+@click.option("--staging", metavar="DIR", type=TablesFolder(),
+              help="Folder for files that are not complete, a path or a URI.  [default: that of "
+                   "--out; --format iceberg needs one]")  # fmt: skip
+@bad_file_option
 @mode_option
 @click.option("--partition-by", metavar="COLUMN,COLUMN...", callback=_columns,
-              help="Divide tables into folders by the values of these of their columns, or by "
-                   "date: date,api.")  # fmt: skip
+              help="Divide tables by these of their columns, by the date or by the hour: "
+                   "date,hour,api; TABLE.COLUMN is for one table alone.")  # fmt: skip
 @table_options
 @source_options
 def spark_command(
@@ -111,9 +116,13 @@ def spark_command(
         problem = "Spark's tasks cannot share standard input: name files"
         raise click.BadParameter(problem, param_hint="CAPTURE")
     # Imported late: these need pyspark and pyarrow, which may be missing.
-    from wiredump.spark.session import failure, master_of, require_spark, start
+    from wiredump.spark.session import failure, master_of, require_spark, running_session, start
 
     require_spark()
+    from wiredump.spark.bad_files import BadFileError
+
+    if how["form"] == "iceberg" and how["staging"] is None:
+        raise click.UsageError("--format iceberg needs --staging.")
     if how["partition_by"]:
         from wiredump.spark.partitioning import require_columns
 
@@ -134,9 +143,9 @@ def spark_command(
     from wiredump.spark.survey import survey
 
     paths, digest = dict(enumerate(map(absolute, captures))), RunDigest()
-    how["surveyed"] = survey(paths, digest)
+    how["surveyed"] = survey(paths, digest, lenient=how["on_bad_file"] != "fail")
     work = Options(
-        out=absolute(out),
+        out=out if how["form"] == "iceberg" else absolute(out),
         paths=paths,
         names=dict(enumerate(map(shown, captures))),
         tables=tables,
@@ -157,7 +166,8 @@ def spark_command(
         if on_terminal:
             echo(f"wiredump: {text}", err=True)
 
-    spark = start(master, progress=on_terminal, remote=remote)
+    running = None if remote else running_session()
+    spark = running or start(master, progress=on_terminal, remote=remote)
     used = master_of(spark)
     ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
     echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
@@ -168,31 +178,40 @@ def spark_command(
                 made = follow(spark, work, how, say)
             else:
                 made = _once(spark, work, how, say)
+    except BadFileError as error:
+        raise BadFileExit(str(error)) from error
     except KprotoError:
         raise
     except Exception as error:
         raise failure(error) from error
     finally:
-        with suppress(Exception):  # of a Java process or a server that is gone
-            spark.stop()
+        if running is None:
+            with suppress(Exception):  # of a Java process or a server that is gone
+                spark.stop()
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
         echo_json({**record, "connections": made.connections, "run": work.run})
-        check_read(made.unread, made.account)
-        return 0
+        check_read({}, made.account)
+        return report_skipped(made.unread, how["on_bad_file"])
     print_counts("rows", made.rows)
     print_account(made.account)
     for path in made.again:
         echo(f"wiredump: {shown(path)} was read twice", err=True)
-    check_read(made.unread, made.account)
-    return 0
+    check_read({}, made.account)
+    return report_skipped(made.unread, how["on_bad_file"])
 
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     """Raise click.UsageError for options that do not belong together."""
     if how["follow"] and (how["mode"] == "overwrite" or how["partition_by"]):
         raise click.UsageError("--follow cannot overwrite tables or divide them by columns.")
+    if how["follow"] and (how["form"] != "parquet" or how["staging"]):
+        raise click.UsageError("--follow writes Parquet: leave out --format and --staging.")
+    if how["follow"] and how["on_bad_file"] == "quarantine":
+        raise click.UsageError("--follow cannot move files: use --on-bad-file skip.")
+    if how["form"] != "parquet" and how["mode"] == "overwrite":
+        raise click.UsageError("--mode overwrite is for Parquet: delete the rows in SQL.")
     if how["follow"] is None:
         if not captures:
             raise click.UsageError("Name at least one CAPTURE, or use --follow.")
@@ -223,7 +242,9 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say) -> Made:
 
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
-        rotated=how["rotated"], mode=how["mode"], partition_by=how["partition_by"],
+        rotated=how["rotated"], mode=how["mode"], form=how["form"],
+        partition_by=how["partition_by"], on_bad_file=how["on_bad_file"],
+        staging=absolute(how["staging"]) if how["staging"] else None,
         surveyed=how["surveyed"], say=say,
     ).run(spark)  # fmt: skip
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kproto.errors import MissingExtraError
 from wiredump.questions.answers import Answer, QueryError
-from wiredump.rows.schema import TABLES, Table, TypeName
+from wiredump.questions.views import empty_table, view
+from wiredump.rows.schema import TABLES
 from wiredump.tables.reading import TableFolder
 
 if TYPE_CHECKING:
@@ -21,16 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderTables", "require_duckdb", "tables_of"]
 
-_TYPES: Final[dict[TypeName, str]] = {
-    "bool": "BOOLEAN",
-    "int16": "SMALLINT",
-    "int32": "INTEGER",
-    "int64": "BIGINT",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "strings": "VARCHAR[]",
-    "int32s": "INTEGER[]",
-}
 _MACROS: Final = (
     "CREATE MACRO moment(ns) AS make_timestamp_ns(ns)",
     "CREATE MACRO ms(ns) AS round(ns / 1000) / 1000",
@@ -59,7 +51,7 @@ def tables_of(query: str) -> tuple[str, ...]:
 
     with _connection() as connection:
         for table in TABLES.values():
-            connection.execute(_empty(table))
+            connection.execute(empty_table(table))
         try:
             serialized = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
             assert serialized is not None
@@ -102,10 +94,12 @@ class FolderTables:
         """Yield what each query selects. Raises QueryError."""
         import duckdb
 
+        queries, folder = list(queries), Path(self.path)
         with _connection() as connection:
             try:
                 for table in TABLES.values():
-                    connection.execute(_view(table, Path(self.path)))
+                    read = any(re.search(rf"\b{table.name}\b", each, re.I) for each in queries)
+                    connection.execute(view(table, folder) if read else empty_table(table))
             except duckdb.Error as error:
                 problem = f"{self.path}: not the tables of a run: {_message_of(error)}"
                 raise QueryError(problem) from None
@@ -142,32 +136,6 @@ def _connection() -> duckdb.DuckDBPyConnection:
     for macro in _MACROS:
         connection.execute(macro)
     return connection
-
-
-def _empty(table: Table) -> str:
-    columns = (f'"{column.name}" {_TYPES[column.type]}' for column in table.columns)
-    return f"CREATE TABLE {table.name} ({', '.join(columns)}, run VARCHAR)"
-
-
-def _view(table: Table, folder: Path) -> str:
-    """Folders within the table's may be named after values of columns, ``run=ID`` or ``api=Fetch``,
-    which the files then lack."""
-    root = folder / table.name
-    files = sorted(root.rglob("*.parquet"))
-    if not files:
-        return _empty(table)
-    names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-    parts = files[0].parent.relative_to(root).parts
-    by = [name for name, equals, _ in (part.partition("=") for part in parts) if equals]
-    options = "hive_partitioning = false"
-    if by:
-        known = {column.name: _TYPES[column.type] for column in table.columns} | {"run": "VARCHAR"}
-        types = ", ".join(f'"{name}": {known[name]}' for name in by if name in known)
-        options = "hive_partitioning = true"
-        if types:
-            options += f", hive_types = {{{types}}}"
-    columns = "*" if "run" in by else "*, '' AS run"
-    return f"CREATE VIEW {table.name} AS SELECT {columns} FROM read_parquet([{names}], {options})"
 
 
 def _message_of(error: Exception) -> str:

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = ["Column", "Table", "TypeName", "columns"]
 
+_NS: Final = "_ns"
 _DURATIONS: Final = frozenset({"handshake_ns", "latency_ns", "duration_ns"})
 
 TypeName: TypeAlias = Literal[
@@ -25,7 +26,7 @@ class Column(NamedTuple):
     def is_time(self) -> bool:
         """Whether values are nanoseconds since the Unix epoch, not durations."""
         name = self.name
-        return name.endswith("_ns") and name not in _DURATIONS and "_rtt_" not in name
+        return name.endswith(_NS) and name not in _DURATIONS and "_rtt_" not in name
 
 
 class Table(NamedTuple):
@@ -35,6 +36,12 @@ class Table(NamedTuple):
     doc: str
     columns: tuple[Column, ...]
     order: tuple[str, ...]
+
+    @property
+    def timestamps(self) -> dict[str, str]:
+        """The columns with times, by the names of the timestamps that writers put beside them."""
+        times = (each.name for each in self.columns if each.is_time)
+        return {f"{name.removesuffix(_NS)}_at": name for name in times}
 
 
 def columns(text: str) -> tuple[Column, ...]:

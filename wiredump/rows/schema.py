@@ -4,7 +4,8 @@ All writers share this description: Parquet files of one process, Spark, the doc
 that readers of the tables would notice increases ``SCHEMA_VERSION``.
 
 Times, whose names end in ``_ns``, are int64: nanoseconds since the Unix epoch, which neither
-Spark's timestamps nor Python's can represent. ``connection`` is the id in ``connections``.
+Spark's timestamps nor Python's can represent. Files have a timestamp in microseconds beside each
+(``Table.timestamps``). ``connection`` is the id in ``connections``.
 ``capture`` and ``packet`` identify a packet: the source's number in ``lineage``, and the byte at
 which its record begins (in a journal: the entry's sequence).
 """
@@ -30,7 +31,7 @@ from wiredump.rows.schema_traffic import (
 
 __all__ = ["ON_REQUEST", "SCHEMA_VERSION", "TABLES", "UNDECODED", "Column", "Table", "TypeName"]
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 TABLES: Final = {
     table.name: table

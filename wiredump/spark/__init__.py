@@ -7,6 +7,7 @@
     spark.read.format("kafka_capture").option("table", "requests").load(...)
     stream(spark, "captures/", out="tables/", checkpoint="progress/")    rotating captures
     register(spark, "tables/")                     tables as views, functions for queries
+    run(spark, ["a.pcap"], out="tables/")          the batch of the command, in your own session
 
 Each stage is complete before the next begins:
 
@@ -40,16 +41,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wiredump.spark.batch import run
     from wiredump.spark.source import KafkaCapture
     from wiredump.spark.streaming import end, stream
     from wiredump.spark.views import register
 
-__all__ = ["KafkaCapture", "end", "register", "stream"]
+__all__ = ["KafkaCapture", "end", "register", "run", "stream"]
 
 _MODULES = {
     "KafkaCapture": "source",
     "end": "streaming",
     "register": "views",
+    "run": "batch",
     "stream": "streaming",
 }
 

@@ -7,6 +7,7 @@ Only DataFrames are used, so that a session on a Spark Connect server works, too
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,13 +16,16 @@ import msgspec
 import pyarrow as pa
 
 from kproto.errors import KprotoError
-from wiredump.skipped import out_of_order
+from kproto.os_errors import os_error_text
+from wiredump.skipped import no_tcp, out_of_order, skipped
+from wiredump.spark.bad_files import BadFiles, OnBadFile
 from wiredump.spark.columns import SQL_SCHEMA
 from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
 from wiredump.spark.planning import Learnt, packed, parts_of, plan, read_of, read_until_certain
-from wiredump.spark.session import cores_of
+from wiredump.spark.session import cores_of, reason_of
+from wiredump.spark.sinks import Format, SinkPublication, sink_of
 from wiredump.spark.splits import Split, read_split, read_splits
 from wiredump.spark.stages import (
     Task,
@@ -34,12 +38,12 @@ from wiredump.spark.stages import (
     task_number,
 )
 from wiredump.spark.survey import Surveyed, survey
-from wiredump.storage import Location
+from wiredump.storage import Location, StorageError, shown
 from wiredump.tables.completion import Parts, complete, written_tables
 from wiredump.tables.jobs import write_text
 from wiredump.tables.making import Made
 from wiredump.tables.parts import Manifest, SplitNote, summed
-from wiredump.tables.publishing import STAGING, WRITING, Publication
+from wiredump.tables.publishing import STAGING, Publication
 from wiredump.tables.run import Mode
 from wiredump.tables.work import Work
 
@@ -57,67 +61,138 @@ _BYTES_A_CORE: Final = 64 << 20
 """Used if the number of cores is unknown."""
 
 
+_OF_FILES: Final = ("ChangedError", "FileNotFoundError", "PermissionError")
+"""Errors of tasks about a file that cannot be read as it was planned."""
+
+
 class LostError(KprotoError):
     """Tasks wrote less than they read: a bug, or a fault of a file system."""
 
 
 class Job(msgspec.Struct, kw_only=True):
-    """What to write from which files. ``options.paths`` has captures and text files. ``rotated``:
-    the captures are the parts of one; ``mode``: what to do if the folder has tables;
-    ``partition_by`` are columns (``partitioning``). ``surveyed`` is what is known of the files;
-    None: each is opened."""
+    """What to write from which files. ``options.paths`` has captures and text files,
+    ``options.out`` is the folder of the tables (of Iceberg: catalog and namespace). ``rotated``:
+    the captures are the parts of one; ``mode``: what to do if the folder has tables, which those
+    of ``form`` Delta and Iceberg always are added to; ``partition_by`` are columns
+    (``partitioning``). ``surveyed`` is what is known of the files, those that it lacks are opened;
+    ``staging`` is the folder for files that are not complete, by default that
+    of the tables."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
     rotated: bool = False
     mode: Mode = "error"
+    form: Format = "parquet"
     partition_by: tuple[str, ...] = ()
-    surveyed: Mapping[int, Surveyed] | None = None
+    staging: str | None = None
+    surveyed: Mapping[int, Surveyed] = {}
+    on_bad_file: OnBadFile = "fail"
     say: Callable[[str], object] = lambda text: None
 
     def run(self, spark: SparkSession) -> Made:
-        """Write the tables. Raises OutputError if the folder cannot be used, and whatever Spark
-        raises for a failed task; then there are no tables, and no ``_SUCCESS``."""
-        publication = Publication(self.options.out, self.options.run, self.mode)
+        """Write the tables. Raises OutputError if the folder cannot be used, BadFileError for a
+        file of which nothing can be read, unless it is to be skipped, and whatever Spark raises for
+        a failed task; then the run has no tables."""
+        publication = self._publication(spark)
         try:
-            files = self.surveyed if self.surveyed is not None else survey(self.options.paths)
-            captures = {number: each for number, each in files.items() if each.kind == "capture"}
-            texts = [number for number in files if number not in captures]
-            return self._run(spark, captures, texts, publication)
+            return _Run(self, spark, publication).run()
         except BaseException:
             publication.abandon()
             raise
 
-    def _run(
-        self, spark: SparkSession, captures: Mapping[int, Surveyed], texts: list[int],
-        publication: Publication,
-    ) -> Made:  # fmt: skip
+    def _publication(self, spark: SparkSession) -> Publication | SinkPublication:
+        out, run = self.options.out, self.options.run
+        if self.form == "parquet":
+            return Publication(out, run, self.mode, written_tables(self.options.tables))
+        sink = sink_of(self.form, out, run, self.partition_by)
+        return SinkPublication(spark, sink, self.place, run)
+
+    @property
+    def place(self) -> Location:
+        """The folder for files that are not tables."""
+        return Location(self.staging or self.options.out)
+
+
+class _Run:
+    """A run of a job, whose tasks write to a folder of their own."""
+
+    def __init__(
+        self, job: Job, spark: SparkSession, publication: Publication | SinkPublication
+    ) -> None:
+        self._job, self._spark, self._publication = job, spark, publication
+        self._options = msgspec.structs.replace(job.options, out=publication.work)
+        self._bad = BadFiles(job.on_bad_file, job.place, job.options.run)
+
+    def run(self) -> Made:
+        """Read all files, and publish the tables."""
+        files = dict(self._files())
+        captures = {number: each for number, each in files.items() if each.kind == "capture"}
+        texts = [number for number in files if number not in captures]
         manifests: list[Manifest] = []
         notes: list[SplitNote] = []
         redone: list[str] = []
         if captures:
-            found, notes, redone = self._captures(spark, captures)
+            found, notes, redone = self._readable(captures)
             manifests += found
         if texts:
-            self.say(f"reading {len(texts)} journals and logs")
-            manifests += manifests_of(spark, texts, partial(_write_text, self.options))
-        return self._commit(spark, manifests, notes, redone, list(captures), publication)
+            self._job.say(f"reading {len(texts)} journals and logs")
+            manifests += manifests_of(self._spark, texts, partial(_write_text, self._options))
+        for number, reason in self._unread(notes).items():
+            self._bad.found(self._options.paths[number], reason)
+        made = self._commit(manifests, notes, redone, list(captures))
+        self._bad.settle()
+        return made
+
+    def _files(self) -> Iterator[tuple[int, Surveyed]]:
+        """Yield what is known of the files by number; those that cannot be opened are bad."""
+        known = self._job.surveyed
+        for number, path in self._options.paths.items():
+            try:
+                yield number, known.get(number) or survey({number: path})[number]
+            except (OSError, StorageError) as error:
+                self._bad.found(path, _reason(error))
+
+    def _readable(
+        self, captures: dict[int, Surveyed]
+    ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
+        """Read captures, without those that turn out to be bad meanwhile, which are removed."""
+        while captures:
+            try:
+                return self._captures(captures)
+            except Exception as error:  # of Spark
+                number = self._culprit(captures, error)
+                if number is None:
+                    raise
+                self._bad.found(self._options.paths[number], _reason(error))
+                del captures[number]
+                self._clear()
+        return [], [], []
+
+    def _culprit(self, captures: Iterable[int], error: Exception) -> int | None:
+        """Return the capture that changed or vanished while it was read, if that ended the job."""
+        text = str(error)
+        if self._job.on_bad_file == "fail" or not any(each in text for each in _OF_FILES):
+            return None
+        reason = _reason(error)
+        paths = {number: shown(self._options.paths[number]) for number in captures}
+        named = [number for number, path in paths.items() if path in reason]
+        return max(named, key=lambda number: len(paths[number]), default=None)
 
     def _captures(
-        self, spark: SparkSession, captures: Mapping[int, Surveyed]
+        self, captures: Mapping[int, Surveyed]
     ) -> tuple[list[Manifest], list[SplitNote], list[str]]:
         """Read captures; returns the manifests, and the captures that were read again."""
-        paths = [(number, self.options.paths[number]) for number in captures]
+        paths = [(number, self._options.paths[number]) for number in captures]
         size = sum(each.size for each in captures.values())
-        cores = cores_of(spark) or max(1, size // _BYTES_A_CORE)
-        part = parts_of(size, self.split_bytes, cores)
+        cores = cores_of(self._spark) or max(1, size // _BYTES_A_CORE)
+        part = parts_of(size, self._job.split_bytes, cores)
         splits = plan(
             paths,
             part,
-            merged=len(captures) > 1 and not self.rotated,
-            packets="packets" in self.options.tables,
-            max_decompressed=self.options.max_decompressed,
+            merged=len(captures) > 1 and not self._job.rotated,
+            packets="packets" in self._options.tables,
+            max_decompressed=self._options.max_decompressed,
             surveyed=captures,
         )
         copies = self._copies(splits)
@@ -125,42 +200,38 @@ class Job(msgspec.Struct, kw_only=True):
             split.copy = copies.get(split.capture, "")
         learnt, redone = Learnt(), set[int]()
         if size > _AT_ONCE:
-            self.say(f"checking {len(splits)} parts")
+            self._job.say(f"checking {len(splits)} parts")
             checked = read_until_certain(
-                partial(_notes, spark, part), self._clear, splits, self.split_bytes
+                partial(_notes, self._spark, part), self._clear, splits, self._job.split_bytes
             )
             splits, learnt, redone = checked.splits, checked.learnt, checked.redone
-        job = partial(
-            self._connections, spark, copies, part, self.partitions or _tasks(size, cores)
-        )
-        made = read_until_certain(job, self._clear, splits, self.split_bytes, learnt)
-        again = [self.options.paths[number] for number in sorted(redone | made.redone)]
+        job = partial(self._connections, copies, part, self._job.partitions or _tasks(size, cores))
+        made = read_until_certain(job, self._clear, splits, self._job.split_bytes, learnt)
+        again = [self._options.paths[number] for number in sorted(redone | made.redone)]
         return made.result, made.notes, again
 
     def _copies(self, splits: list[Split]) -> dict[int, str]:
         """Return where tasks write what local compressed captures hold, by number: beside the files
         of tables, where all tasks can read it."""
-        folder = Location(self.options.out) / STAGING
+        folder = Location(self._options.out) / STAGING
         if not folder.is_local:
             return {}
         whole = [split.capture for split in splits if split.whole and not split.carried]
         return {number: (folder / f"{_COPY}{number}").path for number in whole}
 
     def _clear(self) -> None:
-        staging = Location(self.options.out) / STAGING
-        for each in staging.iterdir():
-            if each.name != WRITING:
-                each.remove()
+        for each in (Location(self._options.out) / STAGING).iterdir():
+            each.remove()
 
     def _connections(
-        self, spark: SparkSession, copies: dict[int, str], part: int, count: int,
+        self, copies: dict[int, str], part: int, count: int,
         splits: list[Split], learnt: Learnt,
     ) -> tuple[list[Manifest], list[SplitNote]]:  # fmt: skip
-        self.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
+        self._job.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
         options = msgspec.structs.replace(
-            self.options, secrets_within=learnt.secrets, copies=copies
+            self._options, secrets_within=learnt.secrets, copies=copies
         )
-        packets = each_of(spark, _encoded(splits, part), _read, SQL_SCHEMA)
+        packets = each_of(self._spark, _encoded(splits, part), _read, SQL_SCHEMA)
         rows = by_connection(packets, count, join_fragments if learnt.fragments else None)
         manifests = run_tasks(rows, _connections_task(options))
         return manifests, [note for each in manifests for note in each.notes]
@@ -169,52 +240,53 @@ class Job(msgspec.Struct, kw_only=True):
 
     def _commit(
         self,
-        spark: SparkSession,
         manifests: list[Manifest],
         notes: list[SplitNote],
         redone: list[str],
         captures: list[int],
-        publication: Publication,
     ) -> Made:
-        options = self.options
+        options = self._options
         sums = summed(manifests)
         account = require_accounted(sums.account, sums.expected)
-        if self.rotated:
+        if self._job.rotated:
             account |= out_of_order([sums.times.get(number) for number in sorted(captures)])
         wanted = written_tables(options.tables)
-        self.say("completing tables")
+        self._job.say("completing tables")
         rows = complete(
-            options.out, manifests, _Cluster(spark, options, self.partitions), publication,
-            tables=wanted, names="topics" in options.taken,
+            options.out, manifests, _Cluster(self._spark, options, self._job.partitions),
+            self._publication, tables=wanted, names="topics" in options.taken,
             lineage=self._lineage(manifests, notes), account=account,
-            divide=lambda parts: self._divided(spark, wanted, parts),
+            divide=partial(self._divided, wanted),
         )  # fmt: skip
-        unread = self._unread(notes)
+        unread = {self._named(path): why for path, why in self._bad.found_so_far.items()}
         return Made(rows, account, unread, connections=sums.connections, again=redone)
 
-    def _divided(
-        self, spark: SparkSession, tables: Sequence[str], parts: list[Parts]
-    ) -> list[Parts]:
-        if not self.partition_by:
+    def _divided(self, tables: Sequence[str], parts: list[Parts]) -> list[Parts]:
+        job = self._job
+        if not job.partition_by or job.form != "parquet":
             return parts
-        self.say(f"dividing tables by {', '.join(self.partition_by)}")
-        return divide(spark, self.options.out, self.partition_by, tables, parts)
+        job.say(f"dividing tables by {', '.join(job.partition_by)}")
+        return divide(self._spark, self._publication.staging, job.partition_by, tables, parts)
 
-    def _unread(self, notes: list[SplitNote]) -> dict[str, str]:
-        """Return the captures without any TCP, by the paths that the user gave."""
-        met: dict[int, str] = {}
+    def _unread(self, notes: list[SplitNote]) -> dict[int, str]:
+        """Return the captures without any TCP, and the reasons."""
         read = {note.capture for note in notes if note.segments or note.fragments}
-        for note in notes:
-            if note.packets or note.reason:
-                met[note.capture] = met.get(note.capture) or note.reason
-        if self.rotated and read:
+        if self._job.rotated and read:
             return {}
-        paths = self.options.paths
+        met: dict[int, str] = {}
+        others: dict[int, Counter[str]] = {}
+        for note in notes:
+            if (note.packets or note.reason) and note.capture not in read:
+                met[note.capture] = met.get(note.capture) or note.reason
+                others.setdefault(note.capture, Counter()).update(note.others)
         return {
-            self.options.names.get(number, paths[number]): reason
-            for number, reason in met.items()
-            if number in paths and number not in read
+            number: reason or no_tcp(skipped(others[number], 0)) for number, reason in met.items()
         }
+
+    def _named(self, path: str) -> str:
+        """Return a path as the user gave it."""
+        numbers = {path: number for number, path in self._options.paths.items()}
+        return self._options.names.get(numbers[path], path)
 
     def _lineage(
         self, manifests: Sequence[Manifest], notes: list[SplitNote]
@@ -222,11 +294,11 @@ class Job(msgspec.Struct, kw_only=True):
         read = read_of(notes)
         times = summed(manifests).times
         sources = {each[0]: each for manifest in manifests for each in manifest.sources}
-        for number, path in self.options.paths.items():
-            name = self.options.names.get(number, path)
+        for number, path in self._options.paths.items():
+            name = self._options.names.get(number, path)
             if number in read:
                 yield number, name, "capture", read[number], *times.get(number, (None, None))
-            else:
+            elif number in sources:
                 yield number, name, *sources[number][2:]
 
 
@@ -242,6 +314,13 @@ class _Cluster:
     def followed(self, files: Sequence[Location]) -> list[Manifest]:
         options, count = self._options, self._partitions or len(files)
         return from_excerpts(self._spark, list(map(str, files)), options.out, options.tables, count)
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file cannot be read, in one line."""
+    if isinstance(error, OSError):
+        return error.strerror or os_error_text(error)
+    return reason_of(error)
 
 
 def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:

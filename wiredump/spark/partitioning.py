@@ -1,17 +1,17 @@
-"""Divide the files of tables into folders by the values of columns, as Hive names them:
-``requests/run=ID/date=2026-01-31/api=Fetch/...``.
+"""The columns by which tables are divided, and folders of Parquet files that Hive would name so:
+``requests/run=ID/date=2026-01-31/hour=7/api=Fetch/...``.
 
-Each file that a task wrote is read and written once more, by a task of its own, within the staging
-folder. A table is divided by those of the columns that it has. ``date`` is the day, in UTC, of the
-table's first time.
+``date`` and ``hour`` are those of the table's first time, in UTC. Another key is a column, of any
+table that has it (``api``) or of one (``requests.api``). Spark's own ``partitionBy`` divides tables
+of Delta and Iceberg. Parquet files are divided by pyarrow, within the tasks, because they may be in
+stores that Spark has no client for.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -20,24 +20,38 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
+from wiredump.rows.columns import TypeName
 from wiredump.rows.schema import TABLES
 from wiredump.spark.stages import answer_batch, each_of
 from wiredump.storage import Location
-from wiredump.tables.deferred_rows import schema_of
-from wiredump.tables.publishing import STAGING, Part
+from wiredump.tables.arrow import file_schema
+from wiredump.tables.publishing import Part
 from wiredump.tables.writer import encodings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DATE", "PartitionError", "divide", "require_columns"]
+__all__ = [
+    "DATE",
+    "HOUR",
+    "PartitionError",
+    "divide",
+    "divide_files",
+    "key_types",
+    "keys_of",
+    "require_columns",
+    "with_keys",
+    "write_empty",
+]
 
 DATE: Final = "date"
+HOUR: Final = "hour"
+_MADE: Final = {DATE: pa.date32(), HOUR: pa.int32()}
 _NONE: Final = "part-none.parquet"
 _MOST: Final = 10_000
 """Folders of one file: more than that is a mistake, such as a column with times."""
 _TEXTS: Final = frozenset({"string", "bool"})
-_TYPES: Final = _TEXTS | {"int16", "int32", "int64"}
+_TYPES: Final[frozenset[TypeName]] = frozenset({"string", "bool", "int16", "int32", "int64"})
 
 _Parts = Mapping[str, Part]
 
@@ -47,105 +61,145 @@ class PartitionError(KprotoError):
 
 
 class _Divided(msgspec.Struct):
+    """The files made of one, and the folders that they belong in."""
+
     table: str
-    parts: list[Part]
+    files: list[tuple[str, str, int]]
 
 
 def require_columns(names: Iterable[str]) -> None:
-    """Raise PartitionError for a name that is neither ``date`` nor a column of a table."""
-    possible = {DATE, *(each.name for table in TABLES.values() for each in table.columns
-                        if each.type in _TYPES)}  # fmt: skip
+    """Raise PartitionError for a name that is not a key of any table."""
     for name in names:
-        if name not in possible:
+        if not any(keys_of(table, [name]) for table in TABLES):
             raise PartitionError(
                 f"no table has a column {name!r} to divide it by: name columns of text or numbers, "
-                f"or {DATE}"
+                f"as COLUMN or TABLE.COLUMN, or {DATE} and {HOUR}"
             )
 
 
-def divide(
-    spark: SparkSession, folder: str, by: Sequence[str], tables: Iterable[str],
-    parts: Iterable[_Parts],
-) -> list[_Parts]:  # fmt: skip
-    """Return the parts of ``tables`` after dividing them."""
-    kept: list[_Parts] = []
-    work = []
-    empty = set(tables)
-    for name, part in ((name, part) for each in parts for name, part in each.items()):
-        empty.discard(name)
-        columns = _columns(name, by)
-        if columns:
-            work.append((folder, name, part.file, columns))
-        else:
-            kept.append({name: part})
-    if work:
-        for row in each_of(spark, work, _divide).collect():
-            divided = msgspec.json.decode(row[0], type=_Divided)
-            kept += [{divided.table: part} for part in divided.parts]
-    return kept + [_empty(folder, name, _columns(name, by)) for name in sorted(empty)]
+def keys_of(table: str, by: Iterable[str]) -> list[str]:
+    """Return the columns by which a table is divided, in order."""
+    columns = {each.name for each in TABLES[table].columns if each.type in _TYPES}
+    if _time(table) is not None:
+        columns |= _MADE.keys()
+    owned = (name.rpartition(".") for name in by)
+    keys = (key for owner, _, key in owned if owner in ("", table) and key in columns)
+    return list(dict.fromkeys(keys))
 
 
-def _columns(table: str, by: Sequence[str]) -> list[str]:
-    has = {each.name for each in TABLES[table].columns}
-    return [name for name in by if name in has or (name == DATE and _time(table) is not None)]
+def key_types(table: str, keys: Iterable[str]) -> dict[str, Any]:
+    """Return Spark's types of the keys that are not columns of the table."""
+    from pyspark.sql.types import DateType, IntegerType
+
+    types = {DATE: DateType(), HOUR: IntegerType()}
+    return {name: types[name] for name in keys if name in types}
+
+
+def with_keys(table: str, rows: pa.RecordBatch, keys: Iterable[str]) -> pa.RecordBatch:
+    """Return the rows with the keys that they lack."""
+    for name in keys:
+        if name in _MADE:
+            times = rows.column(_time(table)).view(pa.timestamp("ns"))
+            made = times.cast(pa.date32(), safe=False) if name == DATE else pc.hour(times)
+            rows = rows.append_column(name, made.cast(_MADE[name]))
+    return rows
 
 
 def _time(table: str) -> str | None:
     return next((each.name for each in TABLES[table].columns if each.is_time), None)
 
 
-def _divide(work: tuple[str, str, str, list[str]]) -> Iterator[pa.RecordBatch]:
-    folder, table, file, by = work
-    staging = Location(folder) / STAGING / table
-    source = staging / file
+def divide(
+    spark: SparkSession, staging: Location, by: Sequence[str], tables: Iterable[str],
+    parts: Iterable[_Parts],
+) -> list[_Parts]:  # fmt: skip
+    """Return the parts of ``tables``, files in ``staging``, after dividing them."""
+    kept: list[_Parts] = []
+    sources: list[tuple[str, Location]] = []
+    empty = set(tables)
+    for name, part in ((name, part) for each in parts for name, part in each.items()):
+        empty.discard(name)
+        if keys_of(name, by):
+            sources.append((name, staging / name / part.file))
+        else:
+            kept.append({name: part})
+    for divided in _divided(spark, sources, by):
+        for file, folder, rows in divided.files:
+            kept.append({divided.table: Part(f"{folder}/{Location(file).name}", rows)})
+    for name in sorted(empty):
+        file = write_empty(staging / name, name, keys_of(name, by), _NONE)
+        kept.append({name: Part(file, 0)})
+    return kept
+
+
+def divide_files(
+    spark: SparkSession, table: str, files: Iterable[Location], by: Sequence[str]
+) -> list[tuple[Location, str]]:
+    """Return files made of others of a table, in a fixed order, and the folders they belong in."""
+    found = _divided(spark, [(table, file) for file in files], by)
+    return [(Location(file), folder) for each in found for file, folder, _ in each.files]
+
+
+def _divided(
+    spark: SparkSession, files: Sequence[tuple[str, Location]], by: Sequence[str]
+) -> list[_Divided]:
+    work = [(table, str(file), keys_of(table, by)) for table, file in files]
+    if not work:
+        return []
+    rows = each_of(spark, work, _divide).collect()
+    return [msgspec.json.decode(row[0], type=_Divided) for row in rows]
+
+
+def _divide(work: tuple[str, str, list[str]]) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a file beside it, into folders."""
+    table, path, keys = work
+    source = Location(path)
+    base = source.parent
     divided = _Divided(table, [])
 
     def visit(written: ds.WrittenFile) -> None:
-        relative = written.path.removeprefix(staging.path).lstrip("/")
-        divided.parts.append(Part(relative, written.metadata.num_rows))
+        relative = written.path.removeprefix(base.path).lstrip("/")
+        folder = relative.rpartition("/")[0]
+        divided.files.append((str(base / relative), folder, written.metadata.num_rows))
 
     with pq.ParquetFile(source.path, filesystem=source.filesystem) as rows:
         schema = rows.schema_arrow
-        full = schema.append(pa.field(DATE, pa.string())) if DATE in by else schema
-        kept = reduce(lambda each, name: each.remove(each.get_field_index(name)), by, full)
+        for name in keys:
+            schema = schema.append(pa.field(name, _MADE[name])) if name in _MADE else schema
+        kept = pa.schema([field for field in schema if field.name not in keys])
         ds.write_dataset(
-            (_dated(table, batch, full) for batch in rows.iter_batches()),
-            staging.path,
-            schema=full,
+            (with_keys(table, batch, keys) for batch in rows.iter_batches()),
+            base.path,
+            schema=schema,
             format=ds.ParquetFileFormat(),
             file_options=ds.ParquetFileFormat().make_write_options(**encodings(kept)),
             partitioning=ds.partitioning(
-                pa.schema([full.field(name) for name in by]), flavor="hive"
+                pa.schema([schema.field(name) for name in keys]), flavor="hive"
             ),
             basename_template=f"part-{uuid.uuid4().hex}-{{i}}.parquet",
-            filesystem=staging.filesystem,
+            filesystem=base.filesystem,
             file_visitor=visit,
             existing_data_behavior="overwrite_or_ignore",
             max_partitions=_MOST,
             use_threads=False,  # so that rows keep their order
         )
+    divided.files.sort(key=lambda each: each[1])
     yield answer_batch(msgspec.json.encode(divided).decode())
 
 
-def _dated(table: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if len(schema) == batch.num_columns:
-        return batch
-    times = batch.column(_time(table)).view(pa.timestamp("ns"))
-    dates = pc.strftime(times.cast(pa.timestamp("s"), safe=False), "%Y-%m-%d")
-    return pa.RecordBatch.from_arrays([*batch.columns, dates], schema=schema)
-
-
-def _empty(folder: str, table: str, by: list[str]) -> _Parts:
-    """Write a file without rows, as deep as others would be: readers expect the same columns in the
-    names of all folders, and guess types from the values."""
+def write_empty(folder: Location, table: str, keys: Iterable[str], name: str) -> str:
+    """Write a file without rows, and return its name in the folder. It is as deep as others would
+    be: readers expect the same columns in the names of all folders, and guess types from the
+    values."""
     types = {each.name: each.type for each in TABLES[table].columns}
-    values = {name: "none" if types.get(name) in _TEXTS else "0" for name in by}
-    if DATE in by:
+    values = {key: "none" if types.get(key) in _TEXTS else "0" for key in keys}
+    if DATE in values:
         values[DATE] = "1970-01-01"
-    name = "/".join([*(f"{column}={value}" for column, value in values.items()), _NONE])
-    place = Location(folder) / STAGING / table / name
+    name = "/".join([*(f"{key}={value}" for key, value in values.items()), name])
+    place = folder / name
     place.parent.mkdir()
-    schema = schema_of(table)
-    own = pa.schema([field for field in schema if field.name not in by], schema.metadata)
-    pq.write_table(own.empty_table(), place.path, filesystem=place.filesystem)
-    return {table: Part(name, 0)}
+    schema = file_schema(table)
+    own = pa.schema([field for field in schema if field.name not in values], schema.metadata)
+    rows = own.empty_table()
+    pq.write_table(rows, place.path, filesystem=place.filesystem, coerce_timestamps="us")
+    return name

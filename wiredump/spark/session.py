@@ -28,6 +28,7 @@ __all__ = [
     "cores_of",
     "failure",
     "master_of",
+    "reason_of",
     "require_spark",
     "running_session",
     "start",
@@ -136,7 +137,7 @@ def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
         place = where.partition(";")[0]  # without a token
         raise SparkStartError(
             f"Spark does not start on {place}: check that it runs and can be reached "
-            f"({_reason(error)})"
+            f"({reason_of(error)})"
         ) from error
 
 
@@ -149,12 +150,12 @@ def failure(error: Exception) -> KprotoError:
     elif isinstance(error, ConnectionError) or name in ("Py4JError", "Py4JNetworkError"):
         why = "Spark's Java process ended, or can no longer be reached"
     else:
-        why = _reason(error)
+        why = reason_of(error)
     hint = "" if os.environ.get("KPROTO_DEBUG") else " (KPROTO_DEBUG=1 shows Spark's own log)"
     return KprotoError(f"the Spark job failed: {why}{hint}")
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the line of the innermost exception, which is the last in front of Java's stack."""
     text = re.split(r"\n\s+at ", str(error), maxsplit=1)[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -18,6 +18,7 @@ from wiredump.tables.parts import Manifest, decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "Task",
@@ -100,7 +101,7 @@ def is_task() -> bool:
 
 def each_of(
     spark: SparkSession, items: Sequence[Any], task: Callable[[Any], Iterable[pa.RecordBatch]],
-    schema: str = _ANSWER,
+    schema: str | StructType = _ANSWER,
 ) -> DataFrame:  # fmt: skip
     """Return a task for each item, which is sent with the code."""
 

@@ -18,7 +18,6 @@ from wiredump.rows.schema import TABLES, TypeName
 __all__ = ["AT_THE_END", "spark_schema", "with_timestamps"]
 
 _MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
-_NS: Final = "_ns"
 
 AT_THE_END: Final = frozenset({"lineage", "account", "topics", *FOLLOWED})
 """Tables whose rows depend on several connections, so that only the end of a stream has them."""
@@ -36,27 +35,21 @@ def spark_schema(table: str) -> Any:
     ]
     fields += [
         StructField(name, TimestampType(), metadata={"comment": f"{source}, in microseconds"})
-        for source, name in _times(table)
+        for name, source in TABLES[table].timestamps.items()
     ]
     return StructType([*fields, StructField("run", StringType(), metadata={"comment": "its run"})])
 
 
 def with_timestamps(table: str, rows: pa.RecordBatch, run: str) -> pa.RecordBatch:
-    """Return the rows with the columns that ``spark_schema`` adds."""
-    arrays, names = list(rows.columns), list(rows.schema.names)
-    for source, name in _times(table):
+    """Return the table's own columns of rows, with the columns that ``spark_schema`` adds."""
+    names = [each.name for each in TABLES[table].columns]
+    arrays = [rows.column(name) for name in names]
+    for name, source in TABLES[table].timestamps.items():
         times = rows.column(source).view(pa.timestamp("ns", tz="UTC"))
         arrays.append(times.cast(_MICROSECONDS, safe=False))
         names.append(name)
     arrays.append(pa.repeat(run, rows.num_rows))
     return pa.RecordBatch.from_arrays(arrays, names=[*names, "run"])
-
-
-@cache
-def _times(table: str) -> tuple[tuple[str, str], ...]:
-    """Return the columns with times, and the names of their timestamps."""
-    times = [each.name for each in TABLES[table].columns if each.is_time]
-    return tuple((name, name.removesuffix(_NS) + "_at") for name in times)
 
 
 @cache

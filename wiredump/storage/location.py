@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kproto.outputs import write_output
@@ -339,6 +340,10 @@ class Location:
 
     def rmdir(self) -> None:
         """Remove an empty folder; does nothing if it has something."""
+        if self._uri is None:
+            with suppress(OSError):
+                os.rmdir(self._path)
+            return
         if self.is_dir() and not self.listed(recursive=False):
             with translated(self.shown):
                 self.filesystem.delete_dir(self.path)

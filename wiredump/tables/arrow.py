@@ -21,7 +21,9 @@ from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 __all__ = [
     "CODES_OF_TYPES",
     "arrow_schema",
+    "file_schema",
     "of_columns",
+    "of_file",
     "of_piece",
     "of_rows",
     "ordered",
@@ -40,6 +42,9 @@ _TYPES: Final[dict[TypeName, pa.DataType]] = {
 }
 
 
+_NANOSECONDS: Final = pa.timestamp("ns", tz="UTC")
+
+
 @cache
 def arrow_schema(name: str) -> pa.Schema:
     """Return the schema of a table, with its documentation and version as metadata."""
@@ -49,6 +54,26 @@ def arrow_schema(name: str) -> pa.Schema:
         for column in table.columns
     ]
     return pa.schema(fields, metadata={"doc": table.doc, "wiredump.schema": str(SCHEMA_VERSION)})
+
+
+@cache
+def file_schema(name: str) -> pa.Schema:
+    """Return the schema of a table's files, which have a timestamp for each time, too. Its
+    nanoseconds are written as microseconds (``writer.encodings``)."""
+    schema = arrow_schema(name)
+    for at, source in TABLES[name].timestamps.items():
+        doc = f"{source} as a timestamp in UTC, in microseconds"
+        schema = schema.append(pa.field(at, _NANOSECONDS, metadata={"doc": doc}))
+    return schema
+
+
+def of_file(name: str, rows: pa.Table) -> pa.Table:
+    """Return rows of a table as its files have them. Nothing is copied."""
+    for at, source in TABLES[name].timestamps.items():
+        chunks = [chunk.view(_NANOSECONDS) for chunk in rows.column(source).chunks]
+        field = file_schema(name).field(at)
+        rows = rows.append_column(field, pa.chunked_array(chunks, _NANOSECONDS))
+    return rows
 
 
 def to_table(name: str, rows: Sequence[tuple[Any, ...] | Piece]) -> pa.Table:

@@ -17,7 +17,7 @@ from wiredump.storage import Location
 from wiredump.tables.deferred_merge import gather_names, give_names
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Manifest, PartWriter
-from wiredump.tables.publishing import STAGING, Part, Publication
+from wiredump.tables.publishing import STAGING, Part
 
 __all__ = ["RUN_TABLES", "LastTasks", "Parts", "complete", "written_tables"]
 
@@ -38,6 +38,13 @@ class LastTasks(Protocol):
         """Write the tables of ``knowledge.following`` from the exchanges kept in ``files``."""
 
 
+class Publishing(Protocol):
+    """Makes the files of a run visible."""
+
+    def publish(self, tables: Iterable[str], parts: Iterable[Parts]) -> None:
+        """Publish the files of tasks, by table."""
+
+
 def written_tables(tables: Iterable[str]) -> list[str]:
     """Return the tables of a run on Spark, which always has those of the whole run."""
     wanted = {*tables, *RUN_TABLES}
@@ -48,7 +55,7 @@ def complete(
     folder: str,
     manifests: Sequence[Manifest],
     tasks: LastTasks,
-    publication: Publication,
+    publication: Publishing,
     *,
     tables: Sequence[str],
     names: bool,

@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.storage import Location
-from wiredump.tables.arrow import of_rows
+from wiredump.tables.arrow import file_schema, of_file, of_rows
 from wiredump.tables.deferred_rows import decode_excerpt, schema_of
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING, Part
+from wiredump.tables.writer import encodings
 
 __all__ = [
     "NAMES",
@@ -110,11 +111,10 @@ def name_rows(names: Names, table: str, source: Location, target: Location) -> t
     without a name."""
     rows, without = 0, set()
     files = target.filesystem
-    with pq.ParquetWriter(
-        target.path, schema_of(table), filesystem=files, compression="zstd"
-    ) as writer:
+    schema = file_schema(table)
+    with pq.ParquetWriter(target.path, schema, filesystem=files, **encodings(schema)) as writer:
         for batch, ids in named(names, table, source):
-            writer.write_batch(batch)
+            writer.write_table(of_file(table, pa.Table.from_batches([batch])))
             rows += batch.num_rows
             without.update(ids)
     return rows, without

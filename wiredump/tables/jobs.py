@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -58,7 +59,8 @@ def make_tables_in_processes(
     if "-" in work.paths.values():
         raise KprotoError("only one process can read standard input: leave out --jobs")
     kinds = [kind_of(path) for path in work.paths.values()]
-    publication = Publication(work.out, work.run, work.mode)
+    publication = Publication(work.out, work.run, work.mode, work.tables)
+    work = msgspec.structs.replace(work, out=publication.work)
     try:
         task = partial(write_share, work, kinds, divided=divides_connections(work))
         shares = share_out(task, jobs, progress)

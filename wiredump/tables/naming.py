@@ -57,8 +57,7 @@ class NamingWriter(TableWriter):
                 continue
             file.close()
             for batch in self._named(table, self._file(name)):
-                self._files[table].write_table(self._ordered(table, pa.Table.from_batches([batch])))
-                self.rows[table] += batch.num_rows
+                self._write(table, self._ordered(table, pa.Table.from_batches([batch])))
         super().close()
 
     def _named(self, table: str, file: Location) -> Iterator[pa.RecordBatch]:

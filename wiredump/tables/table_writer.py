@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location
+from wiredump.tables.deferred_rows import stored_schema
 from wiredump.tables.publishing import Part, Publication
 from wiredump.tables.run import Mode
 from wiredump.tables.writer import RowGroups, encodings
@@ -36,7 +37,7 @@ class TableWriter(RowGroups):
     ) -> None:  # fmt: skip
         self._tables = tuple(tables)
         super().__init__((*self._tables, *beside))
-        self._publication = Publication(os.fspath(folder), run, mode)
+        self._publication = Publication(os.fspath(folder), run, mode, self._tables)
         try:
             for name in self._tables:
                 self._files[name] = self._open(name)
@@ -52,7 +53,7 @@ class TableWriter(RowGroups):
         return self._publication.staging / name / _FILE
 
     def _open(self, name: str) -> pq.ParquetWriter:
-        schema, file = self._schema(name), self._file(name)
+        schema, file = stored_schema(name), self._file(name)
         file.parent.mkdir()
         return pq.ParquetWriter(file.path, schema, filesystem=file.filesystem, **encodings(schema))
 

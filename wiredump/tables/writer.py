@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, ordered
+from wiredump.tables.arrow import arrow_schema, of_file, ordered
 from wiredump.tables.held_rows import HeldRows, feed, held_rows, taken
 from wiredump.tables.merging import Part, merged
 
@@ -64,15 +64,20 @@ def _filling(rows: pa.Table, places: list[int], room: int) -> int:
 
 
 def encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Return the encodings of columns. Numbers use differences, since most rise with the rows; a
-    dictionary would take twice the time and three times the space. Text uses a dictionary."""
-    numbers = (pa.int32(), pa.int64())
+    """Return the encodings of columns. Numbers and times use differences, since most rise with the
+    rows; a dictionary would take twice the time and three times the space. Text uses a dictionary.
+    Timestamps are in microseconds, because Spark has no finer ones."""
+    numbers = [
+        field.name
+        for field in schema
+        if field.type in (pa.int32(), pa.int64()) or pa.types.is_timestamp(field.type)
+    ]
     return {
         "compression": "zstd",
-        "use_dictionary": [field.name for field in schema if field.type not in numbers],
-        "column_encoding": {
-            field.name: "DELTA_BINARY_PACKED" for field in schema if field.type in numbers
-        },
+        "use_dictionary": [name for name in schema.names if name not in numbers],
+        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        "coerce_timestamps": "us",
+        "allow_truncated_timestamps": True,
     }
 
 
@@ -169,10 +174,14 @@ class RowGroups:
             rows = taken(held, self._schema(name), order)
         if name not in self._files:
             self._files[name] = self._open(name)
-        self._files[name].write_table(rows)
-        self.rows[name] += rows.num_rows
+        self._write(name, rows)
         parts.clear()
         held.number = held.size = 0
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        """Write a row group."""
+        self._files[name].write_table(of_file(name, rows) if name in TABLES else rows)
+        self.rows[name] += rows.num_rows
 
     def _sorted(self, name: str, parts: list[pa.Table | Part]) -> pa.Table:
         schema = self._schema(name)

@@ -51,7 +51,8 @@ __all__ = ["knowing", "naming"]
 
 
 def knowing() -> bytes:
-    """A pcap. Of what is fetched, the first comes before anybody has named its topic."""
+    """A pcap. Of what is fetched, the first comes before anybody has named its topic. No two
+    requests have the same latency."""
     topic = uuid.UUID(int=0xF00)
     batch = build_batch([Record(value=b"v", timestamp=5)])
     ask = FetchTopic(topic_id=topic, partitions=[FetchPartition(partition=2, fetch_offset=7)])
@@ -95,7 +96,7 @@ def knowing() -> bytes:
         raw = codec.encode_response(response, api_version=version, correlation_id=number)
         packets += talks[which].send(raw, from_server=True)
     records = [
-        (made_up.START_NS + number * 1000, ethernet_frame(each), len(each) + 14)
+        (made_up.START_NS + number * (1_000 + number), ethernet_frame(each), len(each) + 14)
         for number, each in enumerate(packets)
     ]
     return made_up.pcap(records)

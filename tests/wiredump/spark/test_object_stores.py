@@ -44,7 +44,7 @@ def rows(bucket: Bucket, folder: str, names: tuple[str, ...] = LOCAL) -> dict[st
         if key.startswith(f"{folder}/") and table in found and key.endswith(".parquet"):
             file = io.BytesIO(bucket.get(key))
             found[table] += [
-                repr({name: value for name, value in row.items() if name != "run"})
+                repr({each.name: row[each.name] for each in TABLES[table].columns})
                 for row in pq.ParquetFile(file).read().to_pylist()
             ]
     return {name: sorted(found[name]) for name in names}
@@ -189,15 +189,20 @@ def test_a_driver_that_is_killed_while_it_publishes(
     with monkeypatch.context() as patch:
         patch.setattr(Location, "publish", failing(3))
         patch.setattr("wiredump.tables.publishing.Publication.abandon", kill)
+        patch.setattr("wiredump.tables.publishing.RunStaging.remove", kill)
         with pytest.raises(KilledError):
             job(bucket, [path]).run(session)
-    manifest = msgspec.json.decode(bucket.get("tables/_manifests/r1.json"), type=RunManifest)
-    assert not manifest.complete
+    assert not manifest_of(bucket).complete
     assert "tables/_SUCCESS" not in bucket.keys()  # noqa: SIM118
-    with pytest.raises(OutputError, match=r"/tables is not empty"):
-        job(bucket, [path]).run(session)
-    with pytest.raises(OutputError, match=r"/tables/_staging exists: another run is writing"):
-        job(bucket, [path], mode="append").run(session)
+    made = job(bucket, [path]).run(session)
+    files = manifest_of(bucket).files
+    assert manifest_of(bucket).complete
+    assert {name: sum(each.values()) for name, each in files.items()} == made.rows
+    assert len(bucket.keys()) == 3 + sum(max(1, len(each)) for each in files.values())
+
+
+def manifest_of(bucket: Bucket) -> RunManifest:
+    return msgspec.json.decode(bucket.get("tables/_manifests/r1.json"), type=RunManifest)
 
 
 def kill(*arguments: Any) -> None:
@@ -209,13 +214,13 @@ def test_runs_beside_each_other(session: FakeSession, bucket: Bucket) -> None:
     path = bucket.put("in/a.pcap", made_up.capture(5, kind="pcap"))
     first = job(bucket, [path])
     made: list[Made] = [first.run(session)]
+    assert first.run(session).rows == made[0].rows
+    first.options = msgspec.structs.replace(first.options, run="r2")
     with pytest.raises(OutputError, match=r"/tables is not empty"):
         first.run(session)
     first.mode = "append"
-    with pytest.raises(OutputError, match=r"already has the run r1"):
-        first.run(session)
-    first.options = msgspec.structs.replace(first.options, run="r2")
     made.append(first.run(session))
+    assert first.run(session).rows == made[0].rows
     assert made[0].rows == made[1].rows
     found = rows(bucket, "tables", ("requests",))["requests"]
     assert len(found) == 2 * made[0].rows["requests"] > 0

@@ -161,7 +161,9 @@ def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> 
     def committed() -> list[str]:
         batches = sorted(out.glob("run=mine/batch-*.parquet"))
         return sorted(
-            repr(row) for path in batches for row in pq.ParquetFile(path).read().to_pylist()
+            repr({name: row[name] for name in names})
+            for path in batches
+            for row in pq.ParquetFile(path).read().to_pylist()
         )
 
     options = Options(out=str(tmp_path / "out"), paths={}, tables=EVERY, run="mine")

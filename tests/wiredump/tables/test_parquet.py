@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -36,7 +37,7 @@ from wiredump.model import Item
 from wiredump.rows.schema import ON_REQUEST, SCHEMA_VERSION, TABLES, UNDECODED
 from wiredump.sources import open_sources
 from wiredump.tables.arrow import arrow_schema
-from wiredump.tables.publishing import STAGING, OutputError
+from wiredump.tables.publishing import RUNS, OutputError
 from wiredump.tables.reading import InputError, TableFolder
 from wiredump.tables.table_rows import TableRows
 from wiredump.tables.table_writer import TableWriter
@@ -81,7 +82,12 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, said) -> None:
         writer.add(found)
     for name, expected in named(found).items():
         read = pq.read_table(folder / name)
-        assert read.to_pylist() == expected
+        times = TABLES[name].timestamps
+        assert read.drop_columns(list(times)).to_pylist() == expected
+        for at, source in times.items():
+            assert read.schema.field(at).type == pa.timestamp("us", tz="UTC")
+            found_us = [each.value if each.is_valid else None for each in read[at]]
+            assert found_us == [ns and ns // 1000 for ns in read[source].to_pylist()]
     assert writer.rows == {name: sum(row[0] == name for row in found) for name in TABLES}
 
 
@@ -284,6 +290,6 @@ def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> 
         f"main(['table', {str(capture)!r}, '--out', {str(tmp_path / 't')!r}])"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
-    assert [each.name for each in (tmp_path / "t").iterdir()] == [STAGING]
+    assert [each.name for each in (tmp_path / "t").iterdir()] == [RUNS]
     with pytest.raises(InputError, match="has no tables"):
         TableFolder(str(tmp_path / "t"))

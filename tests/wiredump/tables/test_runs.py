@@ -14,7 +14,6 @@ from tests.wiredump.spark import made_up
 from wiredump.cli import main
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location
-from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import derived_run, is_run
 
 
@@ -73,20 +72,23 @@ def test_an_audit_counts_the_connections_of_all_runs(
     assert counts[0] == sum(counts[1:]) > 1
 
 
-def test_a_run_that_is_there_is_refused_and_may_have_another_id(
+def test_a_run_replaces_itself_and_may_have_another_id(
     capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path
 ) -> None:
     out = str(tmp_path / "out")
     for more, code, problem in (
         ((), 0, ""),
-        ((), 1, "is not empty"),
-        (("--mode", "append"), 1, "--run"),
+        ((), 0, ""),
+        (("--mode", "append"), 0, ""),
+        (("--tables", "requests"), 1, "with other tables"),
+        (("--run", "again"), 1, "is not empty"),
         (("--mode", "append", "--run", "again"), 0, ""),
+        (("--mode", "append"), 0, ""),
         (("--mode", "append", "--run", "7"), 2, "not a valid id"),
     ):
         ended, _, err = run(capsys, "table", captures[0], "--out", out, *more)
         assert (ended, problem in err) == (code, True), err
-    assert {row["run"] for row in rows(out, "lineage")} == {derived_run(captures[:1]), "again"}
+    assert [row["run"] for row in rows(out, "lineage")] == ["again", derived_run(captures[:1])]
 
 
 @pytest.mark.usefixtures("every_process")
@@ -103,11 +105,6 @@ def test_a_run_that_fails_leaves_the_others(
     )  # fmt: skip
     assert (code, "none" in err) == (1, True)
     assert sorted(out.rglob("*")) == before
-    (out / STAGING).mkdir()
-    code, _, err = run(
-        capsys, "table", captures[1], "--out", str(out), "--mode", "append", "--jobs", jobs
-    )
-    assert (code, STAGING in err) == (1, True)
 
 
 @pytest.mark.usefixtures("every_process")
@@ -142,6 +139,7 @@ def test_modes(
     before = sorted(map(str, out.files()))
     code, _, err = run(capsys, "table", captures[0], *common)
     assert (code, "is not empty" in err) == (1, True)
+    assert written("append", captures[1]) == (both, more)
     code, _, err = run(capsys, "table", str(tmp_path / "none"), *common, "--mode", "overwrite")
     assert (code, "none" in err) == (1, True)
     assert sorted(map(str, out.files())) == before
