@@ -19,10 +19,12 @@ ALLOWED = (
     "kproto.outputs.*",
     "kspec.clientfuzz.process_usage",  # lists /proc
     "kspec.runner.*",
+    "wiredump.cli.following",  # appends to the file of --progress
     "wiredump.readers.capture",
     "wiredump.spark.*",
     "wiredump.storage.*",
     "wiredump.tables.processes",  # lists /proc
+    "wiredump.tables.publishing",  # locks the folder of a run
 )
 """Modules that may open files with these functions."""
 
