@@ -16,7 +16,6 @@ from tests.captures.test_damaged import snapped
 from tests.captures.worse import HEADER, made_worse, records_of
 from tests.support.toolchain import require_module
 from tests.wiredump.spark.fake_session import FakeSession, session
-from tests.wiredump.spark.rotating import never
 from tests.wiredump.unread_captures import (
     SAMPLES,
     Line,
@@ -108,7 +107,7 @@ def test_spark(name: str, split_bytes: int, session: FakeSession, tmp_path: Path
 def test_a_stream_at_its_end(name: str, session: FakeSession, tmp_path: Path) -> None:
     """The capture comes in three files, of which each begins where the one before ends."""
     require_module("pyspark")
-    from tests.wiredump.spark.rotating import follow
+    from tests.wiredump.spark.rotating import follow, to_the_end
 
     (data,) = sample(name).parts
     records = records_of(data)
@@ -117,8 +116,7 @@ def test_a_stream_at_its_end(name: str, session: FakeSession, tmp_path: Path) ->
     for number in range(3):
         part = records[len(records) * number // 3 : len(records) * (number + 1) // 3]
         (place / f"r.pcap{number or ''}").write_bytes(data[:HEADER] + b"".join(part))
-    stream = follow(place, tmp_path, TABLES, batch_bytes=1)
-    made = stream.run(session, available_now=True, wait=never)
+    made = to_the_end(session, follow(place, tmp_path, TABLES, max_bytes=1))
     is_true(made.account, sample(name))
 
 

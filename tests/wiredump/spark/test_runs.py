@@ -21,7 +21,7 @@ from tests.wiredump.spark.engines import ENGINES, running_on
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.knowing import naming
 from tests.wiredump.spark.pipeline import LOCAL, load, packets, pipeline, single
-from tests.wiredump.spark.rotating import follow, never, records, rotate, some_cuts
+from tests.wiredump.spark.rotating import follow, records, rotate, so_far, some_cuts, to_the_end
 from wiredump.readers import Account, Capture, Packet
 from wiredump.readers.flows import reverse
 from wiredump.readers.segments import SegmentReader
@@ -128,9 +128,8 @@ def test_a_stream_goes_on_with_either(
     )  # fmt: skip
     for number, engine in enumerate((first, second)):
         with running_on(engine):
-            follow(root / "in", root, options=options, batch_bytes=1).run(
-                session, available_now=number == 1, wait=never
-            )
+            stream = follow(root / "in", root, options=options, max_bytes=1)
+            (to_the_end if number else so_far)(session, stream)
     found = load(root / "out", tuple(expected))
     for name, rows in expected.items():
         assert found[name] == rows, name
