@@ -88,9 +88,9 @@ POOLS: Final[dict[str, list[Any]]] = {
 
 
 def made_up(folder: Path, rng: random.Random, divided: bool) -> str:
-    """Tables of two runs with any values; ``divided`` in folders by api, too."""
+    """Tables with any values but for keys; ``divided`` in folders by run and api, too."""
     for name in PLAIN:
-        for run in ("", "007") if not divided else ("1", "007"):
+        for run in ("1", "007") if divided else ("",):
             rows = [
                 {
                     column.name: rng.randrange(3)
@@ -104,6 +104,7 @@ def made_up(folder: Path, rng: random.Random, divided: bool) -> str:
                 for row in rows:
                     row["expected"] = True
                     row["errors"] = row["errors"] or []
+                    row["api"] = row["api"] or None  # the name of a folder
             keyed = {tuple(row[key] for key in TABLES[name].order): row for row in rows}
             table = pa.Table.from_pylist(list(keyed.values()), arrow_schema(name))
             place = folder / name / (f"run={run}" if divided else "")
