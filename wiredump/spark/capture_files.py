@@ -15,15 +15,20 @@ from typing import Any, Final
 
 import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
 
+from kproto.errors import MissingExtraError
 from wiredump.spark.rotation import Rotated, Rotation, RotationError, complete
 from wiredump.spark.stream_folder import Bad, Planned, StreamError, StreamFolder, Taken
 from wiredump.storage import shown
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:
+    raise MissingExtraError("streams need Spark 4.2 or later", extra="spark") from None
 
 __all__ = ["FORMAT", "CaptureFiles", "FileReader", "planned_of"]
 
