@@ -67,6 +67,9 @@ class _Divided(msgspec.Struct):
     files: list[tuple[str, str, int]]
 
 
+_DIVIDED: Final = msgspec.json.Decoder(_Divided)
+
+
 def require_columns(names: Iterable[str]) -> None:
     """Raise PartitionError for a name that is not a key of any table."""
     for name in names:
@@ -147,7 +150,7 @@ def _divided(
     if not work:
         return []
     rows = each_of(spark, work, _divide).collect()
-    return [msgspec.json.decode(row[0], type=_Divided) for row in rows]
+    return [_DIVIDED.decode(row[0]) for row in rows]
 
 
 def _divide(work: tuple[str, str, list[str]]) -> Iterator[pa.RecordBatch]:

@@ -98,6 +98,9 @@ class _Batch(msgspec.Struct):
     files: list[str]
 
 
+_BATCH: Final = msgspec.json.Decoder(_Batch)
+
+
 class ParquetSink:
     """``TABLE/run=RUN/[date=...]/batch-000007-00003.parquet``. ``_batches/RUN.json`` names the
     files of the last batch, which those of a repetition replace. (The files of a whole run are
@@ -140,7 +143,7 @@ class ParquetSink:
         place = self._root / _BATCHES / f"{self._run or 'all'}.json"
         names = [str(each).removeprefix(f"{self._root}/") for each in files]
         try:
-            last = msgspec.json.decode(place.read_bytes(), type=_Batch)
+            last = _BATCH.decode(place.read_bytes())
         except FileNotFoundError:
             last = _Batch(0, [])
         if last.number > batch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -147,6 +148,10 @@ class PartWriter(RowGroups):
         return {name: Part(self._name, rows) for name, rows in self.rows.items() if rows}
 
 
+# Made once: while threads make decoders of the same class for the first time, msgspec may crash.
+_MANIFEST: Final = msgspec.json.Decoder(Manifest)
+
+
 def encode_manifest(manifest: Manifest) -> str:
     """Encode a manifest as a task's result."""
     return msgspec.json.encode(manifest).decode()
@@ -154,4 +159,4 @@ def encode_manifest(manifest: Manifest) -> str:
 
 def decode_manifest(text: str) -> Manifest:
     """Decode a task's result."""
-    return msgspec.json.decode(text, type=Manifest)
+    return _MANIFEST.decode(text)

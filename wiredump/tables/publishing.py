@@ -85,10 +85,14 @@ class RunManifest(msgspec.Struct):
     files: dict[str, dict[str, int]]
 
 
+# Made once: while threads make decoders of the same class for the first time, msgspec may crash.
+_MANIFEST: Final = msgspec.json.Decoder(RunManifest)
+
+
 def is_complete(manifest: bytes) -> bool:
     """Whether a run published all its files."""
     try:
-        return msgspec.json.decode(manifest, type=RunManifest).complete
+        return _MANIFEST.decode(manifest).complete
     except msgspec.MsgspecError:  # the process was killed while it wrote this
         return False
 
@@ -377,7 +381,7 @@ def _is_repeated(manifest: Location, tables: Iterable[str]) -> bool:
     content = manifest.read_bytes()
     if not is_complete(content):
         return True
-    return set(msgspec.json.decode(content, type=RunManifest).files) == set(tables)
+    return set(_MANIFEST.decode(content).files) == set(tables)
 
 
 def _require_tables(folder: Location) -> None:

@@ -35,6 +35,7 @@ def session(form: str, jars: str, folder: str) -> SparkSession:
         "spark.ui.enabled": "false",
         # Iceberg shuffles by the hour, into 200 tasks if nobody says otherwise.
         "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "hadoop",
         f"{catalog}.warehouse": folder,
