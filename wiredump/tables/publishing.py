@@ -369,7 +369,7 @@ def _runs_in(folder: Location) -> tuple[set[str], bool]:
         if each.name in TABLES:
             names = [name for name, _ in each.listed(recursive=False)]
             runs |= {name.removeprefix("run=") if name[:4] == "run=" else "" for name in names}
-        elif each.name not in (RUNS, MANIFESTS, SUCCESS):
+        elif each.name[0] != "_":  # those are for writers: manifests, quarantined files
             others = True
     return runs, others
 
@@ -391,7 +391,7 @@ def _require_tables(folder: Location) -> None:
     for each in folder.iterdir():
         if each.name == RUNS and folder.is_local:
             raise OutputError(f"{folder.shown}: another process is writing to it")
-        if each.name not in {*TABLES, MANIFESTS, SUCCESS, RUNS}:
+        if each.name not in TABLES and each.name[0] != "_":
             raise OutputError(
                 f"{folder.shown} is not overwritten, because it has {each.name}, "
                 "which is not a table"
