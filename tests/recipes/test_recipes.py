@@ -132,4 +132,4 @@ def test_every_recipe_is_listed() -> None:
         re.search(rf"\[{re.escape(name)}\]\({re.escape(name)}(/README\.md)?\)", listed)
         for name in names
     )
-    assert len(names) == 6
+    assert len(names) == 7
