@@ -342,7 +342,7 @@ async def test_logs_and_groups_are_followed(browser: Any, width: int, scheme: Sc
         assert mock.cluster.groups.consumer.heartbeat(beat).error_code == 0
         mock.set_target_assignment("c", {})
         theirs = groups.locator("[data-group=c]")
-        await reads(theirs.locator("span"), "Reconciling, epoch 2, 1 member")
+        await reads(theirs.locator("span"), "Reconciling, epoch 3, 1 member")
         await reads(theirs.locator("div").first, "three has foo-0 target nothing")
         await looks_right(watched)
 
