@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.functions import coalesce, col, lit
+from pyspark.sql.functions import coalesce, col, expr, lit
 from pyspark.sql.types import DataType
 
 from wiredump.questions.answers import Answer, QueryError
@@ -25,7 +25,7 @@ from wiredump.spark.table_schema import spark_schema
 from wiredump.tables.reading import InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["CATALOG", "SparkTables", "register"]
 
@@ -36,6 +36,9 @@ _OWN_SCHEMA: Final = frozenset({"delta", "iceberg", "hudi"})
 """Formats that know the schema of a table."""
 
 _ABSENT: Final = frozenset({"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"})
+
+_HOUR: Final = 3_600_000_000_000
+_DAY: Final = 24 * _HOUR
 
 _TYPES: Final = {
     "tinyint": "SMALLINT", "int": "INTEGER", "string": "VARCHAR", "binary": "BLOB",
@@ -52,8 +55,9 @@ def register(
     ``tables`` is a folder that has a folder for each table, as a path or URI for Spark, in the
     format ``form`` (parquet, delta, iceberg, or another of Spark's); or a namespace of a catalog
     (``lake.kafka``) if ``form`` is ``catalog``; or data frames by the names of tables. Columns that
-    a table lacks are null in its view, and views of tables that are missing are empty. ``dialect``
-    is that of the functions that decode frames. Raises InputError if there is none of the tables.
+    a table lacks are null in its view, but for ``date`` and ``hour`` of its first time; views of
+    tables that are missing are empty. ``dialect`` is that of the functions that decode frames.
+    Raises InputError if there is none of the tables.
     """
     found = {}
     for name in TABLES:
@@ -128,9 +132,22 @@ def _view(
     missing = {
         field.name: lit(None).cast(field.dataType) for field in schema if field.name not in has
     }
+    missing |= {column: made for column, made in _dates(name).items() if column not in has}
     frame = frame.withColumns(missing) if missing else frame
     # Without a folder for each run there is one, which has no name.
     return frame.withColumn("run", coalesce(col("run"), lit("")))
+
+
+def _dates(table: str) -> dict[str, Column]:
+    """Return ``date`` and ``hour`` of a table's first time, in UTC whatever the session's zone."""
+    times = list(TABLES[table].timestamps.values())
+    if not times:
+        return {}
+    days, rest = f"{times[0]} - pmod({times[0]}, {_DAY})", f"pmod({times[0]}, {_DAY})"
+    return {
+        "date": expr(f"date_from_unix_date(CAST(({days}) div {_DAY} AS INT))"),
+        "hour": expr(f"CAST({rest} div {_HOUR} AS INT)"),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 SELECT
   max(software_name) AS software,
   max_by(software_version, (software_name, software_version))
-    FILTER (WHERE software_version IS NOT NULL) AS version,
+    FILTER (WHERE software_name IS NOT NULL AND software_version IS NOT NULL) AS version,
   client_id,
   api,
   min(api_version) AS lowest,
