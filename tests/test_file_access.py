@@ -19,7 +19,6 @@ ALLOWED = (
     "kproto.outputs.*",
     "kspec.clientfuzz.process_usage",  # lists /proc
     "kspec.runner.*",
-    "wiredump.cli.following",  # appends to the file of --progress
     "wiredump.readers.capture",
     "wiredump.spark.*",
     "wiredump.storage.*",

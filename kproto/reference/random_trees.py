@@ -138,12 +138,22 @@ class _Maker:
         if self.budget <= 0:
             return 1
         each = 1 if element.struct is None else _least_values(element.struct, self.version)
-        if not each and not self.schema.is_flexible(self.version):
-            return 0  # elements without bytes: Kafka's decoder refuses what its encoder writes
+        if element.struct is not None and self.is_empty(element.struct):
+            return 0  # Kafka's decoder refuses what its encoder writes
         # Counts of 127 and more take two bytes where lengths are compact.
         if self.rng.random() < _LONG_SHARE and self.budget >= 128 * each // 2:
             return self.rng.choice((126, 127, 128, 200))
         return self.rng.choice((1, 1, 2, 3, 4)) if self.rng.random() < 0.9 else 0
+
+    def is_empty(self, struct: Struct) -> bool:
+        """Whether the struct has no bytes at the version."""
+        return not self.schema.is_flexible(self.version) and all(
+            field.type.struct is not None
+            and not field.is_nullable(self.version)
+            and self.is_empty(field.type.struct)
+            for field in struct.fields
+            if self.version in field.versions
+        )
 
     def scalar(self, kind: str) -> Any:
         rng = self.rng

@@ -22,7 +22,6 @@ from wiredump.cli.source_options import (
     port_option,
     source_options,
 )
-from wiredump.questions.database import FolderTables, require_duckdb
 from wiredump.skipped import skipped_of
 from wiredump.tables import require_pyarrow
 
@@ -60,10 +59,12 @@ def audit_command(
     captures = expanded(captures)
     folder_among(captures)  # refuses several sources before anything is read
     require_pyarrow()
-    require_duckdb()
-    # Imported late: --help does not need the schemas.
+    # Imported late: --help needs neither the schemas nor pyarrow.
     from wiredump.audit import Observed, audit
     from wiredump.questions.clients import observed_in
+    from wiredump.questions.database import FolderTables, require_duckdb
+
+    require_duckdb()
 
     with tables_of_sources(captures, Observed.TABLES, options, "judged") as (folder, account):
         require_tables(folder, Observed.TABLES)

@@ -145,8 +145,9 @@ def _write(place: str, line: str) -> None:
     if place == "-":
         echo(line, err=True)
         return
-    with open(place, "a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
+    from wiredump.spark.progress import append_line
+
+    append_line(place, line)
 
 
 def cores_of(master: str) -> int:

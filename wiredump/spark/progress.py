@@ -21,7 +21,7 @@ from wiredump.tables.parts import Counts
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Follower", "Progress", "summary_of"]
+__all__ = ["Follower", "Progress", "append_line", "summary_of"]
 
 Progress: TypeAlias = Callable[[dict[str, Any]], object]
 
@@ -85,3 +85,9 @@ class Follower:
             self.poll()
 
         threading.Thread(target=run, name="wiredump-progress", daemon=True).start()
+
+
+def append_line(path: str, line: str) -> None:
+    """Append a line to a file of progress, which other programs may read meanwhile."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location
-from wiredump.tables.deferred_rows import stored_schema
+from wiredump.tables.arrow import file_schema
 from wiredump.tables.publishing import Part, Publication
 from wiredump.tables.run import Mode
 from wiredump.tables.writer import RowGroups, encodings
@@ -53,7 +53,8 @@ class TableWriter(RowGroups):
         return self._publication.staging / name / _FILE
 
     def _open(self, name: str) -> pq.ParquetWriter:
-        schema, file = stored_schema(name), self._file(name)
+        file = self._file(name)
+        schema = file_schema(name) if name in TABLES else self._schema(name)
         file.parent.mkdir()
         return pq.ParquetWriter(file.path, schema, filesystem=file.filesystem, **encodings(schema))
 
