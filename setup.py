@@ -64,7 +64,7 @@ setup(
         # The adapters' sources are built where they run; cases and findings are data.
         "kspec": ["py.typed", "cases/*/*.yaml", "findings.yaml"],
         "kspec.report": ["templates/*"],
-        "kproto.oracle": ["*.java", "*.xml", "*.json"],
+        "kproto.oracle": ["*.json", "*/*.java", "*/*.xml"],
         "kspec.clientfuzz.decoders": ["*.yaml"],
         "kspec.clientfuzz.brokers": ["*.yaml"],
         "kspec.clientfuzz": ["findings/*.json"],
