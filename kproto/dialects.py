@@ -77,6 +77,10 @@ KIP_240_KEYS: Final = (32240, 32241)
 """Api keys of listing and describing in the schemas."""
 
 
+def _api_name(request: str) -> str:
+    return python_name(request.removesuffix("Request")).upper()
+
+
 @dataclass(frozen=True)
 class Api:
     """One api key of a dialect."""
@@ -88,7 +92,7 @@ class Api:
     @cached_property
     def name(self) -> str:
         """The name as Kafka's ApiKeys writes it: ``ALTER_PARTITION_REASSIGNMENTS``."""
-        return python_name(self.request.MESSAGE_NAME.removesuffix("Request")).upper()
+        return _api_name(self.request.MESSAGE_NAME)
 
     @cached_property
     def valid_versions(self) -> Versions:
@@ -196,6 +200,12 @@ class Dialect:
         for api_key in api_keys:
             if api_key in self.apis:
                 self.apis[api_key]
+
+    @cached_property
+    def api_names(self) -> Mapping[int, str]:
+        """The name of each api key. No class is imported."""
+        requests = self.apis.requests
+        return {key: _api_name(requests[key]) for key in self.apis}
 
     def request_versions(self, *, flexible: bool = False) -> Mapping[int, Versions]:
         """Return the versions of each api key's request, or its flexible versions. Those of

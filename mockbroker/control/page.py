@@ -110,8 +110,7 @@ def _page(*, wants_token: bool) -> str:
         ],
         error_names={code.value: code.name for code in ErrorCode},
         api_names=sorted(
-            api.request.MESSAGE_NAME.removesuffix("Request")
-            for api in dialect("kafka").apis.values()
+            name.removesuffix("Request") for name in dialect("kafka").apis.requests.values()
         ),
         rule_members=RULE_MEMBERS,
         wants_token=wants_token,

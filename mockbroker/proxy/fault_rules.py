@@ -156,7 +156,7 @@ class ProxyFaults:
         return structs.replace(exchange, request=request)
 
     def _api_names(self) -> dict[str, int]:
-        return {squash(api.name): key for key, api in self._codec.apis.items()}
+        return {squash(name): key for key, name in self._codec.api_names.items()}
 
     def concerned(self, api_key: int) -> bool:
         """Whether a request of this API key is not simply passed on."""

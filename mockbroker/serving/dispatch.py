@@ -188,7 +188,7 @@ class Dispatcher:
         self.delivery.note_event(session, "over-limit", note)
 
     def _api_names(self) -> dict[str, int]:
-        return {squash(api.name): key for key, api in self.codec.apis.items()}
+        return {squash(name): key for key, name in self.codec.api_names.items()}
 
     # ---- one event ---------------------------------------------------------------------------
 
