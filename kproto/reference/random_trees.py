@@ -135,11 +135,11 @@ class _Maker:
         return self.scalar(type_.kind)
 
     def count(self, element: FieldType) -> int:
+        if element.struct is not None and self.is_empty(element.struct):
+            return 0  # Kafka's decoder refuses what its encoder writes
         if self.budget <= 0:
             return 1
         each = 1 if element.struct is None else _least_values(element.struct, self.version)
-        if element.struct is not None and self.is_empty(element.struct):
-            return 0  # Kafka's decoder refuses what its encoder writes
         # Counts of 127 and more take two bytes where lengths are compact.
         if self.rng.random() < _LONG_SHARE and self.budget >= 128 * each // 2:
             return self.rng.choice((126, 127, 128, 200))
