@@ -146,6 +146,14 @@ def test_transactions_name_members_since_2_5(release: tuple[int, int], code: int
     assert commit(at, "x", 1, transactional=True) == code
 
 
+@pytest.mark.requirement("DP-OFFSET-07")
+@pytest.mark.parametrize(("release", "code"), [((2, 3), 27), ((2, 4), 25)])
+def test_strangers_meet_the_rebalance_first_until_2_4(release: tuple[int, int], code: int) -> None:
+    at = Coordinator(release)
+    at.completing("a", "b")
+    assert commit(at, "stranger", 2) == code
+
+
 @pytest.mark.requirement("DP-OFFSET-07", "DP-OFFSET-08")
 @pytest.mark.parametrize(
     ("state", "transactional", "code", "renewed"),
