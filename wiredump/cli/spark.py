@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -139,6 +138,7 @@ def spark_command(
         from wiredump.spark.rotation import Rotation
 
         Rotation(how["follow"]).require()
+    from wiredump.spark.arguments import dialect_of_tasks
     from wiredump.spark.connections import Options
     from wiredump.spark.survey import survey
 
@@ -149,7 +149,7 @@ def spark_command(
         paths=paths,
         names=dict(enumerate(map(shown, captures))),
         tables=tables,
-        dialect=os.path.abspath(dialect) if os.path.isdir(dialect) else dialect,
+        dialect=dialect_of_tasks(dialect),
         ports=options.ports,
         bodies=not no_bodies,
         values=values,

@@ -26,17 +26,18 @@ from kproto.errors import KprotoError
 from wiredump.storage import Location, shown
 
 __all__ = [
-    "ON_BAD_FILE",
     "QUARANTINE",
     "BadFileError",
     "BadFiles",
     "OnBadFile",
+    "OnBadStreamFile",
     "Quarantined",
 ]
 
 OnBadFile: TypeAlias = Literal["fail", "skip", "quarantine"]
 """Write nothing; write the tables without the file; do that, and move the file away."""
-ON_BAD_FILE: Final = ("fail", "skip", "quarantine")
+OnBadStreamFile: TypeAlias = Literal["fail", "skip"]
+"""The same for a stream, which moves no files."""
 QUARANTINE: Final = "_quarantine"
 """The folder in that of the tables to which bad files are moved."""
 

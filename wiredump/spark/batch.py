@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kproto.errors import UnknownNameError
-from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
 from wiredump.sources.request_logs import time_zone
+from wiredump.spark.arguments import SPLIT_BYTES, chosen_tables, dialect_of_tasks
 from wiredump.spark.bad_files import OnBadFile
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
@@ -21,9 +19,7 @@ from wiredump.tables.run import Mode, derived_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SPLIT_BYTES", "run"]
-
-SPLIT_BYTES: Final = 256 << 20
+__all__ = ["run"]
 
 
 def run(
@@ -75,8 +71,8 @@ def run(
         out=out if format == "iceberg" else absolute(out),
         paths=dict(enumerate(map(absolute, paths))),
         names=dict(enumerate(map(shown, paths))),
-        tables=_chosen(tables, bodies),
-        dialect=os.path.abspath(dialect) if os.path.isdir(dialect) else dialect,
+        tables=chosen_tables(tables, bodies),
+        dialect=dialect_of_tasks(dialect),
         ports=tuple(ports),
         bodies=bodies,
         values=values,
@@ -99,15 +95,3 @@ def run(
         on_bad_file=on_bad_file,
         say=say,
     ).run(spark)
-
-
-def _chosen(tables: Sequence[str] | None, bodies: bool) -> tuple[str, ...]:
-    """Return the tables to write. Raises UnknownNameError."""
-    possible = tuple(TABLES) if bodies else UNDECODED
-    if tables is None:
-        return tuple(name for name in possible if name not in ON_REQUEST)
-    for name in tables:
-        if name not in possible:
-            needs = " needs bodies" if name in TABLES else ""
-            raise UnknownNameError(f"there is no table {name!r}{needs}: {', '.join(possible)}")
-    return tuple(name for name in TABLES if name in tables)

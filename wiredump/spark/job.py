@@ -137,7 +137,7 @@ class _Run:
             manifests += found
         if texts:
             self._job.say(f"reading {len(texts)} journals and logs")
-            manifests += manifests_of(self._spark, texts, partial(_write_text, self._options))
+            manifests += write_texts(self._spark, self._options, texts)
         for number, reason in self._unread(notes).items():
             self._bad.found(self._options.paths[number], reason)
         made = self._commit(manifests, notes, redone, list(captures))
@@ -329,6 +329,11 @@ def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:
     if payload != expected:
         raise LostError(f"{expected} bytes of payload read, {payload} accounted for")
     return account
+
+
+def write_texts(spark: SparkSession, options: Options, texts: Sequence[int]) -> list[Manifest]:
+    """Write the rows of journals and request logs, a task each."""
+    return manifests_of(spark, texts, partial(_write_text, options))
 
 
 def _write_text(work: Work, number: int) -> Manifest:

@@ -36,7 +36,6 @@ __all__ = [
     "HOUR",
     "PartitionError",
     "divide",
-    "divide_files",
     "key_types",
     "keys_of",
     "require_columns",
@@ -133,14 +132,6 @@ def divide(
         file = write_empty(staging / name, name, keys_of(name, by), _NONE)
         kept.append({name: Part(file, 0)})
     return kept
-
-
-def divide_files(
-    spark: SparkSession, table: str, files: Iterable[Location], by: Sequence[str]
-) -> list[tuple[Location, str]]:
-    """Return files made of others of a table, in a fixed order, and the folders they belong in."""
-    found = _divided(spark, [(table, file) for file in files], by)
-    return [(Location(file), folder) for each in found for file, folder, _ in each.files]
 
 
 def _divided(

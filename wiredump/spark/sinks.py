@@ -1,7 +1,8 @@
-"""Where the rows of a run become visible: Parquet files, Delta tables or Iceberg tables.
+"""Where the rows of a run become visible in a lake: tables of Delta or Iceberg. Parquet files are
+published by ``wiredump.tables.publishing``.
 
-Batches and streams use one interface. A stream calls, for its batch 7, in ``foreachBatch`` or in a
-loop of its own::
+Whole runs and the batches of a stream use one interface; ``--follow`` writes Parquet and does not
+use it. A stream of your own calls, for its batch 7, in ``foreachBatch``::
 
     sink = sink_of("delta", out, run, by=("date", "hour"))
     sink.prepare(spark, tables)                         once, before the first batch
@@ -26,136 +27,52 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kproto.errors import KprotoError
-from wiredump.spark.partitioning import divide_files, key_types, keys_of, with_keys, write_empty
+from wiredump.spark.arguments import hadoop_uri
+from wiredump.spark.partitioning import key_types, keys_of, with_keys
 from wiredump.spark.stages import each_of
 from wiredump.spark.table_schema import spark_schema, with_timestamps
 from wiredump.storage import Location
-from wiredump.tables.publishing import STAGING, Part, RunFolder, RunStaging
+from wiredump.tables.publishing import STAGING, Part, RunStaging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "FORMATS",
     "DeltaSink",
     "Files",
     "Format",
     "IcebergSink",
-    "ParquetSink",
     "Sink",
-    "SinkError",
     "SinkPublication",
     "sink_of",
 ]
 
 Format: TypeAlias = Literal["parquet", "delta", "iceberg"]
-FORMATS: Final = ("parquet", "delta", "iceberg")
 Files: TypeAlias = Mapping[str, Sequence[Location]]
 """Files by table."""
 
 _ROWS: Final = 4096
 _ATTEMPTS: Final = 10
 """Of a change of a table that other writers change at the same time."""
-_NONE: Final = "none.parquet"
-_BATCHES: Final = "_batches"
-
-
-class SinkError(KprotoError):
-    """Tables cannot be written. The message has the reason and a remedy."""
 
 
 class Sink(Protocol):
     """Where rows become visible."""
 
     def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
-        """Create tables that do not exist, without rows. Raises SinkError."""
+        """Create tables that do not exist, without rows."""
 
     def write(self, spark: SparkSession, files: Files, batch: int | None = None) -> None:
         """Make the rows of the files visible as batch ``batch``, or as the whole run. Tables that
         ``files`` lacks are left alone; one without a file has no rows."""
 
 
-def sink_of(form: Format, out: str, run: str, by: Sequence[str] = ()) -> Sink:
+def sink_of(form: Literal["delta", "iceberg"], out: str, run: str, by: Sequence[str] = ()) -> Sink:
     """Return the sink of a format. ``out`` is a folder; for Iceberg, ``CATALOG.NAMESPACE``."""
-    kinds: dict[str, Callable[..., Sink]] = {
-        "parquet": ParquetSink, "delta": DeltaSink, "iceberg": IcebergSink,
-    }  # fmt: skip
-    return kinds[form](out, run, by)
-
-
-# ---- Parquet ------------------------------------------------------------------------------------
-
-
-class _Batch(msgspec.Struct):
-    """The last batch whose files were published, or began to be."""
-
-    number: int
-    files: list[str]
-
-
-_BATCH: Final = msgspec.json.Decoder(_Batch)
-
-
-class ParquetSink:
-    """``TABLE/run=RUN/[date=...]/batch-000007-00003.parquet``. ``_batches/RUN.json`` names the
-    files of the last batch, which those of a repetition replace. (The files of a whole run are
-    published by ``wiredump.tables.publishing``.)"""
-
-    def __init__(self, out: str, run: str, by: Sequence[str] = ()) -> None:
-        self._root, self._run, self._by = Location(out), run, tuple(by)
-        self._folder = RunFolder(out, run)
-
-    def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
-        for table in tables:
-            place = self._folder.folder_of(table)
-            if not any(place.listed(recursive=False)):
-                write_empty(place, table, keys_of(table, self._by), _NONE)
-
-    def write(self, spark: SparkSession, files: Files, batch: int | None = None) -> None:
-        if batch is None:
-            raise ValueError("Publication publishes the files of a whole run")
-        moves: list[tuple[Location, Location]] = []
-        for table, sources in files.items():
-            place = self._folder.folder_of(table)
-            for number, (source, folder) in enumerate(self._divided(spark, table, sources)):
-                name = f"batch-{batch:06d}-{number:05d}.parquet"
-                moves.append((source, place / (f"{folder}/{name}" if folder else name)))
-        self._note(batch, [target for _, target in moves])
-        for place in {target.parent for _, target in moves}:
-            place.mkdir()
-        for source, target in moves:
-            source.publish(target)
-            target.sync()
-
-    def _divided(
-        self, spark: SparkSession, table: str, files: Sequence[Location]
-    ) -> list[tuple[Location, str]]:
-        keys = keys_of(table, self._by)
-        return divide_files(spark, table, files, keys) if keys else [(file, "") for file in files]
-
-    def _note(self, batch: int, files: list[Location]) -> None:
-        """Record the files of a batch, and remove those of an earlier attempt at it."""
-        place = self._root / _BATCHES / f"{self._run or 'all'}.json"
-        names = [str(each).removeprefix(f"{self._root}/") for each in files]
-        try:
-            last = _BATCH.decode(place.read_bytes())
-        except FileNotFoundError:
-            last = _Batch(0, [])
-        if last.number > batch:
-            raise SinkError(
-                f"{self._root.shown} has batch {last.number} of the run {self._run}, and batch "
-                f"{batch} cannot follow it: use the checkpoint that the tables were written with"
-            )
-        if last.number == batch:
-            for name in last.files:
-                (self._root / name).unlink(missing_ok=True)
-        place.parent.mkdir()
-        place.replace_bytes(msgspec.json.encode(_Batch(batch, names)))
+    return (DeltaSink if form == "delta" else IcebergSink)(out, run, by)
 
 
 # ---- a whole run --------------------------------------------------------------------------------
@@ -232,7 +149,7 @@ class DeltaSink:
     """Delta tables ``OUT/TABLE``. The session needs Delta's extension and catalog."""
 
     def __init__(self, out: str, run: str, by: Sequence[str] = ()) -> None:
-        self._out, self._run, self._by = _of_spark(out), run, tuple(by)
+        self._out, self._run, self._by = hadoop_uri(out).rstrip("/"), run, tuple(by)
 
     def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
         for table in tables:
@@ -255,12 +172,6 @@ class DeltaSink:
         writer = writer.option("path", f"{self._out}/{table}")
         keys = keys_of(table, self._by)
         return writer.partitionBy(*keys) if keys else writer
-
-
-def _of_spark(out: str) -> str:
-    """Return a URI as Spark's own clients take it: without a query, S3 under Hadoop's scheme."""
-    plain = out.partition("?")[0].rstrip("/")
-    return f"s3a://{plain.removeprefix('s3://')}" if plain.startswith("s3://") else plain
 
 
 # ---- Iceberg ------------------------------------------------------------------------------------

@@ -10,24 +10,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from wiredump.spark.bad_files import OnBadStreamFile
 from wiredump.spark.carrying import Carrying, Kept
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import learn_names, staged
-from wiredump.spark.job import LostError
+from wiredump.spark.job import LostError, write_texts
 from wiredump.spark.microbatch import Micro, MicroBatch
 from wiredump.spark.naming import give, table_of_file
 from wiredump.spark.outputs import Outputs
 from wiredump.spark.progress import summary_of
 from wiredump.spark.rotation import RotationError, require_unchanged
-from wiredump.spark.stages import manifests_of, task_number
 from wiredump.spark.stream_folder import (
     Bad,
-    OnBadFile,
     Planned,
     Record,
     StreamError,
@@ -38,10 +36,8 @@ from wiredump.spark.stream_folder import (
 )
 from wiredump.storage import Location
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
-from wiredump.tables.jobs import write_text
 from wiredump.tables.parts import Manifest, summed
 from wiredump.tables.publishing import STAGING
-from wiredump.tables.work import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     split_bytes: int
     idle_ns: int | None
-    on_bad_file: OnBadFile = "fail"
+    on_bad_file: OnBadStreamFile = "fail"
 
     def run(self, spark: SparkSession, batch: int, planned: Planned) -> Record:
         """Run a batch, unless it has a record. Raises KprotoError for files that cannot be read,
@@ -157,10 +153,8 @@ class _Run:
 
     def _texts(self, paths: dict[int, str]) -> list[Manifest]:
         """Read journals and logs."""
-        if not paths:
-            return []
         options = msgspec.structs.replace(self._options, paths=paths)
-        return manifests_of(self._spark, list(paths), partial(_write_text, options))
+        return write_texts(self._spark, options, list(paths)) if paths else []
 
     # -- results -----------------------------------------------------------------------------
 
@@ -257,10 +251,6 @@ class _Run:
 
 def _is_capture(each: Taken) -> bool:
     return each.file.kind == "capture"
-
-
-def _write_text(work: Work, number: int) -> Manifest:
-    return write_text(work, number, task_number())
 
 
 def _require_all(kept: Iterable[Kept]) -> None:

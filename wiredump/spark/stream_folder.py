@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow.parquet as pq
@@ -42,7 +42,6 @@ from wiredump.tables.parts import Counts
 __all__ = [
     "Bad",
     "Ended",
-    "OnBadFile",
     "Planned",
     "Record",
     "Settings",
@@ -58,8 +57,6 @@ _KINDS: Final = ("state", "data", "fragments", "names")
 _MERGED: Final = 100
 """Records, and files of merged records, that are merged into one."""
 _Record = TypeVar("_Record")
-
-OnBadFile: TypeAlias = Literal["fail", "skip", "quarantine"]
 
 
 class StreamError(KprotoError):

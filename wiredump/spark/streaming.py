@@ -13,7 +13,6 @@ ended or was silent for ``idle``. Tables that depend on all batches (``end-*``) 
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -21,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kproto.durations import parse_duration
-from kproto.errors import KprotoError, UnknownNameError
-from wiredump.rows.schema import ON_REQUEST, TABLES, UNDECODED
+from kproto.errors import KprotoError
 from wiredump.sources.request_logs import time_zone
+from wiredump.spark.arguments import SPLIT_BYTES, chosen_tables, dialect_of_tasks, hadoop_uri
+from wiredump.spark.bad_files import OnBadStreamFile
 from wiredump.spark.capture_files import FORMAT, CaptureFiles, planned_of
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import prepare
@@ -33,7 +33,7 @@ from wiredump.spark.progress import Follower, Progress
 from wiredump.spark.rotation import Rotated, Rotation
 from wiredump.spark.session import cores_of
 from wiredump.spark.stream_batch import Batch
-from wiredump.spark.stream_folder import Ended, OnBadFile, Settings, StreamError, StreamFolder
+from wiredump.spark.stream_folder import Ended, Settings, StreamError, StreamFolder
 from wiredump.storage import Location, absolute, shown
 from wiredump.tables.making import Made
 from wiredump.tables.run import Mode, random_run
@@ -61,13 +61,13 @@ class Stream(msgspec.Struct, kw_only=True):
     options: Options
     state: str | None = None
     partitions: int | None = None
-    split_bytes: int = 256 << 20
+    split_bytes: int = SPLIT_BYTES
     max_files: int | None = None
     max_bytes: int | None = 1 << 30
     idle_ns: int | None = 3_600_000_000_000
     start_after: str | None = None
     mode: Mode = "error"
-    on_bad_file: OnBadFile = "fail"
+    on_bad_file: OnBadStreamFile = "fail"
     closed: bool = False
 
     @property
@@ -145,7 +145,8 @@ class Stream(msgspec.Struct, kw_only=True):
         self.begin(cores_of(spark))
         spark.dataSource.register(CaptureFiles)
         files = spark.readStream.format(FORMAT).options(**self.source_options).load()
-        writer = files.writeStream.option("checkpointLocation", _for_spark(self.checkpoint))
+        checkpoint = hadoop_uri(absolute(self.checkpoint))
+        writer = files.writeStream.option("checkpointLocation", checkpoint)
         writer = writer.queryName(name or f"wiredump {shown(self.where)}")
         return writer.foreachBatch(_Each(self.batch)).trigger(**trigger).start()
 
@@ -210,12 +211,6 @@ class _Each:
         self._batch.run(rows.sparkSession, number, planned_of(rows.collect()))
 
 
-def _for_spark(where: str) -> str:
-    """Return a path or a URI as Hadoop names it."""
-    where = absolute(where).partition("?")[0]
-    return f"s3a://{where[5:]}" if where.startswith("s3://") else where
-
-
 def cause_of(error: Exception) -> KprotoError | None:
     """Return what ended a query: the error of this package, of which Spark only has the text, or
     Spark's reason. None if that is unknown."""
@@ -246,7 +241,7 @@ def stream(
     start_after: str | None = None,
     closed: bool = False,
     idle: str | None = "1h",
-    on_bad_file: OnBadFile = "fail",
+    on_bad_file: OnBadStreamFile = "fail",
     progress: Progress | None = None,
     name: str | None = None,
     mode: Mode = "error",
@@ -282,8 +277,8 @@ def stream(
         idle_ns=parse_duration(idle) if idle is not None else None,
         on_bad_file=on_bad_file, closed=closed,
         options=Options(
-            out=absolute(out), paths={}, tables=_chosen(tables, bodies), ports=tuple(ports),
-            dialect=os.path.abspath(dialect) if os.path.isdir(dialect) else dialect,
+            out=absolute(out), paths={}, tables=chosen_tables(tables, bodies), ports=tuple(ports),
+            dialect=dialect_of_tasks(dialect),
             bodies=bodies, values=values, secrets=secrets, zone=time_zone(zone), memory=memory,
             max_decompressed=max_decompressed,
         ),
@@ -329,15 +324,3 @@ def end(
         secrets=settings.secrets, run=settings.run,
     )  # fmt: skip
     return made.complete(spark, ending=final)
-
-
-def _chosen(tables: Sequence[str] | None, bodies: bool) -> tuple[str, ...]:
-    """Return the tables to write. Raises UnknownNameError."""
-    possible = tuple(TABLES) if bodies else UNDECODED
-    if tables is None:
-        return tuple(name for name in possible if name not in ON_REQUEST)
-    for name in tables:
-        if name not in possible:
-            needs = " needs bodies" if name in TABLES else ""
-            raise UnknownNameError(f"there is no table {name!r}{needs}: {', '.join(possible)}")
-    return tuple(name for name in TABLES if name in tables)

@@ -21,7 +21,7 @@ from wiredump.rows.batches import NameOf
 from wiredump.rows.exchanges import Row
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, file_schema
+from wiredump.tables.arrow import arrow_schema
 
 __all__ = [
     "EXCERPTS",
@@ -33,7 +33,6 @@ __all__ = [
     "decode_excerpt",
     "nameless",
     "schema_of",
-    "stored_schema",
     "taken_tables",
     "unnamed",
 ]
@@ -98,11 +97,6 @@ def schema_of(name: str) -> pa.Schema:
             pa.field("wanted_id", pa.string())
         )
     return arrow_schema(name)
-
-
-def stored_schema(name: str) -> pa.Schema:
-    """Return the schema of the file, which for a table has timestamps, too."""
-    return file_schema(name) if name in TABLES else schema_of(name)
 
 
 class DeferredRows:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from wiredump.rows.pieces import Piece
 from wiredump.storage import Location
-from wiredump.tables.deferred_rows import nameless, schema_of, stored_schema, unnamed
+from wiredump.tables.deferred_rows import nameless, schema_of, unnamed
 from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import RowGroups, encodings
 
@@ -127,7 +127,7 @@ class PartWriter(RowGroups):
     def _open(self, name: str) -> pq.ParquetWriter:
         place = self._folder / name
         place.mkdir()
-        schema = stored_schema(name)
+        schema = self._stored_schema(name)
         file = place / self._name
         return pq.ParquetWriter(file.path, schema, filesystem=file.filesystem, **encodings(schema))
 

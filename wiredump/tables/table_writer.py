@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from wiredump.rows.pieces import Rows
 from wiredump.rows.schema import TABLES
 from wiredump.storage import Location
-from wiredump.tables.arrow import file_schema
 from wiredump.tables.publishing import Part, Publication
 from wiredump.tables.run import Mode
 from wiredump.tables.writer import RowGroups, encodings
@@ -54,7 +53,7 @@ class TableWriter(RowGroups):
 
     def _open(self, name: str) -> pq.ParquetWriter:
         file = self._file(name)
-        schema = file_schema(name) if name in TABLES else self._schema(name)
+        schema = self._stored_schema(name)
         file.parent.mkdir()
         return pq.ParquetWriter(file.path, schema, filesystem=file.filesystem, **encodings(schema))
 

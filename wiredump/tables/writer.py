@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from wiredump.rows.pieces import Piece, Rows
 from wiredump.rows.schema import TABLES
-from wiredump.tables.arrow import arrow_schema, of_file, ordered
+from wiredump.tables.arrow import arrow_schema, file_schema, of_file, ordered
 from wiredump.tables.held_rows import HeldRows, feed, held_rows, taken
 from wiredump.tables.merging import Part, merged
 
@@ -100,6 +100,10 @@ class RowGroups:
 
     def _schema(self, name: str) -> pa.Schema:
         return arrow_schema(name)
+
+    def _stored_schema(self, name: str) -> pa.Schema:
+        """Return the schema of the file, which for a table has timestamps, too."""
+        return file_schema(name) if name in TABLES else self._schema(name)
 
     def _piece(self, name: str, piece: Piece) -> tuple[str, Piece]:
         """Return where the rows of a piece go, and in which form."""

@@ -25,7 +25,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
 
 def faked(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     """The session, with tasks that know their numbers."""
-    for module in ("job", "microbatch", "stages", "stream_batch"):
+    for module in ("job", "microbatch", "stages"):
         monkeypatch.setattr(f"wiredump.spark.{module}.task_number", lambda: _now)
     assert stages.task_number() == 0
     return FakeSession()
