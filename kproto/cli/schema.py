@@ -17,8 +17,6 @@ from kproto.cli.dialect_option import named_dialect
 from kproto.cli.outputs import OutputFile, OutputFolder
 from kproto.cli.terminal import echo, echo_json
 from kproto.dialects import DIALECTS, dialect
-from kproto.oracle.drafts import compare_drafts
-from kproto.oracle.generator import RELEASE
 from kproto.outputs import write_output
 from kproto.schema.check import Finding, check_directory, check_file
 from kproto.schema.diff import Change, Comparison, diff_messages, diff_schemas
@@ -236,6 +234,10 @@ def compare_command(
 
     Exits with 1 if there is a difference.
     """
+    # Imported late: the other commands need neither construct nor a process of Java.
+    from kproto.oracle.drafts import compare_drafts
+    from kproto.oracle.generator import RELEASE
+
     result = compare_drafts(folder, seed=seed, values=values, lenient=lenient)
     if as_json:
         echo_json(

@@ -8,18 +8,14 @@ from typing import Final
 
 from mockbroker import MockCluster
 from tests.real.kafka import COMMON_CONFIGS, RealKafka
+from tests.real.single_kafka import ONE_BROKER
 
 __all__ = ["BROKER_IDS", "DATA_CONFIGS", "DataKafka", "data_mock"]
 
 BROKER_IDS: Final = (1, 2)
 
 DATA_CONFIGS: Final[Mapping[str, str]] = {
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
+    **ONE_BROKER,
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
     "max.incremental.fetch.session.cache.slots": "1000",

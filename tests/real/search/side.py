@@ -14,11 +14,10 @@ from kproto.errors import DecodeError
 from tests.real.data.normal import Names, normal_plain
 from tests.real.search.encode import encode_body
 
-__all__ = ["CLOSED", "NO_ANSWER", "SILENT", "Side"]
+__all__ = ["CLOSED", "SILENT", "Side"]
 
 CLOSED: Final = "closes the connection"
 SILENT: Final = "does not answer"
-NO_ANSWER: Final = "needs no answer"
 KAFKA: Final = dialect("kafka")
 INTERNAL_LISTED: Final = frozenset({35, 74})
 """APIs that list internal topics, which fill and appear by what all programs do."""

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tests.support.toolchain import require_module
+from tests.wiredump.questions.operations import CAPTURE, tables_of_operations
 from wiredump.cli import cli
 from wiredump.questions.saved import questions
 
-CAPTURE: Final = Path(__file__).with_name("operations.pcapng.zst")
 PAGE: Final = Path(__file__).parents[3] / "docs" / "how-to" / "ask-a-capture.md"
 SHOWN: Final = re.findall(
     r"```sh\nwiredump (ask (\S+) operations\.pcapng\.zst[^\n]*)\n```\n\n```text\n(.*?)```",
@@ -28,12 +27,7 @@ SHOWN: Final = re.findall(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    for name in ("duckdb", "cryptography"):
-        require_module(name)
-    out = str(tmp_path_factory.mktemp("tables") / "operations")
-    made = CliRunner().invoke(cli, ["table", str(CAPTURE), "--out", out])
-    assert made.exit_code == 0, made.output
-    return out
+    return tables_of_operations(tmp_path_factory.mktemp("tables"))
 
 
 def printed(folder: str, *arguments: str) -> str:

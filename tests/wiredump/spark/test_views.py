@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tests.support.toolchain import require_module
-from tests.wiredump.questions.test_operations import CAPTURE
+from tests.wiredump.questions.operations import CAPTURE, tables_of_operations
 from tests.wiredump.spark.pipeline import single
 from wiredump.cli import cli
 from wiredump.questions.answers import Tables, answer
@@ -34,12 +33,7 @@ PLAIN: Final = tuple(name for name in TABLES if name not in ON_REQUEST)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    for name in ("duckdb", "cryptography"):
-        require_module(name)
-    out = str(tmp_path_factory.mktemp("tables") / "operations")
-    made = CliRunner().invoke(cli, ["table", str(CAPTURE), "--out", out])
-    assert made.exit_code == 0, made.output
-    return out
+    return tables_of_operations(tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,6 @@ _CRC_OF_MESSAGE_AT: Final = 12
 _INT: Final = struct.Struct(">i")
 _UNSIGNED: Final = struct.Struct(">I")
 _NEWEST_MAGIC: Final = 2
-_ZSTD: Final = int(Compression.ZSTD)
 
 
 class Refusal:
