@@ -240,8 +240,8 @@ def _read_back(draft: _Draft, version: int, java: Answer, data: bytes) -> str | 
 def _of_damaged(
     draft: _Draft, version: int, data: bytes, java: Answer
 ) -> Iterator[tuple[str, str]]:
-    """What Java refuses we refuse. We refuse more: bytes left over, text that is not UTF-8, and
-    what else ``docs/reference/codec.md`` lists."""
+    """Compare damaged bytes: a body that Java refuses must be refused here. More is refused here:
+    bytes left over, text that is not UTF-8, and the other cases in ``docs/reference/codec.md``."""
     try:
         mine = draft.cls.decode(data, version).encode(version)
     except DecodeError:

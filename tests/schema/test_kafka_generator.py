@@ -46,7 +46,7 @@ STRICTER: Final = (
     r"struct \w+ is specified twice",
     r"is not one of|unknown propert|no property",
 )
-"""What is refused here and not by Kafka's generator; docs/how-to/draft-schema.md says why."""
+"""Reasons to refuse a schema that Kafka's generator accepts: see docs/how-to/draft-schema.md."""
 
 
 def _write(folder: Path, schemas: dict[str, object]) -> Path:

@@ -1,4 +1,5 @@
-"""What ``run`` and ``stream`` make of their arguments."""
+"""Arguments that ``run`` and ``stream`` share: their defaults, and the forms in which tasks and
+Spark take them."""
 
 from __future__ import annotations
 

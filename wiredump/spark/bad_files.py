@@ -47,7 +47,8 @@ class BadFileError(KprotoError):
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a quarantined file, in ``NAME.json`` beside it. ``path`` is where it was."""
+    """The description of a quarantined file, stored beside it as ``NAME.json``. ``path`` is its
+    former place."""
 
     path: str
     reason: str

@@ -74,9 +74,8 @@ class Job(msgspec.Struct, kw_only=True):
     ``options.out`` is the folder of the tables (of Iceberg: catalog and namespace). ``rotated``:
     the captures are the parts of one; ``mode``: what to do if the folder has tables, which those
     of ``form`` Delta and Iceberg always are added to; ``partition_by`` are columns
-    (``partitioning``). ``surveyed`` is what is known of the files, those that it lacks are opened;
-    ``staging`` is the folder for files that are not complete, by default that
-    of the tables."""
+    (``partitioning``). ``surveyed`` has the survey of files that were opened already; ``staging``
+    is the folder for files that are not complete, by default that of the tables."""
 
     options: Options
     split_bytes: int
@@ -145,7 +144,7 @@ class _Run:
         return made
 
     def _files(self) -> Iterator[tuple[int, Surveyed]]:
-        """Yield what is known of the files by number; those that cannot be opened are bad."""
+        """Yield the number and the survey of each file; a file that cannot be opened is bad."""
         known = self._job.surveyed
         for number, path in self._options.paths.items():
             try:

@@ -1,5 +1,5 @@
-"""What a stream says of its batches: a dictionary each, which is a line of JSON on the command's
-standard error or in a file.
+"""The progress of a stream: a dictionary for each batch, which the command prints as a line of JSON
+on standard error or appends to a file.
 
 The record of a batch has it, so that any process that can read the stream's folder can follow the
 stream, beside it or afterwards: also the client of a Connect server, on which the batches run.
@@ -31,8 +31,8 @@ _PAUSE: Final = 0.2
 def summary_of(
     record: Record, before: Record | None, made: Counts, left: int, began: float
 ) -> dict[str, Any]:
-    """Return what there is to say of a batch: it ``began`` at this time of ``time.monotonic``, made
-    these counts, and ``left`` so many complete files."""
+    """Return the summary of a batch that ``began`` at this time of ``time.monotonic``, made these
+    counts, and ``left`` so many complete files unread."""
     earlier = before.rows if before is not None else {}
     now = time.time()
     newest = max((each.file.modified_ns for each in record.files), default=0)
@@ -61,8 +61,7 @@ def summary_of(
 
 
 class Follower:
-    """Gives ``progress`` what there is to say of each batch of a stream, from batch ``first``
-    on."""
+    """Calls ``progress`` with the summary of each batch of a stream, from batch ``first`` on."""
 
     def __init__(self, folder: str, first: int, progress: Progress) -> None:
         self._store = StreamFolder(folder)

@@ -262,7 +262,7 @@ def stream(
 
     ``where`` is a folder or a pattern, by path or URI; ``checkpoint`` is the query's. A query with
     the same ``checkpoint`` continues. ``trigger`` and ``idle`` are durations (``10s``, ``1h``);
-    with ``available_now`` the query ends when it has read what is there. ``closed``: no file is
+    with ``available_now`` the query ends after the files that exist now. ``closed``: no file is
     being written any more, so that the newest is read, too. ``progress`` is called with a
     dictionary for each batch, from a thread of its own. The other arguments are the options of
     ``wiredump spark --follow``.

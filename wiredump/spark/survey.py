@@ -1,4 +1,4 @@
-"""What a job must know about its files before it starts. The driver opens each of them once."""
+"""The survey of a job's files, which its plan needs. The driver opens each file once."""
 
 from __future__ import annotations
 

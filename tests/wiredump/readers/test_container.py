@@ -40,7 +40,7 @@ def shapes(packets: Iterable[Any]) -> list[Any]:
 
 
 def without_lost(found: Iterable[Any]) -> list[Any]:
-    """What is lost of a compressed file depends on how far the library had read."""
+    """How much of a damaged compressed file is lost depends on how far the library had read."""
     return [replace(each, lost=0) if isinstance(each, Anomaly) else each for each in shapes(found)]
 
 
