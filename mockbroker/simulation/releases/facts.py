@@ -124,22 +124,22 @@ INTERNAL_CONFIGS_OF_NEW_TOPICS: Final = Fact("REL-55", since=(3, 3), until=(3, 6
 3.3.2; by bytecode 3.2.3 does not resolve the configs of new topics."""
 
 DESCRIBED_GROUPS_UNIQUE: Final = Fact("REL-85", until=(2, 3))
-"""DescribeGroups describes a group once. By bytecode so in 2.2.2, and not in 2.3.1."""
+"""DescribeGroups describes a group once. By the source so in 2.2.2, and not in 2.3.1."""
 
 CREATED_TOPICS_LISTED: Final = Fact("REL-86", until=(2, 3))
 """ZooKeeper mode: CreateTopics answers a topic that it names twice once, with a text that lists all
-such topics. By bytecode so in 2.2.2, and not in 2.3.1."""
+such topics. By the source so in 2.2.2, and not in 2.3.1."""
 
 COUNTS_HAVE_DEFAULTS: Final = Fact("REL-87", since=(2, 4))
-"""ZooKeeper mode: CreateTopics without a count takes that of the broker (KIP-464). By bytecode
+"""ZooKeeper mode: CreateTopics without a count takes that of the broker (KIP-464). By the source
 absent in 2.3.1 and present in 2.4.1."""
 
 VALUES_OF_TOPICS_FAIL: Final = Fact("REL-88", until=(2, 1))
-"""ZooKeeper mode: a value of a wrong type fails CreateTopics with UNKNOWN_SERVER_ERROR. By bytecode
-so in 2.0.1, and not in 2.1.1."""
+"""ZooKeeper mode: a value of a wrong type fails CreateTopics with UNKNOWN_SERVER_ERROR. By the
+source so in 2.0.1, and not in 2.1.1."""
 
 UNKNOWN_TOPICS_DESCRIBED: Final = Fact("REL-89", until=(2, 0))
-"""DescribeConfigs lists the configs of topics that do not exist. By bytecode so in 1.1.1, and not
+"""DescribeConfigs lists the configs of topics that do not exist. By the source so in 1.1.1, and not
 in 2.0.1."""
 
 CONFIG_RESOURCES: Final = Varying(
@@ -150,12 +150,12 @@ CONFIG_RESOURCES: Final = Varying(
 """How texts name a resource."""
 
 OTHER_BROKERS_QUOTED: Final = Fact("REL-90", since=(1, 1), until=(2, 4))
-"""The text for configs of another broker has the whole resource in place of its name. By bytecode
+"""The text for configs of another broker has the whole resource in place of its name. By the source
 absent in 1.0.2 and 2.4.1, present in 1.1.1 and 2.3.1."""
 
 ANY_AND_GROUP_TYPES: Final = Fact("REL-91", until=(2, 0))
 """The types of resources with configs include ANY and GROUP, and a negative type cannot be read. By
-bytecode so in 1.1.1, and not in 2.0.1."""
+the source so in 1.1.1, and not in 2.0.1."""
 
 DELETED_TOPICS_REPEATED: Final = Fact("REL-46", since=(2, 3))
 """ZooKeeper mode: DeleteTopics has a result for each time that a topic is requested. By bytecode
@@ -182,11 +182,11 @@ FAILURES_EXPLAINED: Final = Fact("REL-48", until=(2, 6))
 CreatePartitions and IncrementalAlterConfigs. So in 2.5.1, and not in 2.6.3."""
 
 UNKNOWN_RULES_READ: Final = Fact("REL-77", until=(2, 0))
-"""CreateAcls with an element that is UNKNOWN is answered. By bytecode so in 1.1.1, and not in
+"""CreateAcls with an element that is UNKNOWN is answered. By the source so in 1.1.1, and not in
 2.0.1."""
 
 UNKNOWN_ACL_ELEMENTS_READ: Final = Fact("REL-77", until=(2, 5))
-"""DescribeAcls and DeleteAcls with an element that is UNKNOWN are answered. By bytecode so in
+"""DescribeAcls and DeleteAcls with an element that is UNKNOWN are answered. By the source so in
 2.4.1, and not in 2.5.1."""
 
 NULL_TEXT_OF_QUOTAS: Final = Fact("QUOTA-22", until=(2, 8))
@@ -209,7 +209,7 @@ COORDINATOR_KEYS_READ: Final = Fact("REL-71", until=(2, 3))
 in 2.3.1."""
 
 COORDINATOR_TYPES_UNEXPECTED: Final = Fact("REL-78", until=(2, 8))
-"""FindCoordinator with an unknown key type fails with UNKNOWN_SERVER_ERROR. By bytecode so in
+"""FindCoordinator with an unknown key type fails with UNKNOWN_SERVER_ERROR. By the source so in
 2.7.2, and not in 2.8.2."""
 
 ISOLATION_LEVELS_READ: Final = Fact("REL-71", until=(2, 7))
@@ -388,27 +388,27 @@ REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
 
 DEFAULT_TOPICS_NAMED: Final = Fact("CONFIG-24", since=(3, 3))
 """IncrementalAlterConfigs refuses an empty topic name as that of the default of all topics; before,
-with ZooKeeper, as the name of a znode. By bytecode absent in 3.2.3 and present in 3.3.2."""
+with ZooKeeper, as the name of a znode. By the source absent in 3.2.3 and present in 3.3.2."""
 
 CODECS_DEFINED: Final = Fact("CONFIG-22", since=(3, 3))
-"""The definition of a broker's ``compression.type`` lists the codecs. By bytecode absent in 3.2.3
+"""The definition of a broker's ``compression.type`` lists the codecs. By the source absent in 3.2.3
 and present in 3.3.2."""
 
 ALTERED_RESOURCES_MAPPED: Final = Fact("REL-92", until=(2, 6))
 """AlterConfigs is read into a map: of equal resources the last one counts, unknown types are
-answered as type 0, and a null value closes the connection. By bytecode so in 2.5.1, and not in
+answered as type 0, and a null value closes the connection. By the source so in 2.5.1, and not in
 2.6.3."""
 
 DESCRIBED_RESOURCES_MAPPED: Final = Fact("REL-80", until=(2, 7))
 """DescribeConfigs is read into a map in the same way, and an empty list of names selects none. By
-bytecode so in 2.6.3, and not in 2.7.2."""
+the source so in 2.6.3, and not in 2.7.2."""
 
 CONFIGS_CHECKED_FIRST: Final = Fact("REL-81", until=(2, 7))
-"""ZooKeeper mode: CreateTopics checks the values of configs before counts and names. By bytecode so
-in 2.6.3, and not in 2.7.2."""
+"""ZooKeeper mode: CreateTopics checks the values of configs before counts and names. By the source
+so in 2.6.3, and not in 2.7.2."""
 
 NULL_CONFIGS_REFUSED: Final = Fact("REL-81", since=(2, 6))
-"""ZooKeeper mode: CreateTopics refuses configs without a value; before, it fails. By bytecode
+"""ZooKeeper mode: CreateTopics refuses configs without a value; before, it fails. By the source
 absent in 2.5.1 and present in 2.6.3."""
 
 UNKNOWN_CONFIGS_NAMED: Final = Fact("CONFIG-12", since=(4, 3))
