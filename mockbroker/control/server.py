@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
+from kproto import annotate
 from kproto.errors import KprotoError
 from kproto.journal import Journal
 from mockbroker.control import connection_limits
@@ -100,6 +101,7 @@ class ControlPort:
             raise ClusterError(
                 f"a control port on {self._host} is open to other machines: it needs a token"
             )
+        annotate.preload()
         self._runner = web.AppRunner(
             self.application(),
             access_log=None,

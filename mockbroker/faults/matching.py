@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kproto import annotate
 from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
 from kproto.safe_text import printable
@@ -294,6 +295,8 @@ class FaultRules:
                 raise FaultError("a rule with this name already exists", rule=name)
             taken.add(name)
             self._check_steps(fault, name)
+            if fault.set or fault.set_length or fault.set_bytes:
+                annotate.preload()
             added.append(ActiveFault(name, fault, self._api_keys(fault, name), when, self._timers))
         self._added += len(added)
         self._rules[:0] = added

@@ -18,7 +18,6 @@ __all__ = ["preload"]
 _DEFERRED: Final = (
     "difflib",
     "kproto.records.summaries",
-    "kproto.reference",
     "kproto.telemetry.summaries",
 )
 """Modules that are imported inside functions, as most programs do not need them."""

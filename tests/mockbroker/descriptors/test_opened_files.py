@@ -41,6 +41,7 @@ CONTROL: Final = ("--control", "127.0.0.1:0")
 
 LATER: Final[dict[str, str]] = {
     "mockbroker.cli.": "commands that serve nothing",
+    "kproto.annotate kproto.reference": "imported with a control port, or a rule that sets fields",
     "mockbroker.faults.documents yaml": "rules in YAML are files, read at the start",
     "mockbroker.running.mock_cluster kproto.client.zookeeper": "imported as a cluster is made",
     "mockbroker.simulation.configs.effective ": "imported as a cluster with configs is made",
