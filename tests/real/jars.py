@@ -36,7 +36,7 @@ def _download(release: str, folder: Path) -> None:
     building = Path(tempfile.mkdtemp(dir=folder.parent, prefix="building-"))
     command = [
         "mvn", "-B", "-q", "-f", str(POM), f"-Dkafka.version={release}",
-        f"-Dscala.version={_scala(release)}", *_zookeeper(release),
+        f"-Dscala.version={_scala(release)}", *_profiles(release),
         "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={building}",
     ]  # fmt: skip
     try:
@@ -60,11 +60,14 @@ def _download(release: str, folder: Path) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _zookeeper(release: str) -> tuple[str, ...]:
+def _profiles(release: str) -> tuple[str, ...]:
     """Clients of ZooKeeper 3.4.13 and 3.4.14 do not resolve addresses as JDKs since 14 write them.
-    Kafka 2.0 to 2.3 depend on these versions, Kafka 1.1 on 3.4.10."""
+    Kafka 2.0 to 2.3 depend on these versions, Kafka 1.1 on 3.4.10. Kafka 2.4 to 3.9 describe the
+    loggers of log4j, which they do not depend on."""
     major, minor = map(int, release.split(".")[:2])
-    return ("-Pzookeeper-3.4.10",) if (2, 0) <= (major, minor) < (2, 4) else ()
+    if (2, 0) <= (major, minor) < (2, 4):
+        return ("-Pzookeeper-3.4.10",)
+    return ("-Plog4j-1",) if (2, 4) <= (major, minor) < (4, 0) else ()
 
 
 def _scala(release: str) -> str:

@@ -107,6 +107,9 @@ class RealKafka:
     The first of ``broker_ids`` is the controller, too.
     """
 
+    options: Sequence[str] = ()
+    """Options of the Java machine, besides those of every cluster."""
+
     def __init__(
         self,
         release: str,
@@ -330,9 +333,10 @@ class RealKafka:
 
     def _start(self, name: str, *arguments: str) -> None:
         class_data = self._class_data.options(record=name == _name(next(iter(self.ports))))
+        java = [*_JAVA, *self.options, *class_data, "-cp", self._class_path]
         with open(self._log(name), "ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*_DIES_WITH_PARENT, *_JAVA, *class_data, "-cp", self._class_path, *arguments],
+                [*_DIES_WITH_PARENT, *java, *arguments],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

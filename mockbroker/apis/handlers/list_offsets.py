@@ -34,7 +34,9 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.fetching.list_offsets import (
     CONSUMER,
     DEBUGGER,
+    TIMESTAMPS_CHECKED,
     OffsetQuery,
+    is_unsupported_timestamp,
     list_offset,
     old_timestamp_error,
     segment_starts,
@@ -116,10 +118,11 @@ REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
 
 class _Isolation(NamedTuple):
     """The isolation level of a partition's query. ``duplicate``: the request names the partition
-    more than once."""
+    more than once. ``unsupported``: its version has no such timestamp."""
 
     level: int
     duplicate: bool
+    unsupported: bool
 
 
 class _Refused(Refusable):
@@ -131,6 +134,13 @@ ISOLATION: Final[tuple[Row[_Isolation, _Refused], ...]] = (
         "DP-LISTOFF-10",
         lambda at: at.level not in ISOLATION_LEVELS and at.duplicate,
         (refuse(ErrorCode.INVALID_REQUEST),),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-LISTOFF-15",
+        lambda at: at.level not in ISOLATION_LEVELS and at.unsupported,
+        (refuse(ErrorCode.UNSUPPORTED_VERSION),),
+        since=TIMESTAMPS_CHECKED,
         until=(4, 0),
     ),
     Row(
@@ -169,7 +179,11 @@ def _offset_of(
     refused = _Refused()
     if apply_first(
         _isolation(call.cluster.logs.release),
-        _Isolation(request.isolation_level, named[tp] > 1),
+        _Isolation(
+            request.isolation_level,
+            named[tp] > 1,
+            is_unsupported_timestamp(requested.timestamp, call.version),
+        ),
         refused,
     ):
         return _error(requested.partition_index, refused.code)

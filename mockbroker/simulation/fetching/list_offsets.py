@@ -38,8 +38,10 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "REFUSALS",
+    "TIMESTAMPS_CHECKED",
     "ListedOffset",
     "OffsetQuery",
+    "is_unsupported_timestamp",
     "list_offset",
     "old_timestamp_error",
     "segment_starts",
@@ -60,7 +62,8 @@ _KIP_207: Final = (2, 2)
 _KIP_734: Final = (3, 0)
 _BATCH_IS_READ: Final = (3, 8)
 _KIP_405: Final = (3, 5)
-_TIMESTAMPS_CHECKED: Final = (3, 9)
+TIMESTAMPS_CHECKED: Final = (3, 9)
+"""The first release that refuses timestamps which the version lacks."""
 _KIP_1005: Final = (3, 9)
 _KIP_1023: Final = (4, 2)
 
@@ -174,10 +177,14 @@ def _timestamp_is(timestamp: int) -> Callable[[_Lookup], bool]:
     return lambda lookup: lookup.query.timestamp == timestamp
 
 
+def is_unsupported_timestamp(timestamp: int, version: int) -> bool:
+    """Return whether a version of the request has no special timestamp like this one."""
+    least = _LEAST_VERSIONS.get(timestamp)
+    return timestamp < 0 and (least is None or version < least)
+
+
 def _timestamp_is_unsupported(lookup: _Lookup) -> bool:
-    query = lookup.query
-    least = _LEAST_VERSIONS.get(query.timestamp)
-    return query.timestamp < 0 and (least is None or query.version < least)
+    return is_unsupported_timestamp(lookup.query.timestamp, lookup.query.version)
 
 
 def _latest_is_unknown(lookup: _Lookup) -> bool:
@@ -290,7 +297,7 @@ REFUSALS: Final[tuple[_LookupRow, ...]] = (
         "DP-LISTOFF-09",
         _timestamp_is_unsupported,
         (refuse(ErrorCode.UNSUPPORTED_VERSION),),
-        since=_TIMESTAMPS_CHECKED,
+        since=TIMESTAMPS_CHECKED,
     ),
     Row("DP-LISTOFF-12", lambda lookup: bool(lookup.access_error), (refuse_access,)),
 )
@@ -387,7 +394,7 @@ OLD_REFUSALS: Final[tuple[Row[_OldQuery, _OldQuery], ...]] = (
         "DP-LISTOFF-09",
         lambda query: query.timestamp < EARLIEST,
         (refuse(ErrorCode.UNSUPPORTED_VERSION),),
-        since=_TIMESTAMPS_CHECKED,
+        since=TIMESTAMPS_CHECKED,
     ),
 )
 """Version 0 knows the special timestamps -1 and -2."""

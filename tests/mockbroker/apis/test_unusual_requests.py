@@ -103,6 +103,9 @@ def test_an_unknown_isolation_level_fails_each_row_of_list_offsets() -> None:
 
     assert codes((4, 4)) == [[-1, -1, -1], []]
     assert codes((3, 9)) == [[42, 42, -1], []]
+    rows[2].timestamp = -6
+    assert [codes(release)[0][2] for release in ((3, 8), (3, 9), (4, 0))] == [-1, 35, -1]
+    rows[2].timestamp = -1
     body.isolation_level = 0
     assert codes((4, 4)) == [[42, 0]]
 

@@ -61,11 +61,28 @@ _BOTH: Final[Mapping[str, str]] = {
 """Neither side waits for more members, or with the next assignment. Sessions may be short."""
 
 
+_LEVELS: Final[Mapping[str, str]] = {
+    "rootLogger": "INFO",
+    "logger.kafka": "INFO",
+    "logger.kafka.authorizer.logger": "INFO",
+    "logger.kafka.controller": "TRACE",
+    "logger.kafka.log.LogCleaner": "INFO",
+    "logger.kafka.network.RequestChannel$": "WARN",
+    "logger.kafka.request.logger": "WARN",
+    "logger.org.apache.kafka": "INFO",
+    "logger.state.change.logger": "INFO",
+}
+"""Those of the file that Kafka comes with, as far as the mock has them."""
+
+
 class SearchKafka(RealKafka):
     """One broker, which keeps access rules: everybody may do everything."""
 
     def __init__(self, release: Release, folder: Path) -> None:
         super().__init__(release.kafka, folder, zookeeper=release.zookeeper, broker_ids=(BROKER,))
+        levels = folder / "log4j.properties"
+        levels.write_text("".join(f"log4j.{name}={level}\n" for name, level in _LEVELS.items()))
+        self.options = (f"-Dlog4j.configuration={levels.as_uri()}",)
         self._own = {
             **_BOTH, **KAFKA_CONFIGS,
             **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),
@@ -74,6 +91,12 @@ class SearchKafka(RealKafka):
             # requests show.
             "log.retention.check.interval.ms": "3600000",
         }  # fmt: skip
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """What the broker's properties file says."""
+        of_broker = self._zookeeper_configs if self.zookeeper else self._kraft_configs
+        return of_broker(BROKER)
 
     def _kraft_configs(self, broker_id: int) -> dict[str, str]:
         return {**super()._kraft_configs(broker_id), **self._own}
@@ -93,12 +116,12 @@ def _authorizer(release: Release) -> str:
     return "kafka.security.auth.SimpleAclAuthorizer"
 
 
-def search_mock(release: Release) -> MockCluster:
-    """The mock of the same cluster, by wall time."""
+def search_mock(release: Release, configs: Mapping[str, str] | None = None) -> MockCluster:
+    """The mock of the same cluster, by wall time. ``configs`` are those of the broker beside it."""
     return MockCluster(
         1,
         profile=release.profile,
-        broker_configs={**COMMON_CONFIGS, **_BOTH},
+        broker_configs={**COMMON_CONFIGS, **_BOTH} if configs is None else configs,
         cut_last_batch=True,
         authorizer=Authorizer(frozenset({ANONYMOUS})) if _authorizer(release) else None,
     )

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from kproto.messages import ApiVersionsRequest, FindCoordinatorRequest
 from kproto.schema.versions import Versions
 from tests.real.data.side import CLOSED, Cluster, Side
-from tests.real.kafka import RealKafka
 from tests.real.search.clusters import BROKER, Release, SearchKafka, search_mock
 from tests.real.search.play import Arena
 
@@ -30,7 +29,7 @@ class Pair(NamedTuple):
     arena: Arena
     served: Mapping[int, Versions]
     differing: tuple[str, ...]
-    kafka: RealKafka
+    kafka: SearchKafka
 
 
 @asynccontextmanager
@@ -42,9 +41,9 @@ async def pair(release: Release, run: int) -> AsyncIterator[Pair]:
 
 
 @asynccontextmanager
-async def paired(release: Release, kafka: RealKafka, run: int) -> AsyncIterator[Pair]:
+async def paired(release: Release, kafka: SearchKafka, run: int) -> AsyncIterator[Pair]:
     """A mock beside a broker that runs."""
-    async with search_mock(release) as mock:
+    async with search_mock(release, kafka.configs) as mock:
         host, port = mock.addresses[BROKER].rsplit(":", 1)
         real = ("127.0.0.1", kafka.ports[BROKER])
         theirs = await _served(real)

@@ -101,14 +101,17 @@ class Search:
             await self._confirm(again)
 
     async def _draw(self, found: Pair) -> None:
-        """Programs of single requests until there are enough requests, then programs by number.
-        Each begins as another ends, so that one that waits holds none up."""
+        """Stored programs of kinds that were mended, programs of single requests until there are
+        enough requests, then programs by number. Each begins as another ends, so that one that
+        waits holds none up."""
         drawn = self._drawn(found)
         await asyncio.gather(*(self._play(found.arena, drawn) for _ in range(AT_ONCE)))
         self._tell()
 
     def _drawn(self, found: Pair) -> Iterator[Program]:
         limits, first = self._limits, 0
+        if not limits.apis:
+            yield from (each.program for each in load(sessions_file(self._release)))
         while sum(self._requests.values()) < limits.requests and not self._late():
             yield from requests(self._seed, first, 1, found.served, limits.apis)
             first += 1

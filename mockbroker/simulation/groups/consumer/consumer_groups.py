@@ -107,9 +107,12 @@ class ConsumerGroups(StaticMemberGroups[ConsumerGroup, HeartbeatResult]):
             before = membership.take_place(group, event.replaces, event.member_id)
         else:
             before = event.member
+        is_new_instance = request.is_static and event.holder is None
         member, changed = membership.follow_request(group, before, request)
-        membership.make_target(group)
-        member = membership.reconcile(group, member, request.owned, changed=changed)
+        is_new_instance &= not membership.make_target(group)
+        member = membership.reconcile(
+            group, member, request.owned, changed=changed, is_new_instance=is_new_instance
+        )
         membership.renew(group, member)
         sends = request.joins or request.is_full or before.assigned.keys() != member.assigned.keys()
         result = HeartbeatResult(

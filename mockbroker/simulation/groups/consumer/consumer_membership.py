@@ -178,10 +178,12 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         """The name of the assignor that the group uses."""
         return group.preferred_assignor or next(iter(self.settings().assignors), "")
 
-    def make_target(self, group: ConsumerGroup) -> None:
-        """Make the target of the group's epoch, if it is time."""
-        if self.target_event(group).makes_target:
+    def make_target(self, group: ConsumerGroup) -> bool:
+        """Make the target of the group's epoch, if it is time. Returns whether it was."""
+        makes = self.target_event(group).makes_target
+        if makes:
             self.set_targets(group, self._computed(group))
+        return makes
 
     def _computed(self, group: ConsumerGroup) -> dict[str, Assignment]:
         pinned = group.pinned_targets(NOTHING)
@@ -211,6 +213,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         owned: Assignment | None,
         *,
         changed: bool = False,
+        is_new_instance: bool = False,
     ) -> Member:
         """Bring a member nearer to its target. A tester may hold that: then nothing is given up,
         and nothing is free."""
@@ -229,6 +232,7 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
             (lambda tp: False) if group.held else group.is_free,
             is_subscribed,
             changed,
+            is_new_instance=is_new_instance,
         )
         after = reconcile(self.rules.target_read, self.rules.reconcile, event)
         self.advance(group, member, after)

@@ -197,6 +197,7 @@ class Migration:
     def _join(self, event: ClassicJoin) -> Member:
         membership, group, request = self._membership, event.group, event.request
         downgrades = False
+        is_new_instance = event.instance_id is not None and event.holder is None
         if event.replaces is None:
             former = event.holder or group.members.get(event.member_id) or Member(event.member_id)
         else:
@@ -228,9 +229,11 @@ class Migration:
         )
         stale = group.target_epoch < group.epoch
         if not downgrades:
-            membership.make_target(group)
+            is_new_instance &= not membership.make_target(group)
         if not downgrades or not stale:
-            member = membership.reconcile(group, member, owned, changed=changed)
+            member = membership.reconcile(
+                group, member, owned, changed=changed, is_new_instance=is_new_instance
+            )
         if downgrades:
             self.downgrade(group, (), rebalance=stale)
         return member

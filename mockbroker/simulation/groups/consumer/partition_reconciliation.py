@@ -27,7 +27,8 @@ class Reconciliation:
     """``target`` is the member's at ``target_epoch``. ``owned`` is what the member says it has,
     None if it does not say. ``is_free`` returns whether a partition is free. ``subscribed``
     returns whether the member subscribes to a partition's topic, and ``changed`` is whether its
-    subscription changed just now."""
+    subscription changed just now. ``is_new_instance``: the member has just got an instance
+    id that the group did not know, and no target was made for it."""
 
     member: Member
     target_epoch: int
@@ -37,6 +38,7 @@ class Reconciliation:
     subscribed: Callable[[TopicIdPartition], bool] = always
     changed: bool = False
     own_are_free: bool = False
+    is_new_instance: bool = False
     result: Member | None = None
 
     @cached_property
@@ -134,7 +136,13 @@ def _regard_own_as_free(event: Reconciliation) -> None:
     event.own_are_free = True
 
 
+def _find_no_target(event: Reconciliation) -> None:
+    """Kafka looks for the target by the instance id, and finds none."""
+    event.target = frozenset()
+
+
 ON_TARGET_READ: Final[tuple[ReconciliationRow, ...]] = (
+    Row("DP-RECON-09", lambda event: event.is_new_instance, (_find_no_target,)),
     Row(
         "DP-RECON-08",
         always,

@@ -326,3 +326,15 @@ def test_the_epoch_can_be_set() -> None:
     )
     assert stale == ErrorCode.STALE_MEMBER_EPOCH
     assert at.beat("a", 9).error_code == 0
+
+
+@pytest.mark.requirement("DP-RECON-09")
+def test_a_member_that_takes_an_instance_id_waits_for_the_next_target() -> None:
+    at = two()
+    back = at.join("a", instance_id="i")
+    assert (back.member_epoch, back.assignment) == (2, frozenset())
+    assert at.target("a") == FIRST
+    assert at.beat("a", instance_id="i").assignment is None
+    assert at.names(at.beat("b").assignment or ()) == SECOND
+    at.join("c", instance_id="j")
+    assert at.beat("a", instance_id="i").assignment == at.ids(at.target("a")) != frozenset()
