@@ -85,8 +85,8 @@ class LeavesAGap(Producer):
         for batch in pending:
             batch.fail(7, "not delivered in time")
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
-        for batch in pending:
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        for batch in refused:
             batch.fail(45)
 
 
@@ -224,8 +224,8 @@ class OneOffsetForABatch(Producer):
 class GivesUpOnAnUnknownProducer(Producer):
     """Fails for good when the broker does not know its producer id."""
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
-        for batch in pending:
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        for batch in refused:
             batch.fail(59)
 
 
@@ -233,9 +233,9 @@ class GivesUpOnAnUnknownProducer(Producer):
 class KeepsTheEpoch(Producer):
     """Starts sequences anew under the same epoch."""
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
         identity = self.identity
-        super().begin_epoch(pending)
+        super().begin_epoch(refused)
         self.identity = identity
 
 

@@ -65,6 +65,7 @@ class GoesOnWithTheSequence(TransactionalProducer):
 
     def take_identity(self, producer_id: int, epoch: int) -> None:
         self.identity = (producer_id, epoch)
+        self.numbered_under = dict.fromkeys(self.numbered_under, self.identity)
 
 
 @defect("adds-no-partitions")
@@ -214,8 +215,8 @@ class EndsWithAnyError(TransactionalProducer):
 class KeepsTheEpochOfAnAbort(TransactionalProducer):
     """Gets no new epoch after sequences that did not fit."""
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
-        super().begin_epoch(pending)
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        super().begin_epoch(refused)
         self.is_doubtful = False
 
 

@@ -2,7 +2,7 @@
 method.
 
 It has partitions assigned, and fetches from one leader after the other, with a session each
-(KIP-227) that always names every partition.
+(KIP-227). A request names every partition that it fetches, and those that the session is to forget.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from kproto.errors import DecodeError
 from kproto.records import ControlRecordType, Record, RecordBatches, read_control_record
@@ -34,6 +35,9 @@ _LATEST: Final = -1
 _MAX_BYTES: Final = 50 * 1024 * 1024
 _PARTITION_BYTES: Final = 1024 * 1024
 _PAUSE: Final = 0.05
+_FETCH: Final = 1
+_TOPIC_IDS_SINCE: Final = 13
+"""Fetch names topics by id since then (KIP-516)."""
 
 
 class Interrupted(Exception):
@@ -47,11 +51,13 @@ class Interrupted(Exception):
 
 @dataclass(slots=True)
 class Session:
-    """A fetch session with a broker. Epoch 0 asks for a new one."""
+    """A fetch session with a broker, and its partitions with the ids of their topics. Epoch 0 asks
+    for a new one."""
 
     link: Link
     session_id: int = 0
     epoch: int = 0
+    partitions: dict[TopicPartition, UUID] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -115,7 +121,6 @@ class Consumer:
         wanted = sorted(partitions)
         if wanted != sorted(self.assigned):
             self.assigned = {tp: self.assigned.get(tp) or Assigned(None) for tp in wanted}
-            self.sessions.clear()
 
     def follow(self, membership: Membership) -> None:
         """Read what the member owns. A partition that it lost and has again begins anew."""
@@ -273,11 +278,15 @@ class Consumer:
         if found.error_code:
             self.topics.leaders.pop(tp, None)
             raise LinkClosedError("the leader epoch could not be validated")
-        if each.position is not None and 0 <= found.end_offset < each.position:
+        if each.position is None or found.end_offset >= each.position:
+            return
+        if self.policy == "none":
+            each.leader_epoch = self.topics.epochs[tp]
+            raise BrokerError(_LOG_TRUNCATION, "records that were read are gone")
+        if found.end_offset < 0:  # the leader knows nothing of the epoch, nor of one before it
+            each.position = None
+        else:
             each.position = found.end_offset
-            if self.policy == "none":
-                each.leader_epoch = self.topics.epochs[tp]
-                raise BrokerError(_LOG_TRUNCATION, "records that were read are gone")
 
     # ---- fetches ---------------------------------------------------------------------------------
 
@@ -319,15 +328,19 @@ class Consumer:
         try:
             link = await self.topics.link_to(broker)
             session = self.session(broker, link)
-            body = self.body(session, partitions)
-            newest = link.codec.apis[body.API_KEY].valid_versions.highest
-            answer = await link.ask(body, self.fetch_version(newest))
+            newest = link.codec.apis[_FETCH].valid_versions.highest
+            version = self.fetch_version(newest)
+            by_id = (version or link.choose_version(_FETCH)) >= _TOPIC_IDS_SINCE
+            body = self.body(session, partitions, self.forgotten(session, partitions, by_id=by_id))
+            answer = await link.ask(body, version)
         except (LinkClosedError, TimedOutError):
             for tp in partitions:
                 self.assigned[tp].replica = -1
             raise
         if not self.keeps(session, answer, broker):
             return
+        kept = partitions if session.session_id else ()
+        session.partitions = {tp: self.topics.ids[tp[0]] for tp in kept}
         before = [self.assigned[tp].position for tp in partitions]
         for topic in answer.responses:
             name = self.topics.name(topic)
@@ -360,7 +373,23 @@ class Consumer:
         session.epoch = session.epoch + 1 if session.session_id else 0
         return True
 
-    def body(self, session: Session, partitions: Sequence[TopicPartition]) -> Any:
+    def forgotten(
+        self, session: Session, partitions: Sequence[TopicPartition], *, by_id: bool
+    ) -> list[tuple[TopicPartition, UUID]]:
+        """Return what the session still has and is not fetched any more, with the ids of the
+        topics: also a topic of the same name and another id, unless it is named by name."""
+        return [
+            (tp, topic_id)
+            for tp, topic_id in session.partitions.items()
+            if tp not in partitions or (by_id and self.topics.ids[tp[0]] != topic_id)
+        ]
+
+    def body(
+        self,
+        session: Session,
+        partitions: Sequence[TopicPartition],
+        forgotten: Sequence[tuple[TopicPartition, UUID]] = (),
+    ) -> Any:
         topics: dict[str, list[Any]] = {}
         row = message("FetchRequest.FetchPartition")
         for tp in partitions:
@@ -373,6 +402,7 @@ class Consumer:
                 )
             )
         topic = message("FetchRequest.FetchTopic")
+        forgotten_topic = message("FetchRequest.ForgottenTopic")
         return message("FetchRequest")(
             max_wait_ms=self.max_wait_ms,
             min_bytes=1,
@@ -384,6 +414,10 @@ class Consumer:
             topics=[
                 topic(topic=name, topic_id=self.topics.ids[name], partitions=rows)
                 for name, rows in topics.items()
+            ],
+            forgotten_topics_data=[
+                forgotten_topic(topic=tp[0], topic_id=topic_id, partitions=[tp[1]])
+                for tp, topic_id in forgotten
             ],
         )
 

@@ -2,7 +2,8 @@
 
 It works in rounds: each sends what is outstanding, up to five batches of a partition at once, and
 waits for the answers. An idempotent producer sends a batch again as it was; one that is not keeps a
-single batch of a partition in flight, so that order is kept either way.
+single batch of a partition in flight, so that order is kept either way. Calls are delivered one
+after the other, so that each round sees every outstanding batch of its partitions.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ _PRODUCE: Final = 0
 _ZSTD_SINCE: Final = 7
 _IN_FLIGHT: Final = 5
 _BATCH_BYTES: Final = 16_384
-_HINTS_SINCE: Final = 10
+_LAST_EPOCH: Final = 32_767
 
 
 @dataclass(slots=True, eq=False)
 class OutgoingBatch:
     """Records of one partition, and what became of them. ``sequence`` is -1 before the first
-    attempt."""
+    attempt. ``created_ms`` is the records' timestamp, which an attempt does not change."""
 
     tp: TopicPartition
     records: list[dict[str, Any]]
@@ -49,6 +50,7 @@ class OutgoingBatch:
     base_offset: int = -1
     error: dict[str, Any] | None = None
     parts: list[OutgoingBatch] = field(default_factory=list)
+    created_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
     def fail(self, code: int, text: str | None = None) -> None:
         self.done, self.error = True, outcome(code, text)
@@ -90,6 +92,9 @@ class Producer:
         self.delivery_seconds = options.get("delivery_timeout_ms", 5_000) / 1000
         self.identity = (-1, -1)
         self.sequences: dict[TopicPartition, int] = {}
+        self.numbered_under: dict[TopicPartition, tuple[int, int]] = {}
+        """The producer id and epoch that the sequences of a partition belong to."""
+        self.delivering = asyncio.Lock()
         self.unsent: list[Mapping[str, Any]] = []
 
     # ---- records to batches ----------------------------------------------------------------------
@@ -105,7 +110,8 @@ class Producer:
     async def deliver_all(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ends = time.monotonic() + self.delivery_seconds
         batches = self.batched(records)
-        await self.deliver(batches, ends)
+        async with self.delivering:
+            await self.deliver(batches, ends)
         found = {
             id(record): result
             for each in batches
@@ -126,9 +132,12 @@ class Producer:
         return [batch for batches in found.values() for batch in batches]
 
     def encoded(self, batch: OutgoingBatch) -> bytes:
-        now = int(time.time() * 1000)
         records = [
-            Record(timestamp=now, key=_bytes(each.get("key")), value=_bytes(each["value"]))
+            Record(
+                timestamp=batch.created_ms,
+                key=_bytes(each.get("key")),
+                value=_bytes(each["value"]),
+            )
             for each in batch.records
         ]
         producer_id, epoch = batch.identity
@@ -159,20 +168,35 @@ class Producer:
         self.identity = (answer.producer_id, answer.producer_epoch)
 
     def number(self, batch: OutgoingBatch) -> None:
-        """Give a batch its sequence with the first attempt; it keeps it ever after."""
-        if self.idempotent and batch.sequence < 0:
-            batch.identity = self.identity
-            batch.sequence = self.sequences.get(batch.tp, 0)
-            self.sequences[batch.tp] = batch.sequence + len(batch.records)
+        """Give a batch its sequence with the first attempt; it keeps it ever after. Sequences start
+        at 0 in each epoch."""
+        if not self.idempotent or batch.sequence >= 0:
+            return
+        if self.numbered_under.get(batch.tp) != self.identity:
+            self.numbered_under[batch.tp], self.sequences[batch.tp] = self.identity, 0
+        batch.identity = self.identity
+        batch.sequence = self.sequences.get(batch.tp, 0)
+        self.sequences[batch.tp] = batch.sequence + len(batch.records)
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
-        """Number outstanding batches anew, under the next epoch: it is unknown which of those of
-        the former epoch the broker has."""
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        """Raise the epoch and number the outstanding batches of a partition anew whose first one
+        the broker refused.
+
+        Batches of other partitions keep their numbers: they may be in the log, and under others
+        they would be there twice. Without another epoch, the next attempt gets a new producer id.
+        """
         producer_id, epoch = self.identity
-        self.identity = (producer_id, epoch + 1)
-        self.sequences = {}
-        for batch in pending:
+        self.identity = (producer_id, epoch + 1) if epoch < _LAST_EPOCH else (-1, -1)
+        for batch in refused:
+            self.numbered_under.pop(batch.tp, None)
             batch.sequence, batch.identity = -1, (-1, -1)
+
+    def waits_for_epoch(self, pending: Sequence[OutgoingBatch]) -> set[TopicPartition]:
+        """Return the partitions with batches of an earlier epoch, behind which none of a later one
+        may be sent."""
+        return {
+            each.tp for each in pending if each.sequence >= 0 and each.identity != self.identity
+        }
 
     # ---- rounds ----------------------------------------------------------------------------------
 
@@ -232,9 +256,10 @@ class Producer:
         the second ones, and so on, without waiting between them."""
         requests: dict[tuple[int, int], dict[TopicPartition, OutgoingBatch]] = {}
         depths: dict[TopicPartition, int] = {}
+        waiting = self.waits_for_epoch(pending)
         for batch in pending:
             depth = depths[batch.tp] = depths.get(batch.tp, -1) + 1
-            if depth < self.window:
+            if depth < self.window and (batch.sequence >= 0 or batch.tp not in waiting):
                 self.number(batch)
                 leader = self.topics.leader(batch.tp)
                 requests.setdefault((depth, leader), {})[batch.tp] = batch
@@ -248,7 +273,7 @@ class Producer:
             )
         )
         open_ids = {id(each) for request in requests.values() for each in request.values()}
-        self.look_back([each for each in pending if id(each) in open_ids])
+        self.look_back([each for each in pending if id(each) in open_ids], pending)
 
     async def opened(self, broker: int) -> Link | None:
         """Return the connection to a broker. If there is none, its partitions get other leaders."""
@@ -354,18 +379,21 @@ class Producer:
         half = len(batch.records) // 2
         for records, behind in ((batch.records[:half], 0), (batch.records[half:], half)):
             sequence = batch.sequence + behind if batch.sequence >= 0 else -1
-            batch.parts.append(self.batch(batch.tp, records, sequence, batch.identity))
+            part = self.batch(batch.tp, records, sequence, batch.identity)
+            part.created_ms = batch.created_ms
+            batch.parts.append(part)
 
-    def look_back(self, sent: Sequence[OutgoingBatch]) -> None:
+    def look_back(self, sent: Sequence[OutgoingBatch], pending: Sequence[OutgoingBatch]) -> None:
         """Handle batches whose sequences did not fit.
 
-        That is expected behind a batch that failed, and they are sent again behind that one.
-        The first outstanding one needs a new epoch (KIP-360).
+        That is expected behind a batch that failed or was split, and they are sent again behind
+        that one. If it is the first outstanding one of its partition, those of the partition need a
+        new epoch (KIP-360).
         """
         broken: set[TopicPartition] = set()
         seen: set[TopicPartition] = set()
         for batch in sent:
-            if not batch.done and not batch.parts and batch.tp not in seen:
+            if not batch.done and batch.tp not in seen:
                 seen.add(batch.tp)
                 if batch.error is not None:
                     broken.add(batch.tp)
@@ -373,7 +401,8 @@ class Producer:
             if not batch.done:
                 batch.error = None
         if broken:
-            self.begin_epoch([each for each in sent if not each.done])
+            leaves = _leaves(pending)
+            self.begin_epoch([each for each in leaves if not each.done and each.tp in broken])
 
     def expire(self, pending: Sequence[OutgoingBatch]) -> None:
         """Give up. What was sent may be written or not, so its sequences are of no more use."""

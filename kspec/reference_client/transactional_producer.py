@@ -161,17 +161,17 @@ class TransactionalProducer(Producer):
             _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         )
 
-    def begin_epoch(self, pending: Sequence[OutgoingBatch]) -> None:
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
         """What did not fit fails its transaction; the next one has a new epoch."""
         self.is_doubtful = True
-        for batch in pending:
+        for batch in refused:
             batch.fail(next(iter(self.refused.values()), -1))
 
-    def look_back(self, sent: Sequence[OutgoingBatch]) -> None:
+    def look_back(self, sent: Sequence[OutgoingBatch], pending: Sequence[OutgoingBatch]) -> None:
         self.refused = {
             id(each): each.error["code"] for each in sent if not each.done and each.error
         }
-        super().look_back(sent)
+        super().look_back(sent, pending)
 
     # ---- the producer id -------------------------------------------------------------------------
 
@@ -204,10 +204,7 @@ class TransactionalProducer(Producer):
         return link.choose_version(22) >= _EPOCH_SINCE
 
     def take_identity(self, producer_id: int, epoch: int) -> None:
-        """Sequences start at 0 in each epoch."""
-        if (producer_id, epoch) != self.identity:
-            self.identity = (producer_id, epoch)
-            self.sequences = {}
+        self.identity = (producer_id, epoch)
 
     # ---- what is part of the transaction ---------------------------------------------------------
 
