@@ -113,7 +113,9 @@ def main(
     except click.exceptions.Exit:
         is_recorded = False
     Terminal(console).table(rows, absent, clients)
-    parts = [] if names or profiles else [play_data(console.print), play_tools(console.print)]
+    parts = []
+    if not (names or profiles):
+        parts = [play_data(console.print, told.produced), play_tools(console.print)]
     # A client named with --client has to run; others only if KPROTO_REQUIRE says so.
     required = [name for name in absent if name in names or _is_required(client_named(name))]
     right = bool(rows) and not required and _all_right(rows) and False not in parts

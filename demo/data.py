@@ -1,7 +1,8 @@
 """The demo's part on data: a producer and a consumer of kafka-python on one mock cluster.
 
-Each step compares what the client saw with what the log holds. The last one loses a record that was
-acknowledged, by an unclean election, and shows that the consumer notices.
+Each step compares what the client saw with what the log holds. The third one shows the requests of
+a retry, byte by byte. The last one loses a record that was acknowledged, by an unclean election,
+and shows that the consumer notices.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from demo.wire import PRODUCE
+from kproto.journal import Entry
 from mockbroker.running.threaded import ThreadedCluster
 
 __all__ = ["DATA_STEPS", "DataStep", "differs", "play_data", "played"]
@@ -25,6 +28,7 @@ class _Run:
     mock: ThreadedCluster
     producer: Any
     consumer: Any
+    wire: Callable[[Sequence[Entry]], None]
 
     @property
     def foo(self) -> Any:
@@ -36,6 +40,16 @@ class _Run:
 
     def read(self, count: int) -> list[bytes]:
         return [next(self.consumer).value for _ in range(count)]
+
+    def log(self) -> list[bytes | None]:
+        return [each.value for each in self.mock.records("foo")]
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show what the producer sends, and what it receives."""
+        before = len(self.mock.journal)
+        yield
+        self.wire([each for each in list(self.mock.journal)[before:] if each.api_key == PRODUCE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +67,7 @@ def differs(what: str, seen: object, right: object) -> str | None:
 
 def _produce(run: _Run) -> str | None:
     offsets = [run.send(b"one"), run.send(b"two")]
-    return differs("offsets", offsets, [0, 1]) or differs(
-        "the log", [each.value for each in run.mock.records("foo")], [b"one", b"two"]
-    )
+    return differs("offsets", offsets, [0, 1]) or differs("the log", run.log(), [b"one", b"two"])
 
 
 def _consume(run: _Run) -> str | None:
@@ -64,9 +76,11 @@ def _consume(run: _Run) -> str | None:
 
 def _retry(run: _Run) -> str | None:
     run.mock.fault(api="Produce", disconnect="after", times=1)
-    run.send(b"three")
-    values = [each.value for each in run.mock.records("foo")]
-    return differs("the log", values, [b"one", b"two", b"three"])
+    with run.shown():
+        offset = run.send(b"three")
+    return differs("the offset", offset, 2) or differs(
+        "the log", run.log(), [b"one", b"two", b"three"]
+    )
 
 
 def _lose(run: _Run) -> str | None:
@@ -91,9 +105,9 @@ DATA_STEPS: Final[Sequence[DataStep]] = (
 )
 
 
-def play_data(show: Callable[[str], None]) -> bool | None:
-    """Play the steps and show a line for each; return whether all were right, and None if
-    kafka-python is not installed here."""
+def play_data(show: Callable[[str], None], wire: Callable[[Sequence[Entry]], None]) -> bool | None:
+    """Play the steps and show a line for each, and the frames of one of them; return whether all
+    were right, and None if kafka-python is not installed here."""
     try:
         import kafka
         import kafka.errors
@@ -107,6 +121,7 @@ def play_data(show: Callable[[str], None]) -> bool | None:
             mock,
             kafka.KafkaProducer(bootstrap_servers=mock.bootstrap, enable_idempotence=True),
             kafka.KafkaConsumer(bootstrap_servers=mock.bootstrap, auto_offset_reset="none"),
+            wire,
         )
         run.consumer.assign([run.foo])
         run.consumer.seek(run.foo, 0)

@@ -22,6 +22,7 @@ from demo.story import BROKERS, CONTROLLER, STEPS, Mark, Outcome, Step
 from demo.wire import CONTROLLER_APIS, Profile, api_name
 from kproto.cli.console import Console
 from kproto.journal import Entry
+from kproto.records.summaries import summarize_batches
 from kproto.safe_text import printable
 
 __all__ = ["MARKS", "Terminal"]
@@ -117,6 +118,37 @@ class Terminal:
             times = ", ".join(f"{name} \N{MULTIPLICATION SIGN}{n}" for name, n in again.items())
             self._line(("          also ", "dim"), (times, "dim"))
 
+    def produced(self, entries: Sequence[Entry]) -> None:
+        """Print Produce requests of one batch and their responses, and the bytes of the last
+        request."""
+        for entry in entries:
+            if entry.direction == "event":
+                self._line(("          ", ""), (f"{entry.event}: {entry.note}", "yellow"))
+                continue
+            partition = _partition(entry)
+            if entry.direction == "request":
+                (batch,) = summarize_batches(partition.records)
+                text = (
+                    f"producer {batch['producer']}, base sequence {batch['sequence']}:"
+                    f" {', '.join(repr(record['value']) for record in batch['records'])}"
+                )
+            else:
+                text = f"error code {partition.error_code}, base offset {partition.base_offset}"
+            self._exchange(entry, text)
+        sent = [entry for entry in entries if entry.direction == "request"]
+        if sent:
+            self._line(("          ", ""), ("the last request, byte by byte:", "dim"))
+            self._bytes(annotate(sent[-1]))
+
+    def _exchange(self, entry: Entry, text: str) -> None:
+        arrow, style = (
+            ("→", "bright_blue") if entry.direction == "request" else ("←", "bright_green")
+        )
+        self._line(
+            (f"     {arrow} {entry.broker_id}  ", style),
+            (f"{api_name(entry.api_key)} v{entry.api_version} ", "bold"), (text, ""),
+        )  # fmt: skip
+
     def answer(self, answer: Answer) -> None:
         style = "green" if answer.ok else "yellow"
         self._line(("  answer  ", "dim"), (str(answer), style))
@@ -157,7 +189,7 @@ class Terminal:
             self._console.print(" " * BODY_INDENT + line)
 
     def _bytes(self, spans: Sequence[Span]) -> None:
-        """Print the first such request of the demo, field by field."""
+        """Print a request field by field."""
         narrow = self._console.width < NARROW
         width = NARROW_BYTES_WIDTH if narrow else BYTES_WIDTH
         for span in spans:
@@ -165,11 +197,13 @@ class Terminal:
             shown = raw if len(raw) <= width else raw[: width - 1] + "…"
             kind = f"  {span.type}" if span.type in ("count", "tag count") else ""
             before = f"          {span.offset:3} "
-            taken = len(before) + width + len(f"{span.value}") + len(kind) + 2
+            is_batch = span.type == "records"
+            value = f"a batch of {len(span.raw) - 1} bytes" if is_batch else f"{span.value}"
+            taken = len(before) + width + len(value) + len(kind) + 2
             self._line(
                 (before, "dim"), (f"{shown:{width}}", "bright_blue"),
                 (f" {_short(span.path, self._console.width - taken)} ", "dim"),
-                (f"{span.value}", ""), (kind, "dim"),
+                (value, ""), (kind, "dim"),
             )  # fmt: skip
 
     def _line(self, *parts: tuple[str, str]) -> None:
@@ -272,6 +306,14 @@ def _legend() -> Text:
     )
     parts = [Text.assemble(MARKS[mark], (f" {meaning}", "dim")) for mark, meaning in meanings]
     return Text("\n").join(parts)
+
+
+def _partition(entry: Entry) -> Any:
+    """The only partition of a Produce request or response."""
+    body: Any = entry.decode().body
+    if entry.direction == "request":
+        return body.topic_data[0].partition_data[0]
+    return body.responses[0].partition_responses[0]
 
 
 def _body(entry: Entry) -> str:

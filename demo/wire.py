@@ -16,6 +16,7 @@ from kproto.journal import Entry
 
 __all__ = [
     "CONTROLLER_APIS",
+    "PRODUCE",
     "PROFILES",
     "Profile",
     "api_name",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 UNSUPPORTED_VERSION = 35
+PRODUCE = 0
 CONTROLLER_APIS = (43, 45, 46)
 """ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments."""
 

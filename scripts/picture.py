@@ -1,4 +1,4 @@
-"""Draw ``docs/pictures/demo.svg``: two steps of the demo as it prints them, for README.md.
+"""Draw ``docs/pictures/demo.svg``: the demo's part on data as it prints it, for README.md.
 
     .venv/bin/python -m scripts.picture
 
@@ -16,24 +16,14 @@ from typing import Final
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.text import Text
 
-from demo.catalog import client
-from demo.cluster import start
-from demo.drivers import drive
-from demo.recording import Recording
+from demo.data import play_data
 from demo.screen import Terminal
-from demo.story import run
-from demo.wire import PROFILES
 from kproto.cli.console import Console
-from kspec.runner.install import install
 
 __all__ = ["PICTURE", "draw", "main"]
 
 PICTURE: Final = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "demo.svg"
-CLIENT: Final = "kafka-python"
-RELEASE: Final = "kafka-2.4"
 WIDTH: Final = 98
-FROM, UNTIL = "Start moving", "4, 5 and 6 catch up"
-"""The heading of the first step in the picture, and of the first step after it."""
 
 _FORMAT: Final = re.sub(
     r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORMAT, flags=re.S
@@ -41,34 +31,19 @@ _FORMAT: Final = re.sub(
 
 
 def draw() -> str:
-    """Play the demo's story with one client and return its picture as SVG."""
-    chosen = client(CLIENT)
-    profile = next(each for each in PROFILES if each.name == RELEASE)
+    """Play the demo's part on data and return its picture as SVG."""
     out = io.StringIO()
-    terminal = Terminal(
-        Console(
-            file=out,
-            width=WIDTH,
-            force_terminal=True,
-            color_system="truecolor",
-            highlight=False,
-        )
+    screen = Console(
+        file=out, width=WIDTH, force_terminal=True, color_system="truecolor", highlight=False
     )
-    with (
-        start(profile.name, Recording(lambda entry: None).cluster()) as cluster,
-        drive(install(chosen.installed), cluster.bootstrap, chosen.client_id) as driver,
-    ):
-        run(chosen, profile, driver, cluster, terminal)
-    lines = Text.from_ansi(out.getvalue()).split("\n")
-    first, last = (
-        next(number for number, line in enumerate(lines) if heading in line.plain)
-        for heading in (FROM, UNTIL)
-    )
+    play_data(screen.print, Terminal(screen).produced)
+    text = Text.from_ansi(out.getvalue())
+    text.rstrip()
     console = Console(
         file=io.StringIO(), width=WIDTH, record=True, color_system="truecolor", multiline=True
     )
-    console.print(Text("\n").join(lines[first:last]), soft_wrap=True, highlight=False)
-    title = f"make demo: {CLIENT} {chosen.release} on a mock Kafka {RELEASE.partition('-')[2]}"
+    console.print(text, soft_wrap=True, highlight=False)
+    title = "make demo: a producer and a consumer on a mock Kafka 4.4"
     return console.export_svg(title=title, code_format=_FORMAT, unique_id="demo") + "\n"
 
 
