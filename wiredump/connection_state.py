@@ -11,8 +11,11 @@ Python keeps its own objects while the extension reads, so a dump has what is ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wiredump.model import Place
 from wiredump.readers.tcp_state import Opening, StreamState, TcpState
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from wiredump.open_requests import OpenRequests
 
 __all__ = ["STATES", "ConnectionState", "ConversationState", "FrameState", "PairingState"]
+
+
+_packet: Final = Struct("=qqqqiI")
 
 
 class FrameState(NamedTuple):
@@ -30,6 +36,19 @@ class FrameState(NamedTuple):
     base: int
     held: bytes
     packets: bytes
+
+    def marks(self) -> Iterator[tuple[int, int, Place]]:
+        """Yield where each packet's bytes end, its time and its place."""
+        for _, end, time, packet, capture, _ in _packet.iter_unpack(self.packets):
+            yield end, time, Place(capture, packet)
+
+    def pieces(self) -> Iterator[tuple[bytes, int, Place]]:
+        """Yield the bytes of each packet, its time and its place."""
+        at = 0
+        for end, time, place in self.marks():
+            if end - self.base > at:
+                yield self.held[at : end - self.base], time, place
+                at = end - self.base
 
 
 class PairingState(NamedTuple):

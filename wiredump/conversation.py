@@ -10,15 +10,18 @@ that opened the connection is the client, or else the end that sends requests.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
 from wiredump.connection_state import ConversationState
 from wiredump.frame_boundaries import Requests, Responses
-from wiredump.frames import FrameCutter, Passed, Piece
+from wiredump.frames import Finder, FrameCutter, Passed, Piece
 from wiredump.model import Anomaly, Connection, Direction, Frame, Item, Place
+from wiredump.other_protocols import tls_details
 from wiredump.pairing import Pairing
+from wiredump.prologues import Prologue
 from wiredump.readers.model import REASSEMBLY_LIMITS
 from wiredump.recognition import Protocol, Recognition
 from wiredump.search import Found, Search
@@ -31,10 +34,9 @@ DEFAULT_PORTS: Final = frozenset({9092})
 MOST_AWAITED: Final = 4 << 20
 """The largest frame to wait for while looking for the next beginning of a frame."""
 
-_OTHERS: Final[dict[str, tuple[str, Unread]]] = {
-    "tls": ("TLS: nothing inside can be read without its keys", "tls"),
-    "unknown": ("this is not Kafka", "not-kafka"),
-}
+
+def _ignore(size: int) -> None:
+    """Count nothing."""
 
 
 class Event(NamedTuple):
@@ -69,7 +71,8 @@ def gap_anomaly(event: Event, connection: Connection, direction: Direction) -> A
 class Conversation:
     """One connection. ``forward`` is the direction from ``connection.client`` as first assumed: the
     end that opened the connection, or that sent the first captured packet. If that end turns out to
-    be the broker, ``connection`` is corrected and ``flipped`` is set."""
+    be the broker, ``connection`` is corrected and ``flipped`` is set. ``overhead`` is called with
+    the number of bytes in front of Kafka that were read as the header of a proxy."""
 
     def __init__(
         self,
@@ -78,23 +81,31 @@ class Conversation:
         *,
         ports: frozenset[int] = DEFAULT_PORTS,
         max_size: int = DEFAULT_MAX_SIZE,
+        overhead: Callable[[int], object] = _ignore,
     ) -> None:
         self.connection = connection
+        self._overhead = overhead
         self._pairing = Pairing(connection, codec)
         self._max_size = max_size
         self._most_awaited = min(MOST_AWAITED, max_size)
         self.flipped = False
         self._undecided: list[Event] | None = []
-        known = self._use(ports)
+        self._known = self._use(ports)
         self._requests = Requests(self._pairing.is_request)
-        self._recognition: Recognition | None = Recognition(
-            self._requests, self._most_awaited, forward=not self.flipped,
-            from_start=connection.from_start, known=known,
-        )  # fmt: skip
+        self._recognition: Recognition | None = self._recognise_from(connection.from_start)
+        self._other_reason: tuple[str, Unread] = "", "not-kafka"
+        self._begins = {True: 0, False: 0}
+        """The bytes of a proxy's header in front of each direction."""
         self._cutters: dict[Direction, FrameCutter] = {}
         self._other: dict[Direction, Passed] = {}
         self._framed = False
         """Whether any frame was found."""
+
+    def _recognise_from(self, from_start: bool) -> Recognition:
+        return Recognition(
+            self._requests, self._most_awaited, forward=not self.flipped, from_start=from_start,
+            known=self._known,
+        )  # fmt: skip
 
     def _use(self, ports: frozenset[int]) -> bool:
         """Use the ports to find the broker. Returns whether they were decisive."""
@@ -130,6 +141,8 @@ class Conversation:
 
     def resume(self, forward: bool) -> list[Item]:
         """Read the frames of one direction whose bytes were collected elsewhere."""
+        if self._undecided is not None:
+            return self._look_again()
         direction: Direction = "request" if forward != self.flipped else "response"
         return self._cut_off(direction, self._cutters[direction].resume())
 
@@ -147,11 +160,23 @@ class Conversation:
     def restore(self, state: ConversationState) -> None:
         """Continue a conversation that was read elsewhere, perhaps from its beginning."""
         if self._undecided is not None:
+            if state.pairing.newest is None and not self._undecided:
+                self._restore_undecided(state)
+                return
             self._decide("kafka")
         self._cutters["request"].restore(state.request)
         self._cutters["response"].restore(state.response)
         self._pairing.restore(state.pairing)
         self._framed |= state.pairing.newest is not None or state.pairing.answered is not None
+
+    def _restore_undecided(self, state: ConversationState) -> None:
+        """Continue before the first request: it may still turn out to be none."""
+        assert self._undecided is not None
+        for frames, forward in ((state.request, not self.flipped), (state.response, self.flipped)):
+            for raw, timestamp_ns, place in frames.pieces():
+                event = Event(forward, raw, 0, "", timestamp_ns, place)
+                self._undecided.append(event)
+                self._look_at(event)
 
     def conclude(self) -> list[Item]:
         """Decide, before the end, what the connection is and which end is the broker."""
@@ -166,7 +191,8 @@ class Conversation:
             items += self._sort(direction, self._cutters[direction].end())
         items += self._pairing.end(why)
         for direction, passed in self._other.items():
-            items.append(self._anomaly(self.connection.protocol, direction, passed))
+            kind = "tls" if passed.unread == "tls" else "not-kafka"
+            items.append(self._anomaly(kind, direction, passed))
         self._other.clear()
         return items
 
@@ -174,45 +200,79 @@ class Conversation:
         if self._undecided is None:
             return self._dispatch(event)
         self._undecided.append(event)
+        self._look_at(event)
+        return self._look_again()
+
+    def _look_again(self) -> list[Item]:
+        protocol = self._recognise()
+        return [] if protocol is None else self._decide(protocol)
+
+    def _look_at(self, event: Event) -> None:
         assert self._recognition is not None
         if event.raw is None:
             self._recognition.gap(event.forward)
         else:
             self._recognition.data(event.forward, event.raw)
-        protocol = self._recognise()
-        return [] if protocol is None else self._decide(protocol)
 
     # -- what it is --------------------------------------------------------------------------
 
     def _recognise(self, *, final: bool = False) -> Protocol | None:
         """Return the protocol that the bytes so far show, or None if they are too few."""
         assert self._recognition is not None
+        before = self._recognition.prologue(final=final)
+        if before is not None:
+            self._pass_prologue(before)
         found = self._recognition.protocol(final=final)
         if self._recognition.forward == self.flipped:
             self._flip()
         return found
 
+    def _pass_prologue(self, found: Prologue) -> None:
+        """Drop a proxy's header from the bytes that are held, and recognise what follows."""
+        connection, forward = self.connection, not self.flipped
+        connection.proxied_client = connection.proxied_client or found.client
+        connection.proxied_broker = found.broker or connection.proxied_broker
+        left = {forward: found.client_size, not forward: found.server_size}
+        for each, size in left.items():
+            self._begins[each] += size
+            self._overhead(size)
+        held, self._undecided = self._undecided or [], []
+        self._recognition = self._recognise_from(from_start=True)
+        for event in held:
+            if event.raw is not None and left[event.forward]:
+                size = min(left[event.forward], len(event.raw))
+                left[event.forward] -= size
+                event = event._replace(raw=event.raw[size:])
+            if event.raw != b"":
+                self._undecided.append(event)
+                self._look_at(event)
+
     def _decide(self, protocol: Protocol) -> list[Item]:
         events, self._undecided = self._undecided or [], None
-        self._recognition = None
-        from_start = self.connection.from_start
-        if protocol == "tls":
-            self.connection.protocol = "tls"
+        recognition, self._recognition = self._recognition, None
+        assert recognition is not None
         if protocol == "kafka":
-            for direction, find in (
-                ("request", self._find_request),
-                ("response", self._find_response),
-            ):
-                self._cutters[direction] = FrameCutter(  # type: ignore[index]
-                    direction,  # type: ignore[arg-type]
-                    find,
-                    in_step=from_start,
-                    max_size=self._max_size,
-                )
+            if recognition.has_token:
+                self._pairing.expect_tokens()
+            self._cut_frames(in_step=recognition.in_step)
+        else:
+            self.connection.protocol = protocol
+            self._other_reason = _reason(protocol, *recognition.heads)
         items: list[Item] = []
         for event in events:
             items += self._dispatch(event)
         return items
+
+    def _cut_frames(self, *, in_step: bool) -> None:
+        finders: dict[Direction, Finder] = {
+            "request": self._find_request, "response": self._find_response
+        }  # fmt: skip
+        for direction, find in finders.items():
+            forward = (direction == "request") != self.flipped
+            self._cutters[direction] = FrameCutter(
+                direction, find, in_step=in_step, max_size=self._max_size,
+                begins=self._begins[forward],
+            )  # fmt: skip
 
     def _find_request(self, search: Search) -> Found:
         return search.find(self._requests, self._most_awaited)
@@ -256,8 +316,9 @@ class Conversation:
         assert event.raw is not None
         before = self._other.get(direction)
         if before is None:
-            reason, unread = _OTHERS[self.connection.protocol]
-            before = Passed(0, 0, reason, event.timestamp_ns, event.place, unread)
+            reason, unread = self._other_reason
+            begins = self._begins[event.forward]
+            before = Passed(begins, 0, reason, event.timestamp_ns, event.place, unread)
         self._other[direction] = before._replace(size=before.size + len(event.raw))
 
     def _sort(self, direction: Direction, pieces: list[Piece]) -> list[Item]:
@@ -270,7 +331,10 @@ class Conversation:
                 if piece.missing:
                     items.append(self._cut(piece))
             else:
-                if piece.unread == "malformed" and not self._framed:
+                precedes = piece.unread == "malformed" or (
+                    piece.unread == "before-start" and self.connection.from_start
+                )
+                if precedes and not self._framed:
                     piece = piece._replace(unread="not-kafka")
                 items.append(self._anomaly("unframed", direction, piece))
         return items
@@ -283,8 +347,19 @@ class Conversation:
         )  # fmt: skip
 
     def _anomaly(self, kind: str, direction: Direction, passed: Passed) -> Anomaly:
-        kind = "not-kafka" if kind == "unknown" else kind
         return Anomaly(
             kind, passed.reason, passed.place, passed.timestamp_ns, self.connection, direction,
             passed.offset, passed.size, unread=passed.unread,
         )  # fmt: skip
+
+
+def _reason(protocol: Protocol, client: bytes, server: bytes) -> tuple[str, Unread]:
+    """Return why the bytes of another protocol are not read."""
+    if protocol == "unknown":
+        return "this is not Kafka", "not-kafka"
+    if protocol != "tls":
+        return f"this is {protocol}, not Kafka", "not-kafka"
+    details = tls_details(client, server)
+    version, name = details.version or "TLS", details.server_name
+    what = f"{version} for {name}" if name else version
+    return f"{what}: nothing inside can be read without its keys", "tls"

@@ -24,7 +24,7 @@ from wiredump.readers.model import REASSEMBLY_LIMITS
 from wiredump.search import Found, Search
 from wiredump.unread import Unread
 
-__all__ = ["FrameCutter", "Passed", "Piece"]
+__all__ = ["Finder", "FrameCutter", "Passed", "Piece"]
 
 Finder: TypeAlias = Callable[[Search], Found]
 
@@ -33,7 +33,6 @@ _LEAST: Final[dict[Direction, int]] = {"request": 8, "response": 4}
 (KIP-43)."""
 
 _int32: Final = Struct(">i").unpack_from
-_packet: Final = Struct("=qqqqiI")  # of FrameState.packets
 
 
 class Passed(NamedTuple):
@@ -70,12 +69,13 @@ class _Mark(NamedTuple):
 class FrameCutter:
     """Cuts a stream: each call takes a part and returns the frames that it completes, in order.
 
-    ``in_step`` is whether the first byte begins a frame.
+    ``in_step`` is whether the first byte begins a frame; it is the ``begins``-th of the stream.
     """
 
     def __init__(
-        self, direction: Direction, find: Finder, *, in_step: bool, max_size: int = DEFAULT_MAX_SIZE
-    ) -> None:
+        self, direction: Direction, find: Finder, *, in_step: bool,
+        max_size: int = DEFAULT_MAX_SIZE, begins: int = 0,
+    ) -> None:  # fmt: skip
         self.direction = direction
         self.least = _LEAST[direction]
         """The least size to accept: 0 if tokens may travel without a header."""
@@ -86,7 +86,7 @@ class FrameCutter:
         if not in_step:
             self._why = _Why("before the first frame that was recognised", "before-start")
         self._held = bytearray()
-        self._base = 0
+        self._base = begins
         """The stream offset of the first byte held."""
         self._search = Search(self._held)
         self._needs = 0
@@ -135,11 +135,8 @@ class FrameCutter:
 
     def restore(self, state: FrameState) -> None:
         """Continue a frame that was begun elsewhere."""
-        self._base, self._held[:], packets = state
-        self._marks = deque(
-            _Mark(end, time, Place(capture, packet))
-            for _, end, time, packet, capture, _ in _packet.iter_unpack(packets)
-        )
+        self._base, self._held[:], _ = state
+        self._marks = deque(_Mark(*mark) for mark in state.marks())
 
     def gap(self, size: int, timestamp_ns: int, place: Place, reason: str) -> list[Piece]:
         """Take a gap of ``size`` bytes."""

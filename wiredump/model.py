@@ -40,10 +40,11 @@ class Connection(msgspec.Struct, gc=False):
     ``closed_with`` is which of them it was. Both are None if neither was seen. A journal has only
     ``closed_by``.
 
-    ``protocol`` is "kafka", "tls" (encrypted, without keys) or "unknown". ``from_start`` is whether
-    the first byte was captured. ``tunnel`` names the tunnels around the first packet, outermost
-    first (``vxlan 7``), or is empty. ``tally`` has the counts of its packets, or is None without
-    packets.
+    ``protocol`` is "kafka", "tls" (encrypted, without keys), the name of another protocol, or
+    "unknown". ``from_start`` is whether the first byte was captured. ``proxied_client`` and
+    ``proxied_broker`` are the ends that a proxy's header names, or empty. ``tunnel`` names the
+    tunnels around the first packet, outermost first (``vxlan 7``), or is empty. ``tally`` has the
+    counts of its packets, or is None without packets.
     """
 
     number: int
@@ -54,13 +55,15 @@ class Connection(msgspec.Struct, gc=False):
     closed_by: Literal["client", "broker"] | None = None
     closed_with: Literal["fin", "reset"] | None = None
     from_start: bool = False
-    protocol: Literal["unknown", "kafka", "tls"] = "unknown"
+    protocol: str = "unknown"
     software: ClientSoftware | None = None
     client_id: str | None = None
     principal: str = ""
     place: Place | None = None
     tunnel: str = ""
     tally: Tally | None = None
+    proxied_client: str = ""
+    proxied_broker: str = ""
 
     @property
     def id(self) -> int:

@@ -240,9 +240,14 @@ class Pairing:
     def response(self, frame: Frame) -> list[Item]:
         """Take a frame from the broker."""
         if self._tokens:
-            answered = self._tokens.popleft()
-            answered.response = _as_token(frame)
-            return [answered]
+            if not self._is_awaited(frame):
+                answered = self._tokens.popleft()
+                answered.response = _as_token(frame)
+                return [answered]
+            # The last token of GSSAPI has no response.
+            unanswered: list[Item] = [*self._tokens]
+            self._tokens.clear()
+            return unanswered + self.response(frame)
         if len(frame.raw) < 2 * SIZE_LENGTH:
             return [
                 Exchange(self.connection, response=frame),
@@ -256,6 +261,13 @@ class Pairing:
         exchange, in_order = found
         exchange.in_order = in_order
         return self._answer(exchange, frame)
+
+    def _is_awaited(self, frame: Frame) -> bool:
+        return (
+            not self._bare
+            and len(frame.raw) >= 2 * SIZE_LENGTH
+            and _correlation_id(frame.raw, SIZE_LENGTH)[0] in self._open
+        )
 
     def _answer(self, exchange: Exchange, frame: Frame) -> list[Item]:
         exchange.response = frame
@@ -278,6 +290,10 @@ class Pairing:
             Exchange(self.connection, response=frame, correlation_id=correlation_id),
             self._anomaly("unmatched", "no request with its correlation id was seen", frame),
         ]
+
+    def expect_tokens(self) -> None:
+        """The connection begins with SASL tokens, without SaslHandshake (KIP-43)."""
+        self.bare_tokens = self._bare = True
 
     # -- SASL, and the end -------------------------------------------------------------------
 

@@ -1,122 +1,232 @@
-"""Recognise a connection by its bytes: Kafka, TLS or something else; and, if the capture lacks the
-beginning, find out which end is the client.
+"""Recognise a connection by its bytes: Kafka, TLS or another protocol; and, if the capture lacks
+the beginning, find out which end is the client.
 
-Each byte is examined a bounded number of times.
+Evidence accumulates. The first request decides if it names a client or if all of it decodes.
+Otherwise, and in the middle of a connection, one of these shows that it is Kafka: a whole request
+with a client id that decodes, several headers of requests by the same client whose correlation ids
+count up, or, if only the broker's side was captured, responses whose correlation ids count up. Each
+byte is examined a bounded number of times.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, Literal, TypeAlias, cast
 
-from wiredump.frame_boundaries import REQUEST_PREFIX, Requests, every_request
-from wiredump.search import Search
+from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.frame_boundaries import (
+    NEAR,
+    REQUEST_PREFIX,
+    RESPONSE_PREFIX,
+    Requests,
+    every_request,
+    id_distance,
+)
+from wiredump.other_protocols import is_tls, other_protocol
+from wiredump.prologues import Prologue, Undecided, prologue
+from wiredump.search import Candidate, Search
 
-__all__ = ["MOST_UNDECIDED", "Protocol", "Recognition"]
+__all__ = ["MOST_UNDECIDED", "Protocol", "Recognition", "is_token"]
 
-Protocol: TypeAlias = Literal["kafka", "tls", "unknown"]
+Protocol: TypeAlias = Literal[
+    "kafka", "tls", "unknown", "http", "http2", "ssh", "amqp", "redis", "smtp", "nats", "memcached",
+    "mqtt", "postgresql", "zookeeper", "cassandra", "mongodb", "bittorrent", "rdp", "smb",
+]  # fmt: skip
 
 MOST_UNDECIDED: Final = 1 << 20
 """The memory for a connection's bytes while it is not recognised."""
+MOST_UNLIKE: Final = 1 << 16
+"""The same, if it does not begin like Kafka."""
 
 _A_PIECE: Final = 256
 """The approximate cost of keeping a packet's bytes, beside the bytes."""
 _HEAD: Final = 2048
-"""More than the length of a request's header."""
-_TLS_HEADER: Final = 5
+"""More than the length of a request's header, and of a prologue."""
+_LEAST: Final = 5
+"""The number of bytes of TLS's header."""
+_GSSAPI: Final = 0x60
+"""The first byte of an initial token of GSSAPI (RFC 2743, 3.1)."""
+_ANY: Final = 2
+_UNNAMED: Final = 3
+"""How many headers of requests show Kafka: if they have a client id, and if not; and how many
+responses do."""
+
+_prefix: Final = Struct(">ihhih").unpack_from
+_response: Final = Struct(">ii").unpack_from
 
 
 class Recognition:
     """Takes bytes and gaps, then returns the ``protocol``.
 
     ``from_start``: the beginning of the connection was captured. ``known``: the ports show which
-    end is the broker, so it is Kafka unless it is TLS. ``forward`` is the client's direction as far
-    as it is known; ``data`` and ``gap`` have the direction of their bytes.
+    end is the broker, so it is Kafka unless it is recognised as another protocol. ``forward`` is
+    the client's direction as far as it is known; ``data`` and ``gap`` have the direction of their
+    bytes. ``has_token`` is whether the connection begins with a SASL token without a header.
+    ``in_step`` is whether it begins with a frame.
     """
 
     def __init__(
         self, requests: Requests, most: int, *, forward: bool, from_start: bool, known: bool
     ) -> None:
         self.forward = forward
+        self.has_token = False
+        self.in_step = from_start
         self._from_start = from_start
         self._known = known
+        self._requests = requests
         self._heads = {True: bytearray(), False: bytearray()}
         self._looks = {each: _Look(requests, most) for each in (True, False)}
+        self._most = MOST_UNDECIDED
         self._cost = 0
+        self._may_have_prologue = True
+        self._cut_heads: set[bool] = set()
+        """The directions with a gap, whose heads do not grow any more."""
 
     def data(self, forward: bool, raw: bytes) -> None:
         """Take the next bytes of one direction."""
         self._cost += len(raw) + _A_PIECE
         head = self._heads[forward]
-        if len(head) < _HEAD:
+        if len(head) < _HEAD and forward not in self._cut_heads:
             head += raw[: _HEAD - len(head)]
         self._looks[forward].data(raw)
 
     def gap(self, forward: bool) -> None:
         """Take a gap. If it is at the client's beginning, it hides how the connection begins."""
         self._cost += _A_PIECE
+        if self._heads[forward]:
+            self._cut_heads.add(forward)
         if forward == self.forward and not self._heads[forward]:
-            self._from_start = False
+            self._from_start = self.in_step = self._may_have_prologue = False
         self._looks[forward].gap()
+
+    @property
+    def heads(self) -> tuple[bytes, bytes]:
+        """The first bytes of the client and of the server."""
+        return bytes(self._heads[self.forward]), bytes(self._heads[not self.forward])
+
+    def prologue(self, *, final: bool = False) -> Prologue | None:
+        """Return what precedes the protocol, once it is complete; None if there is nothing, or not
+        yet. ``final`` as in ``protocol``."""
+        if not self._may_have_prologue:
+            return None
+        client, server = self.heads
+        if not client:
+            return None
+        try:
+            found = prologue(client, server)
+        except Undecided:
+            self._may_have_prologue = not final and len(client) < _HEAD
+            return None
+        self._may_have_prologue = False
+        return found
 
     def protocol(self, *, final: bool = False) -> Protocol | None:
         """Return the protocol, or None while there are too few bytes. ``final``: no more will
         come."""
-        found = self._by_start() if self._from_start else self._by_requests(final)
-        if found is None and (final or self._cost > MOST_UNDECIDED):
+        if self._may_have_prologue and self._heads[self.forward] and not final:
+            return None
+        over = final or self._cost > self._most
+        found = self._by_start(over) if self._from_start else None
+        if found is None and not self._from_start:
+            found = self._by_evidence(over)
+        if found is None and over:
             return self._unlike_kafka()
         return found
 
-    def _by_start(self) -> Protocol | None:
-        """Decide by the first bytes that the client sent."""
-        head = self._heads[self.forward]
+    def _by_start(self, over: bool) -> Protocol | None:
+        """Decide by the first bytes that the client sent. If they are not a request, Kafka may
+        still follow."""
+        head, look = self._heads[self.forward], self._looks[self.forward]
+        if is_tls(head):
+            return "tls"
         fits = every_request().fits(head, 0, len(head))
         if fits:
-            return "kafka"
-        if _is_tls(head):
-            return "tls"
-        if fits is None and len(head) < REQUEST_PREFIX:
-            return None if not head or head[0] <= 7 or head[0] in _TLS else self._unlike_kafka()
-        return None if fits is None else self._unlike_kafka()
-
-    def _by_requests(self, final: bool) -> Protocol | None:
-        for forward, head in self._heads.items():
-            if _is_tls(head):
-                return "tls"
-            if self._looks[forward].finds(final=final):
-                if not self._known:
-                    self.forward = forward
+            frame = look.first_frame()
+            if self._known or _prefix(head)[4] > 0:
                 return "kafka"
-        if self._known and max(map(len, self._heads.values())) >= _TLS_HEADER:
+            if frame is None and not over:
+                return None
+            if frame is not None and self._requests.decodes(frame) is True:
+                return "kafka"
+        elif is_token(head):
+            self.has_token = True
             return "kafka"
+        elif fits is None:
+            if look.names_client():
+                return "kafka"
+            if not over and (len(head) >= REQUEST_PREFIX or _may_begin(head)):
+                return None
+        name = other_protocol(*self.heads)
+        if name is not None or self._known:
+            return cast(Protocol, name or "kafka")
+        self._from_start = False
+        self.in_step = fits is not False and len(head) >= REQUEST_PREFIX
+        self._most = MOST_UNDECIDED if self.in_step else MOST_UNLIKE
         return None
 
+    def _by_evidence(self, over: bool) -> Protocol | None:
+        for forward, head in self._heads.items():
+            if is_tls(head):
+                return "tls"
+            if self._looks[forward].finds(final=over):
+                return self._kafka(forward)
+        if self._known and max(map(len, self._heads.values())) >= _LEAST:
+            return cast(Protocol, other_protocol(*self.heads) or "kafka")
+        if over:
+            for forward in self._heads:
+                if self._looks[forward].has_headers():
+                    return self._kafka(forward)
+                if self._looks[forward].has_responses() and not self._heads[not forward]:
+                    return self._kafka(not forward)
+        return None
+
+    def _kafka(self, forward: bool) -> Protocol:
+        if not self._known:
+            self.forward = forward
+        return "kafka"
+
     def _unlike_kafka(self) -> Protocol:
-        return "kafka" if self._known else "unknown"
+        name = other_protocol(*self.heads)
+        return cast(Protocol, name or ("kafka" if self._known else "unknown"))
 
 
 class _Look:
     """The bytes of one direction, as far as a request may begin in them."""
 
     def __init__(self, requests: Requests, most: int) -> None:
-        self._requests = requests
+        self._requests = _Certain(requests)
         self._most = most
         self._held = bytearray()
         self._search = Search(self._held, cuts=False)
         self._base = 0
         self._needs = 0
         self._found = False
+        self._headers = _Headers()
+        self._responses = _Responses()
 
     def data(self, raw: bytes) -> None:
         self._search.packet(self._base + len(self._held), len(raw))
         self._held += raw
+        self._headers.packet(raw)
+        self._responses.packet(raw)
 
     def gap(self) -> None:
         self.finds(final=True)
         self._base += 1  # bytes behind the gap do not continue those before it
 
-    def finds(self, *, final: bool) -> bool:
-        """Whether there is a complete request."""
+    def first_frame(self) -> bytes | None:
+        """Return the first frame once it is complete. There must have been no search yet."""
         held = self._held
+        if self._base or len(held) < SIZE_LENGTH:
+            return None
+        end = SIZE_LENGTH + int.from_bytes(held[:SIZE_LENGTH])
+        return bytes(held[:end]) if len(held) >= end else None
+
+    def finds(self, *, final: bool) -> bool:
+        """Whether there is a complete request, or enough headers of requests."""
+        held = self._held
+        self._found = self._found or self.names_client()
         if self._found or not held or (len(held) < self._needs and not final):
             return self._found
         self._search.look(self._base, 0, final)
@@ -127,10 +237,104 @@ class _Look:
         self._needs = max(needs, len(held) + 1)
         return self._found
 
+    def names_client(self) -> bool:
+        """Whether there are enough headers of requests by one client."""
+        return self._headers.count >= _ANY and bool(self._headers.client)
 
-_TLS: Final = range(0x14, 0x18)
+    def has_headers(self) -> bool:
+        return self._headers.count >= (_ANY if self._headers.client else _UNNAMED)
+
+    def has_responses(self) -> bool:
+        return self._responses.count >= _UNNAMED
 
 
-def _is_tls(head: bytes | bytearray) -> bool:
-    """Whether the bytes begin with a handshake, alert or data record of TLS 1.0 to 1.3."""
-    return len(head) >= _TLS_HEADER and head[0] in _TLS and head[1] == 3 and head[2] <= 4
+class _Certain:
+    """Requests that name a client and decode."""
+
+    def __init__(self, requests: Requests) -> None:
+        self.least = requests.least
+        self._requests = requests
+
+    def candidates(self, search: Search) -> Iterator[Candidate]:
+        return self._requests.candidates(search)
+
+    def follows(self, search: Search, first: Candidate, at: int) -> bool | None:
+        return self._requests.follows(search, first, at)
+
+    def decodes(self, raw: bytes) -> bool:
+        names = len(raw) >= REQUEST_PREFIX + 2 and _prefix(raw)[4] > 0
+        return names and self._requests.decodes(raw) is True
+
+
+class _Headers:
+    """Counts packets that begin with the header of a request by the same client, with a correlation
+    id behind the one before. A snap length may have cut the rest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.client = b""
+        self._newest: int | None = None
+
+    def packet(self, raw: bytes) -> None:
+        shape = every_request()
+        end = len(raw)
+        fits = shape.fits(bytearray(raw[:_HEAD]), 0, min(end, _HEAD))
+        if end < REQUEST_PREFIX + 2 or fits is False:
+            return
+        *_, correlation_id, length = _prefix(raw)
+        if fits is None and not raw[REQUEST_PREFIX + 2 :].isascii():
+            return
+        client = raw[REQUEST_PREFIX + 2 : REQUEST_PREFIX + 2 + max(0, length)]
+        shared = min(len(client), len(self.client))
+        continues = (
+            self._newest is not None
+            and client[:shared] == self.client[:shared]
+            and bool(client) == bool(self.client)
+            and 0 < id_distance(correlation_id, self._newest) <= NEAR
+        )
+        self.count = self.count + 1 if continues else 1
+        self.client, self._newest = client, correlation_id
+
+
+class _Responses:
+    """Counts packets that begin with a response, as far as a size and a correlation id show it: ids
+    count up, and frames end where packets do."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._newest: int | None = None
+
+    def packet(self, raw: bytes) -> None:
+        if len(raw) < RESPONSE_PREFIX:
+            return
+        size, correlation_id = _response(raw)
+        if not SIZE_LENGTH <= size <= DEFAULT_MAX_SIZE or correlation_id < 0:
+            return
+        if SIZE_LENGTH + size < len(raw):
+            following = raw[SIZE_LENGTH + size :][:RESPONSE_PREFIX]
+            if len(following) == RESPONSE_PREFIX and not (
+                0 < id_distance(_response(following)[1], correlation_id) <= NEAR
+            ):
+                return
+        if self._newest is not None and not 0 < id_distance(correlation_id, self._newest) <= NEAR:
+            self.count = 0
+        self.count += 1
+        self._newest = correlation_id
+
+
+def is_token(head: bytes | bytearray) -> bool:
+    """Whether the bytes begin with the size of an initial GSSAPI token and the token, as clients
+    sent it before SaslHandshake (KIP-43)."""
+    if len(head) < SIZE_LENGTH + 2 or head[SIZE_LENGTH] != _GSSAPI:
+        return False
+    size, length, at = int.from_bytes(head[:SIZE_LENGTH]), head[SIZE_LENGTH + 1], SIZE_LENGTH + 2
+    if length & 0x80:
+        digits = length & 0x7F
+        at += digits
+        length = int.from_bytes(head[SIZE_LENGTH + 2 : at])
+    return len(head) >= at and size == at - SIZE_LENGTH + length
+
+
+def _may_begin(head: bytes | bytearray) -> bool:
+    """Whether a request or a record of TLS may begin so."""
+    return not head or head[0] <= 7 or 0x14 <= head[0] <= 0x17

@@ -43,8 +43,8 @@ REASONS: Final[dict[Unread, Reason]] = {
     ),
     "not-kafka": Reason(
         "not recognised as Kafka",
-        "The connection, or what precedes its first frame, is another protocol (HTTP, a PROXY "
-        "header), or the port of its broker has to be named.",
+        "The connection, or what precedes its first frame, is another protocol, whose name is in "
+        "`connections`, or the port of its broker has to be named.",
         "--port",
     ),
     "before-start": Reason(
@@ -75,7 +75,7 @@ REASONS: Final[dict[Unread, Reason]] = {
     "unknown-api": Reason(
         "of unknown APIs",
         "The frame is a request of an API or a version that the schemas lack, or the response to "
-        "one; SASL tokens without SaslHandshake look like this.",
+        "one.",
         "--dialect",
     ),
     "unmatched": Reason(

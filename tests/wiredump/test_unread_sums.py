@@ -154,7 +154,7 @@ def adds_up(items: list[Item], account: Mapping[str, int]) -> None:
     within = unread - outside
     assert not outside - unread
     differing = within.pop("differing", 0)
-    read = frames - within.total() + account.get("tls", 0)
+    read = frames - within.total() + account.get("tls", 0) + account.get("prologues", 0)
     repeated = account["retransmitted"] - differing
     assert account["payload"] == read + unread.total() + repeated
     assert distinct_of(account) == account["payload"] - repeated

@@ -69,7 +69,7 @@ class ConnectionCounts:
                     software.name if software else None,
                     software.version if software else None,
                     *self._counts.get(each.id, [0, 0, 0, 0]),
-                    each.tunnel or None,
+                    each.tunnel or None, each.proxied_client or None, each.proxied_broker or None,
                     *_tally(each.tally),
                 ),
             )  # fmt: skip

@@ -50,7 +50,7 @@ CONNECTIONS: Final = Table(
         closed_by         string     client or broker: whose FIN or reset came first; null: none
         closed_with       string     fin or reset: which that was; null likewise
         from_start        bool       whether its first byte was captured
-        protocol          string     kafka, tls or unknown
+        protocol          string     kafka, tls, another protocol's name, or unknown
         client_id         string     the last client id seen; null without one
         software_name     string     from ApiVersions (KIP-511); null without it
         software_version  string     likewise
@@ -59,6 +59,8 @@ CONNECTIONS: Final = Table(
         response_bytes    int64      bytes of frames from the broker
         anomalies         int64      rows of anomalies it has
         tunnel            string     around its first packet, outermost first; null: none
+        proxied_client    string     host:port of the client in a PROXY header; null without one
+        proxied_broker    string     the broker that a proxy's header names; null likewise
         retransmitted     int64      segments with bytes captured before; null in journals and logs
         retransmitted_bytes  int64   how many bytes those were; null likewise, as all that follow
         out_of_order      int64      other segments captured behind bytes that follow theirs

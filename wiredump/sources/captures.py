@@ -60,8 +60,9 @@ class ByteAccount(msgspec.Struct):
 
     ``unread`` counts the bytes that nothing was read of, by reason: those of anomalies, and some
     that are in ``frames`` or ``retransmitted``, too (``unread_within``). ``requests`` counts those
-    that can be decoded. ``lost`` counts the bytes of files that belong to no record, by the kind of
-    the anomaly; those of a compressed file as decompressed."""
+    that can be decoded, ``prologues`` the bytes of proxies' headers. ``lost`` counts the bytes of
+    files that belong to no record, by the kind of the anomaly; those of a compressed file as
+    decompressed."""
 
     payload: int = 0
     frames: int = 0
@@ -73,11 +74,12 @@ class ByteAccount(msgspec.Struct):
     unread: Counter[Unread] = msgspec.field(default_factory=Counter)
     unread_within: int = 0
     requests: int = 0
+    prologues: int = 0
     lost: Counter[str] = msgspec.field(default_factory=Counter)
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
-        placed = self.frames + self.retransmitted + self.anomalies + self.tls
+        placed = self.frames + self.retransmitted + self.anomalies + self.tls + self.prologues
         if placed != self.payload:
             raise UnaccountedError(f"{self.payload} bytes of payload, {placed} accounted for")
         named = self.unread.total() - self.unread_within
@@ -86,13 +88,18 @@ class ByteAccount(msgspec.Struct):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counts as an account has them (``skipped``); ``tls`` only if there are any."""
-        named = {name: getattr(self, name) for name in _BYTES if name != "tls" or self.tls}
+        """The counts as an account has them (``skipped``); ``tls`` and ``prologues`` only if there
+        are any."""
+        counts = {name: getattr(self, name) for name in _BYTES}
+        named = {name: count for name, count in counts.items() if count or name not in _RARE}
         beside = damage(self.damage) | unread(self.unread) | lost(self.lost)
         return named | beside | read_requests(self.requests)
 
     def count_tls(self, size: int) -> None:
         self.tls += size
+
+    def count_prologue(self, size: int) -> None:
+        self.prologues += size
 
     def count(self, item: Item, readable: Readable) -> None:
         """Count one item of a connection."""
@@ -121,7 +128,8 @@ class ByteAccount(msgspec.Struct):
             self.unread_within += size
 
 
-_BYTES: Final = ("payload", "frames", "retransmitted", "anomalies", "missing", "tls")
+_RARE: Final = frozenset({"tls", "prologues"})
+_BYTES: Final = ("payload", "frames", "retransmitted", "anomalies", "missing", *sorted(_RARE))
 
 
 _CLOSINGS = {
@@ -212,7 +220,9 @@ class CaptureItems:
 
     def converse(self, connection: Connection) -> Conversation:
         """Start a conversation for a connection that opens, or that others have read so far."""
-        talk = Conversation(connection, self._codec, ports=self._ports)
+        talk = Conversation(
+            connection, self._codec, ports=self._ports, overhead=self.account.count_prologue
+        )
         self._open[connection.number] = talk
         return talk
 

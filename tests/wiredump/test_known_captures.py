@@ -1,0 +1,125 @@
+"""What wiredump reads of captures whose truth is known: every exchange that is there, and no
+other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.support.full import either
+from tests.support.seeds import generator
+from tests.wiredump.known_captures import BEGINNINGS, KINDS, Fact, Known, known
+from tests.wiredump.other_traffic import OTHERS
+from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
+from tests.wiredump.unread_captures import Line, merged
+from wiredump.model import Anomaly, Exchange, Item
+from wiredump.readers.share import Share
+from wiredump.skipped import requests_of, unread_of
+from wiredump.sources import open_sources
+
+SEEDS = either(40, 3)
+
+
+def _seeds(name: str) -> list[int]:
+    rng = generator(f"known captures, {name}")
+    return [rng.randrange(1 << 30) for _ in range(SEEDS)]
+
+
+def facts(items: Iterable[Item]) -> Counter[Fact]:
+    return Counter(
+        Fact(
+            int(item.connection.client.rpartition(":")[2]), item.api_key, item.api_version,
+            item.correlation_id, item.response is not None,
+        )
+        for item in items
+        if isinstance(item, Exchange) and item.request is not None and not item.request.sasl
+    )  # fmt: skip
+
+
+def read(known: Known, folder: Path, shares: int = 1) -> tuple[Counter[Fact], list[str]]:
+    """Return the exchanges, and the clients that proxies' headers name, as so many processes find
+    them."""
+    path = folder / "a.pcap"
+    path.write_bytes(known.capture)
+    found: Counter[Fact] = Counter()
+    clients: list[str] = []
+    for number in range(shares):
+        sources = open_sources([str(path)], share=Share(number, shares))
+        found += facts(sources)
+        clients += [each.proxied_client for each in sources.connections.values()]
+    return found, [each for each in clients if each]
+
+
+def check(known: Known, found: Counter[Fact]) -> None:
+    """No exchange is made up, and none is lost that the capture has. A response of which it has a
+    part may be found."""
+    possible = known.truth + Counter(
+        fact._replace(answered=False) for fact in (known.truth - known.sure).elements()
+    )
+    assert not found - possible, known.what
+    lost = known.sure - found
+    for fact in lost.elements():
+        assert not fact.answered, (known.what, fact)
+        assert found[fact._replace(answered=True)], (known.what, fact)
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_whatever_precedes_kafka(beginning: str, tmp_path: Path) -> None:
+    for seed in _seeds(beginning):
+        made = known(seed, "whole", beginning, 31092)
+        found, clients = read(made, tmp_path, shares=1 + seed % 3)
+        assert found == made.truth, made.what
+        assert clients == [*made.clients], made.what
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
+    for seed in _seeds(kind):
+        made = known(seed, kind)
+        found, _ = read(made, tmp_path)
+        check(made, found)
+
+
+@pytest.mark.parametrize("kind", ["whole", "copied", "late start", "cut"])
+def test_the_extension_reads_the_same(kind: str) -> None:
+    require_quick()
+    for beginning in ("none", "proxy 1", "socks 5", "gssapi"):
+        made = known(_seeds(kind)[0], kind, beginning, 31092)
+        slowly, quickly = read_in_python(made.capture), read_quickly(made.capture)
+        assert quickly.items == slowly.items, made.what
+        assert quickly.connections == slowly.connections, made.what
+
+
+@pytest.mark.parametrize(
+    ("name", "port"),
+    [(name, 31092) for name in OTHERS] + [(name, 9092) for name in ("http", "tls", "redis", "ssh")],
+)
+def test_other_protocols_are_named(name: str, port: int, tmp_path: Path) -> None:
+    """No exchange is made up, and no reason speaks of the size of a frame."""
+    protocol, said = OTHERS[name]
+    for syn in (True, False):
+        line = Line(port, syn=syn)
+        size = sum(line.send(end, data) for end, data in said)
+        path = tmp_path / "a.pcap"
+        path.write_bytes(merged(line))
+        sources = open_sources([str(path)])
+        items = list(sources)
+        assert requests_of(sources.account) == 0
+        assert sum(unread_of(sources.account).values()) == size
+        (connection,) = sources.connections.values()
+        assert connection.protocol == protocol
+        assert not facts(items)
+        assert all("frame size" not in str(item) for item in items)
+
+
+def test_tls_is_named_with_its_version_and_server(tmp_path: Path) -> None:
+    line = Line(9093)
+    for end, data in OTHERS["tls"][1]:
+        line.send(end, data)
+    (tmp_path / "a.pcap").write_bytes(merged(line))
+    (item,) = open_sources([str(tmp_path / "a.pcap")])
+    assert isinstance(item, Anomaly)
+    assert item.reason.startswith("TLS 1.3 for broker.example: ")
