@@ -84,8 +84,7 @@ REASONS: Final[dict[Unread, Reason]] = {
     ),
     "differing": Reason(
         "repeated with other content",
-        "The bytes repeat earlier ones, but some have other values; the first copy is read. "
-        "Another session on the same ports, whose SYN was not captured, looks like this.",
+        "The bytes repeat earlier ones, but some have other values; the first copy is read.",
     ),
     "fragments": Reason(
         "in incomplete IP datagrams", "The capture lacks other fragments of the datagram."

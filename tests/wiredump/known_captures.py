@@ -19,7 +19,7 @@ from kproto.capture.container import pcap_header, pcap_record
 from kproto.capture.packets import ACK, FIN, SYN, ethernet_frame, ip_packet, tcp_segment
 from tests.wiredump.talk import Said, say
 
-__all__ = ["BEGINNINGS", "KINDS", "Fact", "Known", "known"]
+__all__ = ["BEGINNINGS", "KINDS", "Fact", "Known", "known", "reused"]
 
 START_NS: Final = 1_700_000_000_000_000_000
 _MICROSECOND: Final = 1_000
@@ -262,6 +262,29 @@ KINDS: Final[dict[str, Callable[[random.Random, list[_Packet]], list[_Packet]]]]
 _COMPLETE: Final = ("whole", "sent again", "reordered", "copied", "vxlan", "cut")
 
 
+def reused(seed: object) -> Known:
+    """Return a capture of two sessions, of which neither has a SYN, on the same ports: numbers are
+    random, the same, or lower."""
+    rng = random.Random(f"{seed} reused")
+    first = _Line(rng, 31092, client_port=50_000, start_ns=START_NS, syn=False)
+    isn = rng.choice((None, first.isn, (first.isn[0] - 500, first.isn[1] - 400)))
+    later = first.now + 600 * 10**9
+    second = _Line(rng, 31092, client_port=50_000, start_ns=later, syn=False, isn=isn)
+    truth: Counter[Fact] = Counter()
+    for line, number in ((first, 100), (second, 500)):
+        said = [say(rng, number + each) for each in range(6)]
+        truth.update(fact for fact, *_ in _talk(rng, line, said, 1400))
+    packets = first.packets + second.packets
+    return Known(f"{seed} reused", _file(packets), truth, truth)
+
+
+def _file(packets: list[_Packet]) -> bytes:
+    return pcap_header(1) + b"".join(
+        pcap_record(each.time_ns, each.frame[: each.captured], original_length=len(each.frame))
+        for each in packets
+    )
+
+
 def known(seed: object, kind: str, beginning: str = "none", port: int | None = None) -> Known:
     """Return the capture of a seed."""
     rng = random.Random(f"{seed} {kind} {beginning}")
@@ -292,14 +315,10 @@ def known(seed: object, kind: str, beginning: str = "none", port: int | None = N
                 there = response is not None and _is_in(response, seen[1])
                 sure[fact._replace(answered=there)] += 1
     packets.sort(key=lambda each: each.time_ns)
-    capture = pcap_header(1) + b"".join(
-        pcap_record(each.time_ns, each.frame[: each.captured], original_length=len(each.frame))
-        for each in packets
-    )
     clients = (client,) * (len({fact.port for fact in truth}) if client else 0)
     if kind in _COMPLETE:
         assert truth == sure
-    return Known(f"{seed} {kind} {beginning} {port}", capture, truth, sure, clients)
+    return Known(f"{seed} {kind} {beginning} {port}", _file(packets), truth, sure, clients)
 
 
 def _covered(packets: list[_Packet], end: int) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.full import either
 from tests.support.seeds import generator
-from tests.wiredump.known_captures import BEGINNINGS, KINDS, Fact, Known, known
+from tests.wiredump.known_captures import BEGINNINGS, KINDS, Fact, Known, known, reused
 from tests.wiredump.other_traffic import OTHERS
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
 from tests.wiredump.unread_captures import Line, merged
@@ -81,6 +81,14 @@ def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
         made = known(seed, kind)
         found, _ = read(made, tmp_path)
         check(made, found)
+
+
+def test_ports_that_were_used_again(tmp_path: Path) -> None:
+    """The number and the content of segments show that another session began."""
+    for seed in range(either(400, 12)):
+        made = reused(seed)
+        found, _ = read(made, tmp_path)
+        assert found == made.truth, made.what
 
 
 @pytest.mark.parametrize("kind", ["whole", "copied", "late start", "cut"])

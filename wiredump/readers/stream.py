@@ -251,8 +251,18 @@ class Stream:
         if position < end:
             self._repeated(position, data[position - start :], segment)
 
+    def differs(self, start: int, data: bytes) -> bool:
+        """Whether other bytes were captured there, as far as they are still held."""
+        return bool(self._compare(start, data)[1])
+
     def _repeated(self, start: int, data: bytes, segment: Segment) -> None:
         """Compare with the data returned earlier, as far as it is still held."""
+        compared, differing = self._compare(start, data)
+        known = differing if compared == len(data) or differing else None
+        self._ledger.repeated(self, start, len(data), known, segment)
+
+    def _compare(self, start: int, data: bytes) -> tuple[int, int]:
+        """Return how many bytes are still held, and how many of them differ."""
         end, compared, differing = start + len(data), 0, 0
         recent = self.recent
         for number in range(bisect_left(recent, end, key=_start) - 1, -1, -1):
@@ -264,8 +274,7 @@ class Stream:
             compared += high - low
             first = piece[low - piece_start : high - piece_start]
             differing += count_differing(first, data[low - start : high - start])
-        known = differing if compared == len(data) or differing else None
-        self._ledger.repeated(self, start, len(data), known, segment)
+        return compared, differing
 
     @property
     def _seen(self) -> int:

@@ -2,7 +2,9 @@
 connections.
 
 A connection is one incarnation of its two endpoints: a SYN with another initial sequence number on
-the same ports begins a new one. The first packet captured of a connection may be any of its
+the same ports begins a new one. So does, after a minute without packets, a segment that cannot
+belong to the known one: both its numbers are far off, or it has other bytes than those that were
+sent there. The first packet captured of a connection may be any of its
 packets; this module decides what follows from it. ``stream`` handles the bytes of one direction.
 """
 
@@ -45,6 +47,8 @@ _RESET_WINDOW: Final = 1 << 24
 STALE_NS: Final = 60_000_000_000
 _STALE_DISTANCE: Final = 1 << 24
 """A segment for a closed connection that is this late, or this far off, belongs to another one."""
+_JUMP: Final = 1 << 20
+"""How far both numbers of a segment are off, at least, if it belongs to another connection."""
 
 
 class _Connection:
@@ -147,7 +151,11 @@ class TcpReassembler:
             self._special(found, segment)
             return events
         connection, stream, other = found
-        connection.timestamp_ns = time = segment.timestamp_ns
+        time = segment.timestamp_ns
+        if time - connection.timestamp_ns > STALE_NS and _is_another(stream, other, segment):
+            self._begin_again(connection, segment)
+            return events
+        connection.timestamp_ns = time
         connection.capture = capture = segment.capture
         connection.offset = offset = segment.offset
         if not segment.window:
@@ -249,9 +257,8 @@ class TcpReassembler:
         """Handle the first segment, SYN, FIN, RST, and segments after the end."""
         flags = segment.flags
         if found is not None and self._begins_anew(*found, segment):
-            self._close(found[0], "reused", segment)
-            del self._connections[found[0].number]
-            found = None
+            self._begin_again(found[0], segment)
+            return
         connection, stream, other = found = found or self._open(segment)
         connection.saw(segment)
         self._count_flags(connection, stream, other, segment)
@@ -275,6 +282,12 @@ class TcpReassembler:
             if stream.end is not None:
                 connection.ends(stream.direction, "fin")
             self._settle(connection, segment)
+
+    def _begin_again(self, connection: _Connection, segment: Segment) -> None:
+        """Open another connection on the ports of a known one."""
+        self._close(connection, "reused", segment)
+        del self._connections[connection.number]
+        self._special(None, segment)
 
     def _count_flags(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
@@ -507,3 +520,19 @@ class TcpReassembler:
                 stream.forget()
         while ledger.held > limit // 2:
             next(iter(ledger.waiting)).give_up(at, "memory")
+
+
+def _is_another(stream: Stream, other: Stream, segment: Segment) -> bool:
+    """Whether a segment after a long silence shows by its numbers or its content that its ports
+    were used again, although no SYN was captured."""
+    if not stream.started:
+        return False
+    ahead = distance(segment.sequence, stream.next_sequence)
+    if abs(ahead) > _JUMP:
+        acknowledged = distance(segment.acknowledgement, other.next_sequence)
+        return not other.started or abs(acknowledged) > _JUMP
+    size = len(segment.payload)
+    if size < 2 or ahead >= 0:  # a keep-alive repeats one byte
+        return False
+    start = stream.next + ahead
+    return start + size <= 0 or stream.differs(start, bytes(segment.payload))
