@@ -60,10 +60,16 @@ def add(client: ControlClient, options: tuple[str, ...], as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def remove(client: ControlClient, cluster_id: str, as_json: bool) -> None:
-    """Stop a cluster that `cluster add` created."""
+    """Stop a cluster.
+
+    Exits with 1 if it was created with strict_faults=true and one of its fault rules was not hit,
+    or could not do what it is for.
+    """
     answer = client.delete(f"/clusters/{quote(cluster_id, safe='')}")
     if as_json:
         echo_json(answer)
+    if answer["problems"]:
+        raise click.ClickException("; ".join(answer["problems"]))
 
 
 def _show(each: dict[str, Any], as_json: bool) -> None:
@@ -71,7 +77,8 @@ def _show(each: dict[str, Any], as_json: bool) -> None:
         echo_json(each)
         return
     brokers = f"{len(each['brokers'])} brokers"
-    echo(f"{each['id']:>3}  {each['profile']}  {brokers}  {each['bootstrap']}")
+    labels = "".join(f"  {name}={value}" for name, value in each["labels"].items())
+    echo(f"{each['id']:>3}  {each['profile']}  {brokers}  {each['bootstrap']}{labels}")
 
 
 @click.group("scenario")

@@ -22,7 +22,7 @@ from mockbroker.cli.option_types import (
     ParsedOption,
     dialect_of,
 )
-from mockbroker.cli.parent import parent_option
+from mockbroker.cli.parent import parent_options
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
@@ -39,6 +39,7 @@ from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.options import Limits
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.options.versions import versions
 from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.simulation.state.option_types import feature_level, parse_size
 
@@ -254,7 +255,7 @@ def _keys(text: str) -> list[int]:
         "listener. A connection whose answer names more is closed.",
     ),
 )
-@parent_option
+@parent_options
 def proxy(**options: Any) -> None:
     """Stand between clients and a Kafka cluster until interrupted.
 
@@ -359,7 +360,7 @@ def _upstream_tls(options: dict[str, Any]) -> ssl.SSLContext | None:
 
 
 async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, str]) -> None:
-    stopped = stop_requested(with_parent=options["exit_with_parent"])
+    stopped = stop_requested(options)
     control = None
     if options["control"] is not None:
         from mockbroker.control.proxy_port import ProxyPort  # here: aiohttp takes long to import
@@ -384,6 +385,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
             "bootstrap": running.bootstrap,
             "brokers": {str(key): address for key, address in running.addresses.items()},
             "control": None if control is None else control.url,
+            "versions": versions(),
             **served,
             **token,
         }

@@ -10,7 +10,8 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -18,7 +19,7 @@ import click
 from kproto.cli.terminal import echo
 from kproto.safe_text import printable
 from mockbroker.cli.option_types import ParsedOption
-from mockbroker.cli.parent import when_orphaned
+from mockbroker.cli.parent import call_at_stdin_eof, when_orphaned
 from mockbroker.errors import ClusterError
 from mockbroker.options.addresses import parse_endpoint
 from mockbroker.serving.endpoints import is_loopback
@@ -77,9 +78,9 @@ def log_to_stderr() -> None:
     logging.basicConfig(handlers=[handler])
 
 
-def stop_requested(*, with_parent: bool) -> asyncio.Event:
-    """Return an event that is set at SIGINT and SIGTERM, and at the parent's end if
-    ``with_parent``. Call it on the running loop."""
+def stop_requested(options: Mapping[str, Any]) -> asyncio.Event:
+    """Return an event that is set at SIGINT and SIGTERM, and at the parent's end if the options of
+    ``parent_options`` say so. Call it on the running loop."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -87,11 +88,18 @@ def stop_requested(*, with_parent: bool) -> asyncio.Event:
             loop.add_signal_handler(number, stopped.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
-    if with_parent:
+    if options["exit_on_stdin_eof"]:
+        call_at_stdin_eof(partial(_set_from_thread, loop, stopped))
+    if options["exit_with_parent"]:
         orphaned = loop.create_task(when_orphaned())
         orphaned.add_done_callback(lambda _: stopped.set())
         _kept.add(orphaned)
     return stopped
+
+
+def _set_from_thread(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(event.set)
 
 
 _kept: Final[set[asyncio.Task[None]]] = set()

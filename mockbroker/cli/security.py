@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kproto.os_errors import os_error_text
+from mockbroker.options.certificates import pem_problem
 
 __all__ = ["SECURITY_OPTIONS", "security_of", "server_tls"]
 
@@ -79,22 +79,13 @@ def server_tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | Non
         # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
         context.load_cert_chain(certificate if colon else files, key if colon else None, "")
     except (OSError, ValueError) as error:  # a broken PEM file is an SSLError, which is an OSError
-        raise click.UsageError(f"--tls: {files!r} cannot be used: {_pem_problem(error)}") from None
+        raise click.UsageError(f"--tls: {files!r} cannot be used: {pem_problem(error)}") from None
     if client_ca is not None:
         try:
             context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
             raise click.UsageError(
-                f"--tls-client-ca: {client_ca!r} cannot be used: {_pem_problem(error)}"
+                f"--tls-client-ca: {client_ca!r} cannot be used: {pem_problem(error)}"
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
-
-
-def _pem_problem(error: OSError | ValueError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return (
-            "it must be PEM: a certificate chain, and for a server its private key in the same "
-            f"file or in one after a colon ({error.reason or error.strerror})"
-        )
-    return os_error_text(error) if isinstance(error, OSError) else str(error)

@@ -6,10 +6,11 @@ import contextlib
 import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import cloup
+from click.core import ParameterSource
 from cloup import option_group
 
 from kproto.cli.terminal import echo, echo_json
@@ -21,7 +22,7 @@ from mockbroker.cli.cluster_flags import flags_of, values_of
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
 from mockbroker.cli.option_types import ParsedOption, dialect_of
-from mockbroker.cli.parent import parent_option
+from mockbroker.cli.parent import parent_options
 from mockbroker.cli.replaying import replay_into, replay_options
 from mockbroker.cli.running import (
     CONTROL_OPTIONS,
@@ -38,6 +39,7 @@ from mockbroker.cli.security import SECURITY_OPTIONS, security_of
 from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.options.versions import versions
 from mockbroker.simulation.state.option_types import name_and_value
 
 if TYPE_CHECKING:
@@ -127,6 +129,12 @@ def _kip_240(text: str) -> Dialect:
         "once for each.",
     ),
     *CONTROL_OPTIONS,
+    click.option(
+        "--no-cluster",
+        is_flag=True,
+        help="Start without a cluster: programs create theirs at the control port, and the options "
+        "of clusters are those of POST /clusters.",
+    ),
 )
 @option_group(
     "Protocol",
@@ -158,13 +166,14 @@ def _kip_240(text: str) -> Dialect:
 @option_group("Inter-broker requests", *flags_of(ClusterOptions, "Inter-broker requests"))
 @option_group("Security", *flags_of(ClusterOptions, "Security"), *SECURITY_OPTIONS)
 @option_group("Limits", *flags_of(ClusterOptions, "Limits"))
-@parent_option
+@parent_options
 def serve(**options: Any) -> None:
     """Run a mock cluster until interrupted.
 
     The first line on stdout, once every listener is up, is
-    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null}.
-    If a random control token was made, the object also has the member "control_token".
+    {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null,
+    "versions": {"kproto": ...}}. If a random control token was made, the object also has the member
+    "control_token".
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
@@ -178,9 +187,34 @@ def serve(**options: Any) -> None:
             brokers * most, brokers, f"the {most} of --max-connections to each of {brokers} brokers"
         )
         token = random_token(options)
-        mock, control = _build(options, stack)
-        run_loop(_serve(mock, control, token, with_parent=options["exit_with_parent"]))
-        report_unused(mock, must_hit=options["faults_must_hit"])
+        if options["no_cluster"]:
+            _check_alone(click.get_current_context())
+            mock, control = None, _control(None, options["control"], options["control_token"])
+        else:
+            mock, control = _build(options, stack)
+        run_loop(_serve(mock, control, token, options))
+        if mock is not None:
+            report_unused(mock, must_hit=options["faults_must_hit"])
+
+
+_OF_THE_PROCESS: Final = frozenset(
+    {"no_cluster", "control", "control_token", "exit_with_parent", "exit_on_stdin_eof"}
+)
+"""What can be given with --no-cluster."""
+
+
+def _check_alone(context: click.Context) -> None:
+    """Raises click.UsageError for options of a cluster, and without a control port."""
+    if context.params["control"] is None:
+        raise click.UsageError("--no-cluster needs --control")
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if name not in _OF_THE_PROCESS and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{parameter.opts[0]} is an option of a cluster, which --no-cluster leaves out; "
+                "give it to POST /clusters"
+            )
 
 
 def _build(
@@ -290,7 +324,7 @@ def _split_advertise(
 
 
 def _control(
-    mock: MockCluster, address: tuple[str, int] | None, token: str | None
+    mock: MockCluster | None, address: tuple[str, int] | None, token: str | None
 ) -> ControlServer | None:
     if address is None:
         return None
@@ -301,26 +335,31 @@ def _control(
     return ControlServer(mock, host=host, port=port, token=token or None, scenarios=SCENARIOS)
 
 
+def _addresses(mock: MockCluster) -> dict[str, str]:
+    return {str(key): address for key, address in mock.addresses.items()}
+
+
 async def _serve(
-    mock: MockCluster,
+    mock: MockCluster | None,
     control: ControlServer | None,
     token: dict[str, str],
-    *,
-    with_parent: bool,
+    options: dict[str, Any],
 ) -> None:
     reuse_freed_memory()
-    stopped = stop_requested(with_parent=with_parent)
+    stopped = stop_requested(options)
     async with contextlib.AsyncExitStack() as stack:
-        with naming_the_option("--listen"):
-            await stack.enter_async_context(mock)
+        if mock is not None:
+            with naming_the_option("--listen"):
+                await stack.enter_async_context(mock)
         if control is not None:
             with naming_the_option("--control"):
                 await control.start()
         try:
             ready = {
-                "bootstrap": mock.bootstrap,
-                "brokers": {str(key): address for key, address in mock.addresses.items()},
+                "bootstrap": "" if mock is None else mock.bootstrap,
+                "brokers": {} if mock is None else _addresses(mock),
                 "control": None if control is None else control.url,
+                "versions": versions(),
                 **token,
             }
             # Modules and rows stay for good. A full collection that looks at them, too, takes

@@ -11,10 +11,18 @@ from typing import Any, Final
 
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.options import CLUSTER_OPTIONS
-from mockbroker.control.routes import ControlRequest, Route
+from mockbroker.control.routes import (
+    TEXT,
+    WAIT_TIMEOUT,
+    ControlRequest,
+    Member,
+    Route,
+    wait_timeout_ms,
+)
 from mockbroker.control.schemas import ref
 from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
+from mockbroker.simulation.state.option_types import name_and_value
 
 __all__ = ["CLUSTER_ROUTES"]
 
@@ -22,13 +30,23 @@ _SCENARIO_SECONDS: Final = 60
 
 
 async def _list(request: ControlRequest) -> dict[str, Any]:
-    return {"clusters": [each.to_dict() for each in request.hosting]}
+    name, value = request.query.get("label", ("", None))
+    return {
+        "clusters": [
+            each.to_dict() for each in request.hosting if not name or each.labels.get(name) == value
+        ]
+    }
 
 
 async def _add(request: ControlRequest) -> dict[str, Any]:
     options = dict(request.body)
-    faults = options.pop("faults", ())
-    return (await request.hosting.add(ClusterOptions(**options), faults)).to_dict()
+    hosted = await request.hosting.add(
+        faults=options.pop("faults", ()),
+        labels=options.pop("labels", {}),
+        options=ClusterOptions(**options),
+        timeout_ms=wait_timeout_ms(request),
+    )
+    return hosted.to_dict()
 
 
 async def _show(request: ControlRequest) -> dict[str, Any]:
@@ -36,7 +54,12 @@ async def _show(request: ControlRequest) -> dict[str, Any]:
 
 
 async def _remove(request: ControlRequest) -> dict[str, Any]:
-    return (await request.hosting.remove(request.path["cluster"])).to_dict()
+    removed = await request.hosting.remove(request.path["cluster"])
+    strict = removed.mock.options.strict_faults
+    return {
+        **removed.to_dict(),
+        "problems": removed.mock.fault_problems() if strict else [],
+    }
 
 
 async def _scenarios(request: ControlRequest) -> dict[str, Any]:
@@ -58,17 +81,26 @@ async def _run(request: ControlRequest) -> Mapping[str, Any]:
 
 
 _NO_CLUSTER: Final = {404: "No cluster has this id."}
+_LABEL: Final = Member(
+    "label", {**TEXT, "examples": ["test=TestProduce"]},
+    lambda _name, text: name_and_value(text, "label=test=TestProduce"),
+    "Only clusters with this label, as NAME=VALUE.",
+)  # fmt: skip
 
 CLUSTER_ROUTES: Final = (
     Route("GET", "/clusters", "List the clusters of this process.", _list, ref("Clusters"),
-          of_cluster=False),
+          query=(_LABEL,), of_cluster=False),
     Route("POST", "/clusters", "Create and start a cluster with these options of MockCluster.",
-          _add, ref("Cluster"), body=CLUSTER_OPTIONS, status=201, of_cluster=False,
-          refusals={429: "There are too many clusters."}),
+          _add, ref("Cluster"), query=(WAIT_TIMEOUT,), body=CLUSTER_OPTIONS, status=201,
+          of_cluster=False,
+          refusals={429: "There are too many clusters, and none was removed in time."},
+          details="If there are too many clusters, the request waits until one is removed."),
     Route("GET", "/clusters/{cluster}", "Show a cluster.", _show, ref("Cluster"), of_cluster=False,
           refusals=_NO_CLUSTER),
-    Route("DELETE", "/clusters/{cluster}", "Stop a cluster that was created here.", _remove,
-          ref("Cluster"), of_cluster=False, refusals=_NO_CLUSTER),
+    Route("DELETE", "/clusters/{cluster}", "Stop a cluster.", _remove, ref("RemovedCluster"),
+          of_cluster=False, refusals=_NO_CLUSTER,
+          details="With the option strict_faults, `problems` names each fault rule that no request "
+          "has hit, or that could not do what it is for."),
     Route("GET", "/scenarios", "List the scenarios.", _scenarios, ref("Scenarios"),
           of_cluster=False),
     Route("POST", "/scenarios/{scenario}", "Run a scenario and check its claims.", _run,

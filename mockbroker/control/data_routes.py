@@ -19,6 +19,7 @@ from mockbroker.control.routes import (
     Route,
     choice,
     query_integer,
+    wait_timeout_ms,
 )
 from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError, UnknownPartitionError
@@ -42,8 +43,6 @@ __all__ = ["DATA_ROUTES"]
 _MOST_RECORDS: Final = 10_000
 _USUAL_RECORDS: Final = 100
 _FoundT = TypeVar("_FoundT")
-_USUAL_WAIT_MS: Final = 10_000
-_LONGEST_WAIT_MS: Final = 60_000
 
 
 async def _logs(request: ControlRequest) -> dict[str, Any]:
@@ -101,10 +100,9 @@ async def _waited(
     request: ControlRequest, wait: Callable[..., Awaitable[_FoundT]], name: str
 ) -> _FoundT:
     """Wait for what the query asks of the entity that the path names; 408 after the time-out."""
-    query = dict(request.query)
-    timeout_ms = min(query.pop("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
+    query = {each: value for each, value in request.query.items() if each != WAIT_TIMEOUT.name}
     try:
-        return await wait(request.path[name], **query, timeout=timeout_ms / 1000)
+        return await wait(request.path[name], **query, timeout=wait_timeout_ms(request) / 1000)
     except TimeoutError as error:
         raise RefusedError(408, str(error)) from None
 
@@ -150,10 +148,9 @@ async def _wait_for_offset(request: ControlRequest) -> dict[str, Any]:
     if "partition" not in request.query:
         raise ClusterError("the parameter partition is required, such as partition=foo-0")
     requested = {request.query["partition"]: request.query.get("offset", 0)}
-    timeout_ms = min(request.query.get("timeout", _USUAL_WAIT_MS), _LONGEST_WAIT_MS)
     try:
         await request.mock.wait_for_committed(
-            request.path["group"], requested, timeout=timeout_ms / 1000
+            request.path["group"], requested, timeout=wait_timeout_ms(request) / 1000
         )
     except TimeoutError as error:
         raise RefusedError(408, str(error)) from None

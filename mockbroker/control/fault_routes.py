@@ -7,26 +7,25 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mockbroker.control.errors import RefusedError
-from mockbroker.control.routes import WAIT_TIMEOUT, WHOLE, ControlRequest, Member, Route
+from mockbroker.control.routes import (
+    WAIT_TIMEOUT,
+    WHOLE,
+    ControlRequest,
+    Member,
+    Route,
+    positive_integer,
+    wait_timeout_ms,
+)
 from mockbroker.control.schemas import array_of, object_of, ref
-from mockbroker.errors import ClusterError, FaultError
+from mockbroker.errors import FaultError
 from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
 
 __all__ = ["FAULT_ROUTES"]
 
-_LONGEST_WAIT_MS: Final = 60_000
-_MOST_HITS: Final = 10**9
-
 
 def _rules(rules: Iterable[ActiveFault]) -> dict[str, Any]:
     return {"faults": [rule.to_dict() for rule in rules]}
-
-
-def _hits(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) <= _MOST_HITS):
-        raise ClusterError(f"{name}={text!r:.80} must be a positive integer")
-    return int(text)
 
 
 async def _list(request: ControlRequest) -> dict[str, Any]:
@@ -53,7 +52,7 @@ async def _wait(request: ControlRequest) -> dict[str, Any]:
     if rule is None:
         raise FaultError(f"no rule {name!r}")
     hits = request.query.get("hits", 1)
-    timeout = min(request.query.get("timeout", 10_000), _LONGEST_WAIT_MS)
+    timeout = wait_timeout_ms(request)
     try:
         async with asyncio.timeout(timeout / 1000):
             await mock.wait_for_hit(rule, hits)
@@ -86,7 +85,7 @@ FAULT_ROUTES: Final = (
         _wait,
         _RULES,
         query=(
-            Member("hits", {**WHOLE, "minimum": 1, "default": 1}, _hits),
+            Member("hits", {**WHOLE, "minimum": 1, "default": 1}, positive_integer),
             WAIT_TIMEOUT,
         ),
         refusals={408: "The time-out has passed."},

@@ -1,15 +1,15 @@
-"""The clusters of one process: the one it started with, and those created over HTTP."""
+"""The clusters of one process: the one it may have started with, and those created over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import Feed
-from mockbroker.errors import ClusterError
 from mockbroker.faults import Fault
 from mockbroker.options import ClusterOptions
 from mockbroker.running.mock_cluster import MockCluster
@@ -17,16 +17,17 @@ from mockbroker.running.mock_cluster import MockCluster
 __all__ = ["FIRST", "ClusterHost", "HostedCluster", "Scenario"]
 
 FIRST: Final = "1"
-"""The id of the cluster that the process started with. Routes without an id refer to it."""
+"""The id of the first cluster of a process. Routes without an id refer to it."""
 _MOST_CLUSTERS: Final = 64
 
 
 @dataclass(slots=True)
 class HostedCluster:
-    """A cluster with its id and its event streams."""
+    """A cluster with its id, its labels and its event streams."""
 
     id: str
     mock: MockCluster
+    labels: Mapping[str, str] = field(default_factory=dict)
     feed: Feed = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +42,7 @@ class HostedCluster:
             "dialect": self.mock.dialect.name,
             "clock": self.mock.clock,
             "now_ms": self.mock.cluster.timers.now_ms,
+            "labels": dict(self.labels),
         }
 
 
@@ -57,33 +59,40 @@ class Scenario(Protocol):
 class ClusterHost:
     """Clusters by id, and scenarios by name. Ids are numbers as text and are never reused."""
 
-    def __init__(self, first: MockCluster, scenarios: Mapping[str, Scenario]) -> None:
+    def __init__(self, first: MockCluster | None, scenarios: Mapping[str, Scenario]) -> None:
         self.scenarios = scenarios
-        self._clusters = {FIRST: HostedCluster(FIRST, first)}
-        self._last = int(FIRST)
-        self._starting = 0
+        self._clusters: dict[str, HostedCluster] = {}
+        self._last = 0
+        self._free = asyncio.Semaphore(_MOST_CLUSTERS - (first is not None))
+        """How many clusters can still be created. Those who wait are served in their order."""
+        if first is not None:
+            self._last = int(FIRST)
+            self._clusters[FIRST] = HostedCluster(FIRST, first)
+        self._given = first
 
     def __iter__(self) -> Iterator[HostedCluster]:
         return iter(self._clusters.values())
-
-    @property
-    def first(self) -> HostedCluster:
-        return self._clusters[FIRST]
 
     def find(self, cluster_id: str) -> HostedCluster:
         """Raises RefusedError (404)."""
         found = self._clusters.get(cluster_id)
         if found is None:
             known = ", ".join(self._clusters)
-            raise RefusedError(404, f"no cluster {cluster_id!r:.80}; the clusters are {known}")
+            exist = f"the clusters are {known}" if known else "POST /clusters creates one"
+            raise RefusedError(404, f"no cluster {cluster_id!r:.80}; {exist}")
         return found
 
-    async def add(self, options: ClusterOptions, faults: Sequence[Fault] = ()) -> HostedCluster:
-        """Create and start a cluster. Raises the errors of ``MockCluster``, and RefusedError (429)
-        if there are too many clusters."""
-        if len(self._clusters) + self._starting >= _MOST_CLUSTERS:
-            raise RefusedError(429, f"one process can host {_MOST_CLUSTERS} clusters at most")
-        self._starting += 1
+    async def add(
+        self,
+        options: ClusterOptions,
+        faults: Sequence[Fault] = (),
+        labels: Mapping[str, str] = MappingProxyType({}),
+        *,
+        timeout_ms: int = 0,
+    ) -> HostedCluster:
+        """Create and start a cluster. If there are too many, wait until one is removed. Raises the
+        errors of ``MockCluster``, and RefusedError (429) after the time-out."""
+        await self._take_place(timeout_ms)
         try:
             # On a thread: many topics, or a ZooKeeper server, may take long.
             mock = await asyncio.to_thread(MockCluster.from_options, options)
@@ -93,26 +102,39 @@ class ClusterHost:
             except BaseException:
                 await mock.stop()
                 raise
-        finally:
-            self._starting -= 1
+        except BaseException:
+            self._free.release()
+            raise
         self._last += 1
-        hosted = self._clusters[str(self._last)] = HostedCluster(str(self._last), mock)
+        hosted = HostedCluster(str(self._last), mock, labels)
+        self._clusters[hosted.id] = hosted
         return hosted
 
+    async def _take_place(self, timeout_ms: int) -> None:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000 if self._free.locked() else None):
+                await self._free.acquire()
+        except TimeoutError:
+            raise RefusedError(
+                429,
+                f"one process can host {_MOST_CLUSTERS} clusters at most, and none was removed "
+                f"within {timeout_ms} ms; DELETE /clusters/ID removes one",
+            ) from None
+
     async def remove(self, cluster_id: str) -> HostedCluster:
-        """Stop a cluster that ``add`` created."""
+        """Stop a cluster."""
         hosted = self.find(cluster_id)
-        if cluster_id == FIRST:
-            raise ClusterError("cluster 1 cannot be removed: it ends with its process")
         del self._clusters[cluster_id]
         hosted.feed.close()
-        await hosted.mock.stop()
+        try:
+            await hosted.mock.stop()
+        finally:
+            self._free.release()
         return hosted
 
     async def close(self) -> None:
         """Stop the clusters that ``add`` created, and every event stream."""
         for hosted in list(self._clusters.values()):
             hosted.feed.close()
-            if hosted.id != FIRST:
-                del self._clusters[hosted.id]
-                await hosted.mock.stop()
+            if hosted.mock is not self._given:
+                await self.remove(hosted.id)

@@ -3,8 +3,11 @@ entries."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
+from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -23,19 +26,24 @@ from kproto.journal import Entry, Journal, body_value, select
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.event_streams import STREAM, Batch, ServerSentEvent, stream_events
 from mockbroker.control.routes import (
+    PLAIN,
     TEXT,
+    WAIT_TIMEOUT,
     WHOLE,
     ControlRequest,
     Member,
     Route,
     choice,
+    positive_integer,
     query_integer,
     send_json_array,
+    wait_timeout_ms,
 )
 from mockbroker.control.schemas import array_of, ref
 from mockbroker.control.state_routes import last_event_id
-from mockbroker.errors import ClusterError
+from mockbroker.running.journal_lines import journal_lines
 from mockbroker.running.mock_cluster import MockCluster
+from mockbroker.running.recorded_requests import api_keys
 from mockbroker.serving.loop_turns import TaskTurn
 from mockbroker.simulation.state.option_types import text_of
 
@@ -87,6 +95,9 @@ def _filters(request: ControlRequest) -> dict[str, Any]:
         "client_id": "client_id", "client_software": "client_software", "direction": "direction",
         "event": "event",
     }  # fmt: skip
+    api = request.query.get("api")
+    if isinstance(api, str):
+        api_keys(api, request.mock.dialect)
     return {names[name]: value for name, value in request.query.items() if name in names}
 
 
@@ -102,11 +113,64 @@ async def _entries(request: ControlRequest) -> web.StreamResponse:
             break
         found.extend(select(entries[at : at + _MOST_AT_ONCE], **filters))
         await turn.pause()
+    if PLAIN in request.http.headers.get("Accept", ""):
+        return await _text(request, islice(found, limit), dropped)
 
     def encoded(entry: Entry) -> bytes:
         return json.dumps(_row(mock, entry, as_hex=as_hex)).encode()
 
     return await send_json_array(request.http, islice(found, limit), encoded, {_DROPPED: dropped})
+
+
+async def _text(request: ControlRequest, entries: Iterable[Entry], dropped: str) -> web.Response:
+    """The entries as lines, as far as the turn has time for them."""
+    mock, turn, lines = request.mock, TaskTurn(), list[str]()
+    listed = list(entries)
+    since = listed[0].timestamp_ns if listed else 0
+    for line in journal_lines(listed, partial(_codec, mock), since_ns=since):
+        lines.append(line + "\n")
+        await turn.pause()
+    return web.Response(text="".join(lines), content_type=PLAIN, headers={_DROPPED: dropped})
+
+
+async def _wait(request: ControlRequest) -> web.StreamResponse:
+    """The feed wakes with each entry, and when the cluster is removed."""
+    mock, filters = request.mock, {"direction": "request", **_filters(request)}
+    as_hex, count = request.query.get("raw") == "hex", request.query.get("count", 1)
+    timeout_ms, feed = wait_timeout_ms(request), request.cluster.feed
+    found, seen, turn = list[Entry](), request.query.get("after", 0), TaskTurn()
+    with feed.listening() as changed:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    changed.clear()
+                    for entry in mock.journal.newer(seen, _MOST_AT_ONCE):
+                        seen = entry.sequence
+                        found += select([entry], **filters)
+                    if len(found) >= count:
+                        break
+                    if feed.closed:
+                        raise RefusedError(404, "the cluster was removed while a request waited")
+                    if seen == mock.journal.last_sequence:
+                        await changed.wait()
+                    await turn.pause()
+        except TimeoutError:
+            raise RefusedError(408, _too_few(request, len(found), count, timeout_ms)) from None
+
+    def encoded(entry: Entry) -> bytes:
+        return json.dumps(_row(mock, entry, as_hex=as_hex)).encode()
+
+    return await send_json_array(request.http, found[:count], encoded)
+
+
+def _too_few(request: ControlRequest, found: int, count: int, timeout_ms: int) -> str:
+    which = ", ".join(
+        f"{name}={value}"
+        for name, value in request.query.items()
+        if name not in ("count", "raw", WAIT_TIMEOUT.name)
+    )
+    kind = request.query.get("direction", "request")
+    return f"{found} of {count} {kind} entries ({which or 'any'}) within {timeout_ms} ms"
 
 
 async def _stream(request: ControlRequest) -> web.StreamResponse:
@@ -198,13 +262,6 @@ def _api(_name: str, text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
-def _positive(name: str, text: str) -> int:
-    number = query_integer(name, text)
-    if number == 0:
-        raise ClusterError(f"{name} must be at least 1")
-    return number
-
-
 _DIRECTION = choice("request", "response", "event")
 _RAW = choice("base64", "hex")
 
@@ -247,6 +304,28 @@ JOURNAL_ROUTES: Final = (
             ),
             Member("last", WHOLE, query_integer, "The number of newest entries to return."),
         ),
+        also={PLAIN: TEXT},
+        details="As text/plain, if the request accepts that: one line a frame, for the output of a "
+        "failed test. Connections, ApiVersions and Metadata are counted there.",
+    ),
+    Route(
+        "GET",
+        "/journal/wait",
+        "Wait until this many entries were recorded, past ones included, and return them.",
+        _wait,
+        array_of(ref("JournalEntry")),
+        query=(
+            *_WHICH,
+            Member(
+                "count",
+                {**WHOLE, "minimum": 1, "default": 1},
+                positive_integer,
+                "The number of entries.",
+            ),
+            WAIT_TIMEOUT,
+        ),
+        refusals={408: "The time-out has passed.", 503: "Too many streams are open."},
+        details="The entries are requests, unless `direction` says otherwise.",
     ),
     Route(
         "GET",
@@ -261,7 +340,7 @@ JOURNAL_ROUTES: Final = (
             Member(
                 "latest",
                 {**WHOLE, "minimum": 1},
-                _positive,
+                positive_integer,
                 "Skip older entries, with a `gap`, when more than this many are pending.",
             ),
         ),

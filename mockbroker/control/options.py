@@ -1,20 +1,25 @@
 """``ClusterOptions`` as JSON: the body of ``POST /clusters``.
 
-Options that are Python objects or that only a Python caller can use have no declaration:
-``journal``, ``tls``, ``strict_faults``.
+``journal`` is a Python object and has no declaration. Certificates are PEM texts here, since files
+would be those of the server's machine.
 """
 
 from __future__ import annotations
 
+import ssl
+import tempfile
+from pathlib import Path
 from typing import Any, Final
 
 from kproto.dialects import DIALECTS
-from mockbroker.control.routes import Member
-from mockbroker.control.schemas import array_of, ref
+from mockbroker.control.routes import TEXT, Member
+from mockbroker.control.schemas import array_of, map_of, ref
+from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.options import ClusterOptions
+from mockbroker.options.certificates import pem_problem
 from mockbroker.simulation.state.option_declarations import options_of
-from mockbroker.simulation.state.option_types import choice
+from mockbroker.simulation.state.option_types import choice, object_of, text_of
 
 __all__ = ["CLUSTER_OPTIONS"]
 
@@ -24,6 +29,36 @@ _TYPES: Final = {"dialect": choice(*DIALECTS)}
 
 def _rules(_name: str, value: Any) -> Any:
     return faults_of(value)
+
+
+def _labels(name: str, value: Any) -> dict[str, str]:
+    return object_of(name, value, text_of)
+
+
+_TLS_TEXTS: Final = ("certificate", "key", "client_ca")
+
+
+def _tls(name: str, value: Any) -> ssl.SSLContext:
+    given = object_of(name, value, text_of)
+    if not {"certificate", "key"} <= given.keys() <= set(_TLS_TEXTS):
+        raise ClusterError(f'"{name}" must be an object with {", ".join(_TLS_TEXTS)} (optional)')
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # OpenSSL reads private keys from files alone; only this process can read the folder.
+    with tempfile.TemporaryDirectory(prefix="mockbroker-") as folder:
+        file = Path(folder, "server.pem")
+        file.write_text(f"{given['certificate']}\n{given['key']}\n", encoding="utf-8")
+        try:
+            # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
+            context.load_cert_chain(file, password="")
+        except (OSError, ValueError) as error:
+            raise ClusterError(f'"{name}" cannot be used: {pem_problem(error)}') from None
+    if "client_ca" in given:
+        try:
+            context.load_verify_locations(cadata=given["client_ca"])
+        except (OSError, ValueError) as error:
+            raise ClusterError(f'"{name}.client_ca" cannot be used: {pem_problem(error)}') from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 CLUSTER_OPTIONS: Final = (
@@ -38,5 +73,13 @@ CLUSTER_OPTIONS: Final = (
     Member(
         "faults", array_of(ref("Fault")), _rules, "Fault rules to add before the cluster starts.",
         required=False,
+    ),
+    Member(
+        "labels", {**map_of(TEXT), "examples": [{"test": "TestProduce"}]}, _labels,
+        "Whose cluster it is, such as the name of a test; `GET /clusters` shows them.",
+        required=False,
+    ),
+    Member(
+        "tls", ref("TlsFiles"), _tls, "Serve TLS on every listener.", required=False
     ),
 )  # fmt: skip

@@ -122,10 +122,14 @@ class ProxyPort(ControlPort):
         super().__init__(PROXY_ROUTES, host, port, token, open_page=False)
         self._hosted = _HostedProxy(proxy, Feed(proxy.journal, None))
 
-    def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
-        if cluster_id != FIRST:
+    def _cluster(self, cluster_id: str | None) -> HostedCluster | None:
+        if cluster_id not in (None, FIRST):
             raise RefusedError(404, f"no cluster {cluster_id!r:.80}; a proxy has cluster 1 alone")
-        return cast(ClusterHost, None), cast(HostedCluster, self._hosted)
+        return cast(HostedCluster, self._hosted)
+
+    @property
+    def _host_of_clusters(self) -> ClusterHost:
+        return cast(ClusterHost, None)
 
     @property
     def _journal(self) -> Journal:

@@ -12,8 +12,9 @@ from mockbroker.control.oauth_routes import OAUTH_ROUTES
 from mockbroker.control.operation_routes import OPERATION_ROUTES
 from mockbroker.control.page import HTML, page_response, requests_page, routes_by_method
 from mockbroker.control.routes import TEXT, ControlRequest, Route
-from mockbroker.control.schemas import array_of, map_of, object_of
+from mockbroker.control.schemas import array_of, map_of, object_of, ref
 from mockbroker.control.state_routes import STATE_ROUTES
+from mockbroker.options.versions import versions
 
 __all__ = ["ROUTES"]
 
@@ -28,6 +29,10 @@ async def _document(request: ControlRequest) -> object:
     from mockbroker.control.openapi import document
 
     return document(ROUTES, with_token=request.wants_token)
+
+
+async def _versions(_request: ControlRequest) -> object:
+    return versions()
 
 
 _INDEX: Final = Route(
@@ -49,8 +54,18 @@ _DOCUMENT: Final = Route(
     of_cluster=False,
 )
 
+_VERSION: Final = Route(
+    "GET",
+    "/version",
+    "The versions of this server.",
+    _versions,
+    ref("Versions"),
+    of_cluster=False,
+)
+
 ROUTES: Final[tuple[Route, ...]] = (
     _INDEX,
+    _VERSION,
     _DOCUMENT,
     *STATE_ROUTES,
     *DATA_ROUTES,

@@ -27,6 +27,7 @@ from mockbroker.simulation.state.actions import Action
 __all__ = [
     "BOOLEAN",
     "JSON",
+    "PLAIN",
     "TEXT",
     "WAITS",
     "WAIT_TIMEOUT",
@@ -37,11 +38,13 @@ __all__ = [
     "Schema",
     "actions_response",
     "choice",
+    "positive_integer",
     "query_integer",
     "read_body",
     "read_query",
     "send_json_array",
     "wait_for_zookeeper",
+    "wait_timeout_ms",
 ]
 
 _WRITTEN_AT_ONCE: Final = 64 * 1024
@@ -63,6 +66,7 @@ BOOLEAN: Final[Schema] = {"type": "boolean"}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
 
 JSON: Final = "application/json"
+PLAIN: Final = "text/plain"
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -80,12 +84,18 @@ class ControlRequest(msgspec.Struct, frozen=True):
     """A request after its query and body have been read as its route describes them."""
 
     hosting: ClusterHost
-    cluster: HostedCluster
+    hosted: HostedCluster | None
     http: web.Request
     path: Mapping[str, str]
     query: Mapping[str, Any]
     body: Any
     wants_token: bool = False
+
+    @property
+    def cluster(self) -> HostedCluster:
+        """The cluster of a route ``of_cluster``."""
+        assert self.hosted is not None
+        return self.hosted
 
     @property
     def mock(self) -> MockCluster:
@@ -136,6 +146,21 @@ def _query_milliseconds(name: str, text: str) -> int:
 WAIT_TIMEOUT: Final = Member(
     "timeout", {**MILLISECONDS.schema, "default": "10s"}, _query_milliseconds, "At most a minute."
 )
+_USUAL_WAIT_MS: Final = 10_000
+_LONGEST_WAIT_MS: Final = 60_000
+
+
+def wait_timeout_ms(request: ControlRequest) -> int:
+    """The value of ``WAIT_TIMEOUT`` in a request, in milliseconds."""
+    given: int = request.query.get(WAIT_TIMEOUT.name, _USUAL_WAIT_MS)
+    return min(given, _LONGEST_WAIT_MS)
+
+
+def positive_integer(name: str, text: str) -> int:
+    number = query_integer(name, text)
+    if number == 0:
+        raise ClusterError(f"{name} must be at least 1")
+    return number
 
 
 def choice(*values: str) -> tuple[Schema, Callable[[str, Any], str]]:

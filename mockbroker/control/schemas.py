@@ -112,6 +112,16 @@ _BYTES: Final[Schema] = {
     "description": "Text, null, or the bytes in hex.",
     "oneOf": [TEXT, {"type": "null"}, object_of(hex=TEXT)],
 }
+_CLUSTER: Final[dict[str, Schema]] = {
+    "id": TEXT,
+    "bootstrap": {**TEXT, "description": "host:port of every broker, comma-separated."},
+    "brokers": map_of(TEXT, description="host:port by broker id."),
+    "profile": TEXT,
+    "dialect": TEXT,
+    "clock": {"type": "string", "enum": ["wall", "manual"]},
+    "now_ms": {**_INTEGER, "description": "The simulated time."},
+    "labels": map_of(TEXT, description="As POST /clusters was given them."),
+}
 _PLACE: Final[dict[str, Schema]] = {"topic": TEXT, "partition": WHOLE}
 
 COMPONENTS: Final[dict[str, Schema]] = {
@@ -453,14 +463,29 @@ COMPONENTS: Final[dict[str, Schema]] = {
         commits=map_of(WHOLE, description="Commits that are held or not replicated, by group."),
         timers=array_of(object_of(due_ms=_INTEGER, name=TEXT)),
     ),
-    "Cluster": object_of(
-        id=TEXT,
-        bootstrap={**TEXT, "description": "host:port of every broker, comma-separated."},
-        brokers=map_of(TEXT),
-        profile=TEXT,
-        dialect=TEXT,
-        clock={"type": "string", "enum": ["wall", "manual"]},
-        now_ms={**_INTEGER, "description": "The simulated time."},
+    "Cluster": object_of((), **_CLUSTER),
+    "RemovedCluster": object_of(
+        (),
+        **_CLUSTER,
+        problems={
+            **array_of(TEXT),
+            "description": "What a test must not pass with, a line each.",
+        },
+    ),
+    "TlsFiles": object_of(
+        optional=("client_ca",),
+        certificate={**TEXT, "description": "The certificate chain, as PEM."},
+        key={**TEXT, "description": "Its private key, as PEM, without a password."},
+        client_ca={
+            **TEXT,
+            "description": "Require client certificates of these authorities (PEM), whose owners "
+            "are then the principals.",
+        },
+    ),
+    "Versions": object_of(
+        kproto={**TEXT, "description": "The release of this server."},
+        python=TEXT,
+        kafka={**TEXT, "description": "The release that the default profile behaves as."},
     ),
     "Clusters": object_of(clusters=array_of(ref("Cluster"))),
     "Scenario": object_of(name=TEXT, title=TEXT, requirements=array_of(TEXT)),

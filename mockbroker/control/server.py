@@ -70,8 +70,13 @@ class ControlPort:
         self._limits: ConnectionLimits | None = None
         self._acceptor: Acceptor | None = None
 
-    def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
-        """What a request acts on. Raises RefusedError."""
+    def _cluster(self, cluster_id: str | None) -> HostedCluster | None:
+        """What a request acts on; without an id, it is a request for the port as a whole. Raises
+        RefusedError."""
+        raise NotImplementedError
+
+    @property
+    def _host_of_clusters(self) -> ClusterHost:
         raise NotImplementedError
 
     @property
@@ -156,12 +161,9 @@ class ControlPort:
     def _handler(self, route: Route) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             path = request.match_info
-            hosting, cluster = self._cluster(
-                path.get("cluster", FIRST) if route.of_cluster else FIRST
-            )
             control_request = ControlRequest(
-                hosting=hosting,
-                cluster=cluster,
+                hosting=self._host_of_clusters,
+                hosted=self._cluster(path.get("cluster", FIRST) if route.of_cluster else None),
                 http=request,
                 path=path,
                 query=read_query(route, request),
@@ -217,12 +219,13 @@ class ControlPort:
 
 
 class ControlServer(ControlPort):
-    """Serves the routes for ``mock`` and for the clusters created over HTTP, which ``stop``
-    stops. ``scenarios``, such as ``mockbroker.scenarios.SCENARIOS``, can be run over HTTP."""
+    """Serves the routes for ``mock``, if there is one, and for the clusters created over HTTP,
+    which ``stop`` stops. ``scenarios``, such as ``mockbroker.scenarios.SCENARIOS``, can be run over
+    HTTP."""
 
     def __init__(
         self,
-        mock: MockCluster,
+        mock: MockCluster | None = None,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -233,17 +236,22 @@ class ControlServer(ControlPort):
         self._mock = mock
         self._scenarios = scenarios
         self._hosting = ClusterHost(mock, scenarios)
+        self._own_journal = Journal() if mock is None else mock.journal
 
     async def start(self) -> None:
         self._hosting = ClusterHost(self._mock, self._scenarios)
         await super().start()
 
-    def _cluster(self, cluster_id: str) -> tuple[ClusterHost, HostedCluster]:
-        return self._hosting, self._hosting.find(cluster_id)
+    def _cluster(self, cluster_id: str | None) -> HostedCluster | None:
+        return None if cluster_id is None else self._hosting.find(cluster_id)
+
+    @property
+    def _host_of_clusters(self) -> ClusterHost:
+        return self._hosting
 
     @property
     def _journal(self) -> Journal:
-        return self._mock.journal
+        return self._own_journal
 
     def _files(self) -> Iterable[str]:
         page_templates()

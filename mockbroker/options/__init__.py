@@ -270,9 +270,11 @@ class ClusterOptions(Limits, SimulationOptions):
     are the principals."""
 
     # ---- tests -------------------------------------------------------------------------------
-    strict_faults: bool = False
-    """Whether leaving the ``async with`` block raises AssertionError for fault rules that no
-    request has hit."""
+    strict_faults: bool = option(
+        False, FLAG, "Whether the end of the cluster reports fault rules that no request has hit, "
+        "or that could not do what they are for.", flag="--faults-must-hit",
+    )  # fmt: skip
+    """In Python, leaving the ``async with`` block then raises AssertionError."""
     journal: Journal | None = None
     """Where to record the traffic; None makes a journal of ``journal_entries`` and
     ``journal_bytes``."""

@@ -423,13 +423,24 @@ class MockCluster(DataMethods, LoopOperations):
     def assert_faults_used(self) -> None:
         """Raise AssertionError if there are rules that no request has hit, or that could not do
         what they are for."""
-        unused = self.unused_faults()
-        if unused:
-            each = "; ".join(f"{rule.name} ({rule.fault.describe()})" for rule in unused)
-            raise AssertionError(f"fault rules that no request has hit: {each}")
-        failed = [f"{rule.name}: {text}" for rule in self.failed_faults() for text in rule.failed]
-        if failed:
-            raise AssertionError(f"fault rules failed: {'; '.join(failed)}")
+        problems = self.fault_problems()
+        if problems:
+            raise AssertionError("; ".join(problems))
+
+    def fault_problems(self) -> list[str]:
+        """A line for each rule that no request has hit, and for each thing that a rule was to do
+        and could not."""
+        return [
+            *(
+                f"fault rule that no request has hit: {rule.name} ({rule.fault.describe()})"
+                for rule in self.unused_faults()
+            ),
+            *(
+                f"fault rule {rule.name} failed: {text}"
+                for rule in self.failed_faults()
+                for text in rule.failed
+            ),
+        ]
 
     # ---- scripted answers --------------------------------------------------------------------
 

@@ -25,8 +25,17 @@ from kproto.errors import UnknownNameError
 from kproto.journal import DecodedEntry, Entry, Journal, describe, squash
 from kproto.journal import select as select_entries
 from kproto.messages.request_header import RequestHeader
+from mockbroker.running.journal_lines import journal_lines
 
-__all__ = ["ApiChoice", "RecordedRequests", "Request", "RequestFilters", "Requests", "named"]
+__all__ = [
+    "ApiChoice",
+    "RecordedRequests",
+    "Request",
+    "RequestFilters",
+    "Requests",
+    "api_keys",
+    "named",
+]
 
 B_co = TypeVar("B_co", covariant=True)
 M = TypeVar("M", bound=RequestMessage[Message])
@@ -228,7 +237,7 @@ class RecordedRequests:
         if isinstance(api, int):
             return lambda entry: entry.api_key == api
         if isinstance(api, str):
-            keys = self._keys(api)
+            keys = api_keys(api, self._codec())
             return lambda entry: entry.api_key in keys
         if api.API_KEY is None or api.MESSAGE_TYPE != "request":
             raise UnknownNameError(f"{api.__name__} is not the class of a request")
@@ -238,24 +247,6 @@ class RecordedRequests:
         codec = self._codec_of(entry) or dialect(entry.dialect)
         found = None if entry.api_key is None else codec.apis.get(entry.api_key)
         return None if found is None else found.request
-
-    def _keys(self, name: str) -> set[int]:
-        """The keys of the APIs with this name; a draft may give a released API another key."""
-        if name.isascii() and name.isdigit():
-            return {int(name)}
-        names: dict[str, set[int]] = {}
-        for codec in (self._codec(), dialect()):
-            for key, message in codec.apis.requests.items():
-                names.setdefault(message.removesuffix("Request"), set()).add(key)
-        found = {
-            key for each, keys in names.items() if squash(each) == squash(name) for key in keys
-        }
-        if not found:
-            squashed = {squash(each): each for each in names}
-            near = difflib.get_close_matches(squash(name), squashed, n=3)
-            hint = f"; did you mean {' or '.join(squashed[each] for each in near)}?" if near else ""
-            raise UnknownNameError(f"no API is named {name!r}{hint}")
-        return found
 
     def _fail(self, problem: str) -> NoReturn:
         __tracebackhide__ = True
@@ -270,8 +261,26 @@ class RecordedRequests:
         if most is not None and len(entries) > most:
             yield f"  ... {len(entries) - most} earlier entries"
             entries = entries[-most:]
-        for entry in entries:
-            yield "  " + describe(entry, since_ns=first, using=self._codec_of(entry))
+        for line in journal_lines(entries, self._codec_of, since_ns=first):
+            yield "  " + line
+
+
+def api_keys(name: str, own: Dialect) -> set[int]:
+    """The keys of the APIs with this name in the cluster's dialect or in the released protocol: a
+    draft may give a released API another key. Raises UnknownNameError."""
+    if name.isascii() and name.isdigit():
+        return {int(name)}
+    names: dict[str, set[int]] = {}
+    for codec in (own, dialect()):
+        for key, message in codec.apis.requests.items():
+            names.setdefault(message.removesuffix("Request"), set()).add(key)
+    found = {key for each, keys in names.items() if squash(each) == squash(name) for key in keys}
+    if not found:
+        squashed = {squash(each): each for each in names}
+        near = difflib.get_close_matches(squash(name), squashed, n=3)
+        hint = f"; did you mean {' or '.join(squashed[each] for each in near)}?" if near else ""
+        raise UnknownNameError(f"no API is named {name!r:.80}{hint}")
+    return found
 
 
 def named(api: ApiChoice) -> str:

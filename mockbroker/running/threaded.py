@@ -101,6 +101,7 @@ class ForwardedMethods:
     unused_faults = _forward(MockCluster.unused_faults)
     failed_faults = _forward(MockCluster.failed_faults)
     assert_faults_used = _forward(MockCluster.assert_faults_used)
+    fault_problems = _forward(MockCluster.fault_problems)
     script = _forward(MockCluster.script)
     clear_scripts = _forward(MockCluster.clear_scripts)
     replay = _forward(MockCluster.replay)

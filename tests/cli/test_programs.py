@@ -167,7 +167,7 @@ def test_the_options_of_serve_are_grouped(capsys: pytest.CaptureFixture[str]) ->
             options = groups[line.removesuffix(":")] = []
         elif found := re.match(r"  (?:-h, )?(--[a-z0-9-]+)", line):
             options.append(found[1])
-    assert groups.pop("Other options") == ["--exit-with-parent", "--help"]
+    assert groups.pop("Other options") == ["--exit-with-parent", "--exit-on-stdin-eof", "--help"]
     assert {"Cluster", "Addresses", "Faults", "Security", "Limits"} <= set(groups)
     assert all(2 <= len(options) <= 8 or name == "Recording" for name, options in groups.items())
     listed = [option for options in groups.values() for option in options]

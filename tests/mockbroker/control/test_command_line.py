@@ -87,7 +87,8 @@ def ask(address: str, body: Any, version: int) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
     with serving("--brokers", "2", "--topic", "foo:2:2") as (process, ready):
-        assert list(ready) == ["bootstrap", "brokers", "control"]
+        assert list(ready) == ["bootstrap", "brokers", "control", "versions"]
+        assert ready["versions"]["kproto"] == kproto.__version__
         assert ready["control"] is None
         assert list(ready["brokers"]) == ["1", "2"]
         assert ready["bootstrap"] == ",".join(ready["brokers"].values())
@@ -217,6 +218,25 @@ def test_a_taken_port_is_a_failed_operation() -> None:
         assert "in use" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_server_without_a_cluster_ends_with_its_standard_input() -> None:
+    command = [sys.executable, "-m", "mockbroker", "serve", "--no-cluster", "--control"]
+    with subprocess.Popen(
+        [*command, "127.0.0.1:0", "--exit-on-stdin-eof"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert (ready["bootstrap"], ready["brokers"]) == ("", {})
+        assert run_here(["ctl", ready["control"], "cluster", "add", "brokers=1"]) == 0
+        process.stdin.write("not the end\n")
+        process.stdin.flush()
+        assert run_here(["ctl", ready["control"], "cluster", "list"]) == 0
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
 BAD = [
     ["serve", "--brokers", "0"],
     ["serve", "--brokers", "x"],
@@ -255,6 +275,8 @@ BAD = [
     ["serve", "--sasl", "x"],
     ["serve", "--tls", "x"],
     ["serve", "--zookeeper", "x"],
+    ["serve", "--no-cluster"],
+    ["serve", "--no-cluster", "--control", "127.0.0.1:0", "--topic", "foo:1:1"],
     ["serve", "extra"],
     [],
     ["ctl"],

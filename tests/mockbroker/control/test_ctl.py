@@ -64,12 +64,18 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
         assert "claims checked" in first("scenario", "run", "cancel-is-a-revert")
         assert json.loads(first("scenario", "run", "cancel-is-a-revert", "--json"))["ok"] is True
         for words in (
-            ["scenario", "run", "nope"], ["cluster", "remove", "1"], ["cluster", "remove", "9"],
+            ["scenario", "run", "nope"], ["cluster", "remove", "9"],
             ["cluster", "add", "brokers=0"], ["frame", "999"],
         ):  # fmt: skip
             code, out, err = ctl(capsys, url, *words)
             assert (code, out, err.count("\n")) == (1, "", 1), words
         assert ctl(capsys, url, "cluster", "add", "brokers")[0] == 2
+        strict = '{"strict_faults": true, "labels": {"test": "mine"}, "faults": [{"api": 46, "error": 41}]}'
+        assert first("cluster", "add", strict, "brokers=1").endswith("  test=mine\n")
+        code, out, err = ctl(capsys, url, "cluster", "remove", "4")
+        assert (code, out) == (1, "")
+        assert "no request has hit: fault-1 (api=46 error=41)" in err
+        assert first("cluster", "remove", "1") == ""
 
 
 @pytest.mark.slow

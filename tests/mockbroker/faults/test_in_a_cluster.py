@@ -158,7 +158,7 @@ async def test_a_step_that_cannot_be_done_is_told(caplog):
             await wire.ask(LIST, 0)
         logged = [each.getMessage() for each in caplog.records if "fault rule" in each.message]
         assert logged == [f"fault rule x: {first}", f"fault rule x: {second}"], "each once"
-        with pytest.raises(AssertionError, match="fault rules failed: x: failover 1: "):
+        with pytest.raises(AssertionError, match="fault rule x failed: failover 1: "):
             mock.assert_faults_used()
         notes = [each.note for each in mock.journal.select(event="fault-step-failed")]
         assert [note.split(": ")[:2] for note in notes] == [

@@ -366,7 +366,7 @@ async def test_an_array_gets_more_elements():
 
 
 async def test_more_of_what_is_not_there_is_told():
-    with pytest.raises(AssertionError, match="fault rules failed: broken: the response has no"):
+    with pytest.raises(AssertionError, match="fault rule broken failed: the response has no"):
         await _ask_for_missing_arrays()
 
 

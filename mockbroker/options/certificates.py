@@ -1,0 +1,19 @@
+"""What is wrong with a certificate or a private key. Opens no files."""
+
+from __future__ import annotations
+
+import ssl
+
+from kproto.os_errors import os_error_text
+
+__all__ = ["pem_problem"]
+
+
+def pem_problem(error: OSError | ValueError) -> str:
+    """Explain in one line why OpenSSL refuses a certificate or a key."""
+    if isinstance(error, ssl.SSLError):
+        return (
+            "it must be PEM: a certificate chain, and for a server its private key as well "
+            f"({error.reason or error.strerror})"
+        )
+    return os_error_text(error) if isinstance(error, OSError) else str(error)
