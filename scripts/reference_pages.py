@@ -257,7 +257,7 @@ def _cluster_options() -> str:
 def _json_type(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(map(_code, schema["enum"]))
-    kind = schema["type"]
+    kind = schema.get("type", "object")  # that of a reference
     names = [kind] if isinstance(kind, str) else list(kind)
     bounds = f", {schema['minimum']} to {schema['maximum']}" if "maximum" in schema else ""
     return " or ".join(names) + bounds

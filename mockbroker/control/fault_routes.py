@@ -63,24 +63,34 @@ async def _wait(request: ControlRequest) -> dict[str, Any]:
 
 
 _RULES: Final = ref("Rules")
-_ONE_OR_MORE: Final = {
-    "description": "A rule, a list of rules, or an object whose `faults` is a list of rules.",
-    "anyOf": [
-        ref("Fault"),
-        array_of(ref("Fault")),
-        object_of(faults=array_of(ref("Fault"))),
-    ],
-}
+_MORE: Final = object_of(faults=array_of(ref("Fault")))
 
 FAULT_ROUTES: Final = (
-    Route("GET", "/faults", "Every rule, in the order in which rules are tried.", _list, _RULES),
-    Route("POST", "/faults", "Add rules in front of the existing ones.", _add, _RULES,
-          body=_ONE_OR_MORE),
-    Route("DELETE", "/faults", "Remove every rule.", _clear, _RULES),
-    Route("DELETE", "/faults/{name}", "Remove a rule.", _remove, _RULES),
+    Route(
+        "GET",
+        "/faults",
+        "listFaults",
+        "Every rule, in the order in which rules are tried.",
+        _list,
+        _RULES,
+    ),
+    Route(
+        "POST",
+        "/faults",
+        "addFaults",
+        "Add rules in front of the existing ones.",
+        _add,
+        _RULES,
+        body=_MORE,
+        body_name="NewFaults",
+        details="A rule alone and a list of rules are accepted, too.",
+    ),
+    Route("DELETE", "/faults", "clearFaults", "Remove every rule.", _clear, _RULES),
+    Route("DELETE", "/faults/{name}", "removeFault", "Remove a rule.", _remove, _RULES),
     Route(
         "GET",
         "/faults/{name}/wait",
+        "waitForFault",
         "Wait until a rule has this many hits in total.",
         _wait,
         _RULES,
@@ -90,4 +100,4 @@ FAULT_ROUTES: Final = (
         ),
         refusals={408: "The time-out has passed."},
     ),
-)  # fmt: skip
+)

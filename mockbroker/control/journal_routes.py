@@ -291,6 +291,7 @@ JOURNAL_ROUTES: Final = (
     Route(
         "GET",
         "/journal",
+        "listEntries",
         "The recorded traffic, with decoded bodies.",
         _entries,
         array_of(ref("JournalEntry")),
@@ -311,6 +312,7 @@ JOURNAL_ROUTES: Final = (
     Route(
         "GET",
         "/journal/wait",
+        "waitForRequest",
         "Wait until this many entries were recorded, past ones included, and return them.",
         _wait,
         array_of(ref("JournalEntry")),
@@ -330,6 +332,7 @@ JOURNAL_ROUTES: Final = (
     Route(
         "GET",
         "/journal/stream",
+        "streamEntries",
         "The traffic as a stream of events `entry`, whose id is the sequence number. `gap` means "
         "that entries were dropped or skipped before they were sent, `end` that the cluster has "
         "stopped.",
@@ -350,6 +353,7 @@ JOURNAL_ROUTES: Final = (
     Route(
         "GET",
         "/journal/{sequence}",
+        "getFrame",
         "One frame, with the bytes of each field.",
         _frame,
         ref("Frame"),

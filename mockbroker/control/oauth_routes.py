@@ -61,6 +61,7 @@ OAUTH_ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "POST",
         "/oauth/token",
+        "createToken",
         "A signed token for a client, by OAuth's client credentials.",
         _token,
         object_of(access_token=TEXT, token_type=TEXT, expires_in={"type": "integer"}, scope=TEXT),
@@ -72,6 +73,7 @@ OAUTH_ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "GET",
         "/oauth/jwks.json",
+        "listTokenKeys",
         "The keys that check signed tokens, as a JSON Web Key Set.",
         _keys,
         object_of(keys={"type": "array", "items": {"type": "object"}}),

@@ -20,7 +20,7 @@ from mockbroker.control.event_streams import Feed
 from mockbroker.control.fault_routes import FAULT_ROUTES
 from mockbroker.control.hosting import FIRST, ClusterHost, HostedCluster
 from mockbroker.control.journal_routes import JOURNAL_ROUTES
-from mockbroker.control.operation_routes import operation_members
+from mockbroker.control.operation_routes import operation_id, operation_members
 from mockbroker.control.page import HTML, PAGE_HEADERS, requests_page, routes_by_method
 from mockbroker.control.routes import TEXT, ControlRequest, Route
 from mockbroker.control.schemas import array_of, map_of, object_of, ref
@@ -82,29 +82,49 @@ def _operation_route(operation: Operation) -> Route:
         return {"actions": []}
 
     return Route(
-        "POST", f"/{operation.name}", operation.help, answer, ref("Actions"),
-        body=operation_members(operation), details=operation.details,
-    )  # fmt: skip
+        "POST",
+        f"/{operation.name}",
+        operation_id(operation),
+        operation.help,
+        answer,
+        ref("Actions"),
+        body=operation_members(operation),
+        details=operation.details,
+    )
 
 
 PROXY_ROUTES: Final[tuple[Route, ...]] = (
     Route(
-        "GET", "/", "The routes by method; for browsers, a page.", _index,
+        "GET",
+        "/",
+        "listRoutes",
+        "The routes by method; for browsers, a page.",
+        _index,
         object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
-        also={HTML: TEXT}, of_cluster=False,
+        also={HTML: TEXT},
+        of_cluster=False,
     ),
     Route(
-        "GET", "/openapi.json", "This document.", _document,
-        {"type": "object", "description": "OpenAPI 3.1"}, of_cluster=False,
+        "GET",
+        "/openapi.json",
+        "getOpenApi31",
+        "This document.",
+        _document,
+        {"type": "object", "description": "OpenAPI 3.1"},
+        of_cluster=False,
     ),
     Route(
-        "GET", "/proxy", "The listeners, what stands behind each, and the settings.", _state,
+        "GET",
+        "/proxy",
+        "getProxy",
+        "The listeners, what stands behind each, and the settings.",
+        _state,
         {"type": "object", "description": "The state of the proxy."},
     ),
     *JOURNAL_ROUTES,
     *FAULT_ROUTES,
     *map(_operation_route, PROXY_OPERATIONS.values()),
-)  # fmt: skip
+)
 
 
 class ProxyPort(ControlPort):

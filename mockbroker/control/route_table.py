@@ -28,7 +28,18 @@ async def _index(request: ControlRequest) -> object:
 async def _document(request: ControlRequest) -> object:
     from mockbroker.control.openapi import document
 
-    return document(ROUTES, with_token=request.wants_token)
+    return document(ROUTES, with_token=request.wants_token, server=_server(request))
+
+
+async def _document_3_0(request: ControlRequest) -> object:
+    from mockbroker.control.document_forms import OLDEST
+    from mockbroker.control.openapi import document
+
+    return document(ROUTES, version=OLDEST, with_token=request.wants_token, server=_server(request))
+
+
+def _server(request: ControlRequest) -> str:
+    return f"{request.http.scheme}://{request.http.host}"
 
 
 async def _versions(_request: ControlRequest) -> object:
@@ -38,6 +49,7 @@ async def _versions(_request: ControlRequest) -> object:
 _INDEX: Final = Route(
     "GET",
     "/",
+    "listRoutes",
     "The routes by method; for browsers, which accept text/html, the page.",
     _index,
     object_of(get=array_of(TEXT), post=map_of(array_of(TEXT)), delete=array_of(TEXT)),
@@ -48,15 +60,27 @@ _INDEX: Final = Route(
 _DOCUMENT: Final = Route(
     "GET",
     "/openapi.json",
+    "getOpenApi31",
     "This document.",
     _document,
     {"type": "object", "description": "OpenAPI 3.1"},
     of_cluster=False,
 )
 
+_DOCUMENT_3_0: Final = Route(
+    "GET",
+    "/openapi-3.0.json",
+    "getOpenApi30",
+    "This document, for generators that do not take OpenAPI 3.1.",
+    _document_3_0,
+    {"type": "object", "description": "OpenAPI 3.0"},
+    of_cluster=False,
+)
+
 _VERSION: Final = Route(
     "GET",
     "/version",
+    "getVersions",
     "The versions of this server.",
     _versions,
     ref("Versions"),
@@ -67,6 +91,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _INDEX,
     _VERSION,
     _DOCUMENT,
+    _DOCUMENT_3_0,
     *STATE_ROUTES,
     *DATA_ROUTES,
     *JOURNAL_ROUTES,

@@ -26,6 +26,7 @@ from mockbroker.simulation.state.actions import Action
 
 __all__ = [
     "BOOLEAN",
+    "DURATION",
     "JSON",
     "PLAIN",
     "TEXT",
@@ -108,17 +109,20 @@ class Route(msgspec.Struct, frozen=True):
     ``body`` lists the members of a JSON object, of which no others are accepted, or is the schema
     of a document that ``answer`` reads. ``also`` are further media types of the answer. A route
     ``of_cluster`` is served at its path for the first cluster, and below ``/clusters/ID``.
-    ``max_body`` is in bytes. ``details`` follows the summary in the OpenAPI document.
+    ``id`` names its operation in the OpenAPI document, ``body_name`` the schema of its body, if
+    that has a name there, and ``details`` follows the summary. ``max_body`` is in bytes.
     ``open_to_all``: the control token is not required.
     """
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
+    id: str
     summary: str
     answer: Callable[[ControlRequest], Awaitable[Any]]
     schema: Schema
     query: tuple[Member, ...] = ()
     body: tuple[Member, ...] | Schema | None = None
+    body_name: str = ""
     status: int = 200
     media: str = JSON
     also: Mapping[str, Schema] = msgspec.field(default_factory=dict)
@@ -143,8 +147,9 @@ def _query_milliseconds(name: str, text: str) -> int:
     return query_integer(name, text) if text.isdecimal() else MILLISECONDS.from_text(text)
 
 
+DURATION: Final[Schema] = {"$ref": "#/components/schemas/Duration"}
 WAIT_TIMEOUT: Final = Member(
-    "timeout", {**MILLISECONDS.schema, "default": "10s"}, _query_milliseconds, "At most a minute."
+    "timeout", DURATION, _query_milliseconds, "At most a minute. Default: 10s."
 )
 _USUAL_WAIT_MS: Final = 10_000
 _LONGEST_WAIT_MS: Final = 60_000

@@ -8,9 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from kproto.journal import Entry
-from mockbroker.control.routes import TEXT, WHOLE, Schema
+from mockbroker.control.routes import DURATION, TEXT, WHOLE, Schema
 from mockbroker.faults import Fault
 from mockbroker.faults.descriptions import MEMBERS
+from mockbroker.faults.rule import DURATION_MEMBERS
 
 __all__ = ["COMPONENTS", "array_of", "map_of", "object_of", "ref"]
 
@@ -56,7 +57,7 @@ def _of_classes() -> dict[str, Schema]:
 def _journal_entry(entry: Schema) -> Schema:
     """An entry as in the journal's file, with its decoded body."""
     members = {
-        **entry["properties"],
+        **{name: _one_type(each) for name, each in entry["properties"].items()},
         "api": {**TEXT, "description": "The API's name, such as AlterPartitionReassignments."},
         "raw": {
             **TEXT,
@@ -75,15 +76,26 @@ def _journal_entry(entry: Schema) -> Schema:
 
 
 def _fault_rule(fault: Schema) -> Schema:
+    """Members that take a number or a text are texts here."""
     texts = {name: each.text for group in MEMBERS.values() for name, each in group.items()}
     members = {
-        name: {**schema, "description": texts[name]} for name, schema in fault["properties"].items()
-    }
+        name: {**(DURATION if name in DURATION_MEMBERS else _one_type(schema)),
+               "description": texts[name]}
+        for name, schema in fault["properties"].items()
+    }  # fmt: skip
     return {
         **fault,
-        "description": "A fault rule; see `mockbroker help faults`.",
+        "description": "A fault rule; see `mockbroker help faults`. Numbers are accepted in the "
+        "place of texts that are one.",
         "properties": members,
     }
+
+
+def _one_type(schema: Schema) -> Schema:
+    """A member of a class as one type, without the default that stands for its absence."""
+    kinds = [each for each in schema.get("anyOf", [schema]) if each != {"type": "null"}]
+    text = next((each for each in kinds if each == {"type": "string"}), kinds[0])
+    return {name: value for name, value in text.items() if name != "default"}
 
 
 _CLASSES: Final = _of_classes()
@@ -109,8 +121,7 @@ _LOG_SUMMARY: Final[dict[str, Schema]] = {
     ),
 }
 _BYTES: Final[Schema] = {
-    "description": "Text, null, or the bytes in hex.",
-    "oneOf": [TEXT, {"type": "null"}, object_of(hex=TEXT)],
+    "description": 'Text, null, or the bytes in hex: {"hex": "00ff"}.',
 }
 _CLUSTER: Final[dict[str, Schema]] = {
     "id": TEXT,
@@ -126,6 +137,12 @@ _PLACE: Final[dict[str, Schema]] = {"topic": TEXT, "partition": WHOLE}
 
 COMPONENTS: Final[dict[str, Schema]] = {
     "Error": object_of(error={**TEXT, "description": "The problem, in one line."}),
+    "Duration": {
+        **TEXT,
+        "pattern": "^([0-9]{1,12}(ms|s|m|h)|0)$",
+        "description": "A number with a unit. JSON numbers are accepted, too, as milliseconds.",
+        "examples": ["500ms", "2s", "1m"],
+    },
     "Fault": _fault_rule(_CLASSES["Fault"]),
     "ClientSoftware": _CLASSES["ClientSoftware"],
     "JournalEntry": _journal_entry(_CLASSES["Entry"]),
@@ -192,13 +209,43 @@ COMPONENTS: Final[dict[str, Schema]] = {
             "description": "What the rule was to do and could not, such as a step, without "
             "repeats.",
         },
-        rule=ref("Fault"),
+        rule={
+            "type": "object",
+            "description": "The rule's members as they are kept: errors as codes, durations as "
+            "milliseconds.",
+            "additionalProperties": True,
+        },
     ),
     "Rules": object_of(faults=array_of(ref("Rule"))),
+    "NewFaults": object_of(faults=array_of(ref("Fault"))),
+    "NewRecord": object_of(
+        optional=("key", "value", "headers", "timestamp"),
+        key=_BYTES,
+        value=_BYTES,
+        headers={**array_of(array_of({})), "description": "Pairs of a name and bytes."},
+        timestamp={**_INTEGER, "description": "Milliseconds since the epoch."},
+    ),
+    "NewRecords": {
+        **object_of(
+            optional=(
+                *("records", "batch", "codec", "producer_id", "producer_epoch"),
+                *("base_sequence", "transactional"),
+            ),
+            records=array_of(ref("NewRecord")),
+            batch={**TEXT, "description": "A whole batch in hex, in the place of records."},
+            codec=TEXT,
+            producer_id=_INTEGER,
+            producer_epoch=_INTEGER,
+            base_sequence=_INTEGER,
+            transactional=_FLAG,
+        ),
+        "description": "The records of one batch. A record alone, a list of records, and a text, "
+        "which is a value, are accepted, too.",
+    },
     "Znode": object_of(
         path=TEXT,
         text=TEXT,
-        stat=map_of({"type": ["integer", "string", "boolean", "null"]}),
+        stat=map_of({}),
         children=array_of(TEXT),
     ),
     "LogSummary": object_of((), **_LOG_SUMMARY),
@@ -223,27 +270,26 @@ COMPONENTS: Final[dict[str, Schema]] = {
         producers=array_of(map_of(_or_null(_INTEGER))),
     ),
     "Record": object_of(
-        (),
+        (
+            *("offset", "timestamp", "key", "value", "headers"),
+            *("base_offset", "last_offset", "size", "problem"),
+        ),
         **_PLACE,
         offset=WHOLE,
         timestamp={**_INTEGER, "description": "Milliseconds since the epoch; -1 without one."},
         key=_BYTES,
         value=_BYTES,
-        headers=array_of({"type": "array", "prefixItems": [TEXT, _BYTES], "minItems": 2}),
-    ),
-    "UnreadableBatch": object_of(
-        (),
-        **_PLACE,
-        base_offset=WHOLE,
+        headers={**array_of(array_of({})), "description": "Pairs of a name and bytes."},
+        base_offset={**WHOLE, "description": "Of a batch that cannot be decoded."},
         last_offset=WHOLE,
         size=WHOLE,
-        problem={**TEXT, "description": "Why it cannot be decoded."},
+        problem={**TEXT, "description": "Why the batch cannot be decoded."},
     ),
     "Records": object_of(
         (),
         partition=TEXT,
         **_OFFSETS,
-        records=array_of({"oneOf": [ref("Record"), ref("UnreadableBatch")]}),
+        records=array_of(ref("Record")),
     ),
     "Group": object_of(
         group_id=TEXT,
@@ -385,9 +431,8 @@ COMPONENTS: Final[dict[str, Schema]] = {
             object_of(
                 attributes={"type": "object"},
                 value={
-                    "type": ["number", "string", "object", "null"],
-                    "description": "An object with count and sum for a histogram; nan and inf are "
-                    "texts.",
+                    "description": "A number; an object with count and sum for a histogram; nan "
+                    "and inf are texts.",
                 },
                 time_ns=_INTEGER,
                 start_ns=_INTEGER,

@@ -85,10 +85,11 @@ _SINCE: Final = Member(
 )
 
 STATE_ROUTES: Final = (
-    Route("GET", "/state", "Controller, brokers and partitions.", _state, ref("State")),
+    Route("GET", "/state", "getState", "Controller, brokers and partitions.", _state, ref("State")),
     Route(
         "GET",
         "/log",
+        "listActions",
         "Everything that happened to the cluster, in order.",
         _log,
         array_of(ref("Action")),
@@ -97,6 +98,7 @@ STATE_ROUTES: Final = (
     Route(
         "GET",
         "/log/stream",
+        "streamActions",
         "The same, and what is to come: events `action`, whose id is the offset.",
         _log_stream,
         TEXT,
@@ -107,6 +109,7 @@ STATE_ROUTES: Final = (
     Route(
         "GET",
         "/znode",
+        "getZnode",
         "A znode with its stat, and the names below it.",
         _znode,
         ref("Znode"),

@@ -261,6 +261,8 @@ def _extent(given: str) -> str:
 
 
 def _error_code(given: int | str | None) -> int | None:
+    if isinstance(given, str) and re.fullmatch(r"-?[0-9]{1,5}", given):
+        given = int(given)
     if isinstance(given, str):
         try:
             return int(ErrorCode[given.upper()])

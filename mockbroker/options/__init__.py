@@ -131,6 +131,8 @@ class ClusterOptions(Limits, SimulationOptions):
     brokers: int | Iterable[Broker] = option(
         3, BROKERS, "The number of brokers (ids 1 to N), or their first and last id. The first is "
         "the controller.", "Cluster",
+        json_help="The number of brokers (ids 1 to N), of which the first is the controller; or "
+        "the first and the last id as a text, such as 0-2.",
     )  # fmt: skip
     """In Python, the number or the brokers themselves."""
     _: KW_ONLY

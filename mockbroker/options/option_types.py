@@ -167,7 +167,7 @@ def _text_map(example: dict[str, str]) -> dict[str, Any]:
 
 
 BROKERS: Final = OptionType(
-    {"type": ["integer", "string"], "minimum": 1, "examples": [3, "0-2"]},
+    {"type": "integer", "minimum": 1, "examples": [3]},
     _brokers,
     "N|FIRST-LAST",
     parse_brokers,

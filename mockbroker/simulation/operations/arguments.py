@@ -111,12 +111,6 @@ class Argument(msgspec.Struct, frozen=True):
         return self.type.metavar or self.name.upper().replace("_", "-")
 
     @property
-    def schema(self) -> Mapping[str, Any]:
-        """The JSON schema of its value."""
-        schema = self.type.schema
-        return {**schema, "type": [schema["type"], "null"]} if self.optional else schema
-
-    @property
     def accepts(self) -> Any:
         """The type that Python methods take."""
         return self.type.accepts | None if self.optional else self.type.accepts
@@ -320,8 +314,8 @@ COORDINATOR_KIND: Final = ArgumentType(
 TARGET: Final = ArgumentType(
     "JSON",
     {
-        "type": ["object", "string"],
-        "description": "Partitions by member, or that as JSON text.",
+        "type": "object",
+        "description": "Partitions by member.",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},
         "examples": [{"one": ["foo-0", "foo-1"]}],
     },

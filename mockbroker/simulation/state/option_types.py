@@ -206,18 +206,20 @@ def choice_or_broker(*words: str) -> OptionType:
     expected = f"{', '.join(words)} or a broker id"
 
     def read(name: str, value: Any) -> str | int | None:
+        if isinstance(value, str):
+            return from_text(value)
         is_id = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-        if value is not None and value not in words and not is_id:
+        if value is not None and not is_id:
             raise ClusterError(f"{name} must be {expected}, not {value!r:.80}")
         return value  # type: ignore[no-any-return]
 
     def from_text(text: str) -> str | int | None:
         is_id = text.isascii() and text.isdigit() and len(text) < 11
         if text not in words and not is_id:
-            raise ClusterError(f"{text!r} is not {expected}")
+            raise ClusterError(f"{text!r:.80} is not {expected}")
         return int(text) if is_id else text
 
-    schema = {"type": ["string", "integer", "null"], "examples": [words[0], 2]}
+    schema = {"type": ["string", "null"], "examples": [words[0], "2"]}
     return OptionType(schema, read, "|".join((*words, "ID")), from_text)
 
 

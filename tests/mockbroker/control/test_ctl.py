@@ -70,8 +70,9 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
             code, out, err = ctl(capsys, url, *words)
             assert (code, out, err.count("\n")) == (1, "", 1), words
         assert ctl(capsys, url, "cluster", "add", "brokers")[0] == 2
-        strict = '{"strict_faults": true, "labels": {"test": "mine"}, "faults": [{"api": 46, "error": 41}]}'
-        assert first("cluster", "add", strict, "brokers=1").endswith("  test=mine\n")
+        strict = '{"strict_faults": true, "faults": [{"api": 46, "error": 41}]}'
+        labels = 'labels={"test": "mine"}'
+        assert first("cluster", "add", strict, labels, "brokers=1").endswith("  test=mine\n")
         code, out, err = ctl(capsys, url, "cluster", "remove", "4")
         assert (code, out) == (1, "")
         assert "no request has hit: fault-1 (api=46 error=41)" in err
