@@ -109,6 +109,9 @@ class LogDirFailures:
     def __init__(self, controller: Controller, brokers: Brokers, release: Release) -> None:
         self._controller = controller
         self._brokers = brokers
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._rows = rows_of_release(ON_FAILURE, release)
 
     def fail(self, broker_id: int, directory: str | None) -> None:

@@ -86,8 +86,11 @@ class ConfigChanges:
         self._configs = configs
         self._answers = answers
         self._release = release
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
-        self._explains = controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
+        self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
         self._names_unknown = release.has(facts.UNKNOWN_CONFIGS_NAMED)
         self._broker_name_rows = rows_of_release(ON_BROKER_NAMES, release)
         self._broker_default_rows = rows_of_release(ON_BROKER_DEFAULTS, release)

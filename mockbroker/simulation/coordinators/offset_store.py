@@ -121,10 +121,7 @@ class OffsetStore:
         self._controller = controller
         self._configs = configs
         self._coordinators = coordinators
-        self._times = rows_of_release(COMMIT_TIMES, release)
-        self._expiry = rows_of_release(EXPIRY, release)
-        self._errors = rows_of_release(APPEND_ERRORS, release)
-        self._deletions = rows_of_release(DELETIONS, release)
+        release.follow(self._use_release)
         self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
         self._held: dict[str, list[Commitment]] = {}
@@ -139,6 +136,12 @@ class OffsetStore:
             on_unload=self._unload,
             on_load=lambda group_ids: None,
         )
+
+    def _use_release(self, release: Release) -> None:
+        self._times = rows_of_release(COMMIT_TIMES, release)
+        self._expiry = rows_of_release(EXPIRY, release)
+        self._errors = rows_of_release(APPEND_ERRORS, release)
+        self._deletions = rows_of_release(DELETIONS, release)
 
     # ---- committing ------------------------------------------------------------------------------
 

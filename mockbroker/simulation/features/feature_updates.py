@@ -43,11 +43,12 @@ class Features:
         self._controller = controller
         self.turns = controller.turns
         self._known = {each.name: each for each in known}
-        table = ZOOKEEPER_ROWS if controller.keeps_znodes else KRAFT_ROWS
-        self._rows = rows_of_release(table, release)
-        self.refuses_all = not controller.keeps_znodes and release.has(
-            facts.FIRST_FEATURE_ERROR_REFUSES_ALL
-        )
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
+        in_zookeeper = self._controller.keeps_znodes
+        self._rows = rows_of_release(ZOOKEEPER_ROWS if in_zookeeper else KRAFT_ROWS, release)
+        self.refuses_all = not in_zookeeper and release.has(facts.FIRST_FEATURE_ERROR_REFUSES_ALL)
         """Whether one error refuses all changes of a request."""
 
     @property

@@ -138,9 +138,7 @@ class Fetches:
         self._release = release
         self._sessions: dict[int, FetchSessions] = {}
         self._waits: dict[FetchWait, None] = {}
-        self._conversion = rows_of_release(CONVERSION, release)
-        self._format_refusals = rows_of_release(FORMAT_REFUSALS, release)
-        self._request_failures = rows_of_release(REQUEST_FAILURES, release)
+        release.follow(self._use_release)
         self._has_older_formats = "message.format.version" in configs.definitions.topic
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
@@ -154,6 +152,11 @@ class Fetches:
         controller.add_hooks(
             (BrokerChanged,), before=lambda _cause, _change: None, after=self._broker_changed
         )
+
+    def _use_release(self, release: Release) -> None:
+        self._conversion = rows_of_release(CONVERSION, release)
+        self._format_refusals = rows_of_release(FORMAT_REFUSALS, release)
+        self._request_failures = rows_of_release(REQUEST_FAILURES, release)
 
     def _static(self, name: str) -> str:
         """A config of the properties file, which all brokers share; "" if it has no value."""

@@ -463,6 +463,9 @@ class PartitionReader:
         self._cuts_last_batch = cuts_last_batch
         self.held: set[TopicPartition] = set()
         self.holds_all = False
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self.only_in_sync = release.has(fixes.KAFKA_14372)
         """Whether only replicas in the ISR are preferred for reading."""
         self.hides_stable_offset = release.has(facts.STABLE_OFFSET_HIDDEN)

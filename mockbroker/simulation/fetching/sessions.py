@@ -262,11 +262,14 @@ class FetchSessions:
     ) -> None:
         self.slots = slots
         self._timers = timers
-        self._rules = rows_of_release(SESSION_RULES, release)
-        self.turns = rows_of_release(SESSION_TURNS, release)
+        release.follow(self._use_release)
         self._ids = random.Random(seed)
         self._name_of = name_of
         self._sessions: dict[int, FetchSession] = {}
+
+    def _use_release(self, release: Release) -> None:
+        self._rules = rows_of_release(SESSION_RULES, release)
+        self.turns = rows_of_release(SESSION_TURNS, release)
 
     def __len__(self) -> int:
         return len(self._sessions)

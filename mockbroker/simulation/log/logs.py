@@ -95,14 +95,13 @@ class Logs:
         self._controller = controller
         self._configs = configs
         self.release = release
-        self._needs_min_isr = release.has(fixes.KAFKA_15583)
+        release.follow(self._use_release)
         self.most_bytes = options.log_bytes
         self.events = DataEvents(
             options.data_actions,
             lambda: controller.note("data_actions", DataActionsDropped(options.data_actions)),
         )
         self._expiry = controller.timers.timer(self._expire_producers, "expiry of producers")
-        self._start_rows = rows_of_release(START_ROWS, release)
         self._partitions: dict[TopicPartition, PartitionData] = {}
         self.on_held: list[Callable[[], None]] = []
         """Called after a tester has held replicas."""
@@ -112,6 +111,10 @@ class Logs:
         self._bytes = 0
         kinds = (ConfigChanged, PartitionChanged, TopicDeleted, LogDirFailed)
         controller.add_hooks(kinds, after=self._after)
+
+    def _use_release(self, release: Release) -> None:
+        self._needs_min_isr = release.has(fixes.KAFKA_15583)
+        self._start_rows = rows_of_release(START_ROWS, release)
 
     # ---- finding -------------------------------------------------------------------------------
 

@@ -8,11 +8,23 @@ release has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
-__all__ = ["EVER", "NEWEST", "Bound", "Fact", "Fix", "Release", "ReleaseNumber", "Varying"]
+__all__ = [
+    "EVER",
+    "NEWEST",
+    "Bound",
+    "CurrentRelease",
+    "Fact",
+    "Fix",
+    "Release",
+    "ReleaseNumber",
+    "Varying",
+]
 
 T = TypeVar("T")
 
@@ -89,6 +101,15 @@ class Release(msgspec.Struct, frozen=True):
     number: ReleaseNumber
     fixes: tuple[tuple[str, bool], ...] = ()
 
+    @property
+    def now(self) -> Release:
+        """The release as a value that does not change."""
+        return self
+
+    def follow(self, use: Callable[[Release], None]) -> None:
+        """Call a function with the release, and again whenever the release changes."""
+        use(self)
+
     def has(self, fact: Fact | Fix) -> bool:
         if isinstance(fact, Fix):
             for issue, has_it in self.fixes:
@@ -118,6 +139,27 @@ class Release(msgspec.Struct, frozen=True):
     def is_in_lines(self, first: ReleaseNumber, last: ReleaseNumber) -> bool:
         """Whether it belongs to the lines from ``first`` to ``last``, both included."""
         return first <= self.number and self.number[: len(last)] <= last
+
+
+class CurrentRelease(Release, frozen=True, eq=False):
+    """The release that a running cluster behaves as, which an upgrade changes."""
+
+    _followers: list[Callable[[Release], None]] = msgspec.field(default_factory=list)
+
+    @property
+    def now(self) -> Release:
+        return Release(self.number, self.fixes)
+
+    def follow(self, use: Callable[[Release], None]) -> None:
+        self._followers.append(use)
+        use(self.now)
+
+    def become(self, other: Release) -> None:
+        """Behave as another release from now on."""
+        force_setattr(self, "number", other.number)
+        force_setattr(self, "fixes", other.fixes)
+        for use in self._followers:
+            use(self.now)
 
 
 NEWEST: Final = Release((4, 4))

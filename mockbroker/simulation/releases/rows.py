@@ -144,7 +144,7 @@ def rows_of_release(
     rows: Sequence[Row[ContextT, SubjectT]], release: Release
 ) -> tuple[Row[ContextT, SubjectT], ...]:
     """The rows that this release has, in their order."""
-    selected: tuple[Row[ContextT, SubjectT], ...] = _rows_of_release(tuple(rows), release)
+    selected: tuple[Row[ContextT, SubjectT], ...] = _rows_of_release(tuple(rows), release.now)
     return selected
 
 
@@ -156,7 +156,7 @@ def _rows_of_release(rows: tuple[Row[Any, Any], ...], release: Release) -> tuple
 def rules_of_release(rules: type[RulesT], release: Release) -> RulesT:
     """The rules of one release. ``rules`` is a struct of tables, whose defaults have the rows of
     all releases; a field may hold several tables."""
-    selected: RulesT = _rules_of_release(rules, release)
+    selected: RulesT = _rules_of_release(rules, release.now)
     return selected
 
 

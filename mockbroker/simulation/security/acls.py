@@ -54,11 +54,14 @@ class Acls(Collection[AclBinding]):
 
     def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
+        release.follow(self._use_release)
+        self.turns = controller.turns
+
+    def _use_release(self, release: Release) -> None:
         self._largest_type = release.value_of(facts.LARGEST_RESOURCE_TYPE)
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
-        self._explains = controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
-        self._lists_names = controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
-        self.turns = controller.turns
+        self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
+        self._lists_names = self._controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
 
     def __contains__(self, binding: object) -> bool:
         return binding in self._controller.state.acls

@@ -75,13 +75,16 @@ class DelegationTokens:
         self._configs = configs
         self._level = level
         self._new_id = new_id
+        release.follow(self._use_release)
+        self._started_ms = controller.now_ms
+        self._check = controller.timers.timer(self.remove_expired, "a check of delegation tokens")
+
+    def _use_release(self, release: Release) -> None:
         self._create = rows_of_release(CREATE_ROWS, release)
         self._renew = rows_of_release(RENEW_ROWS, release)
         self._expire = rows_of_release(EXPIRE_ROWS, release)
         self._describe = rows_of_release(DESCRIBE_ROWS, release)
         self._visibility = rows_of_release(VISIBILITY_ROWS, release)
-        self._started_ms = controller.now_ms
-        self._check = controller.timers.timer(self.remove_expired, "a check of delegation tokens")
 
     # ---- reading -----------------------------------------------------------------------------
 

@@ -79,6 +79,9 @@ class ScramCredentials:
     def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
         self.turns = controller.turns
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._rows = rows_of_release(SCRAM_ROWS, release)
         self._zookeeper_rows = [rows_of_release(rows, release) for rows in ZOOKEEPER_ROWS]
         self._storing_rows = rows_of_release(STORING_ROWS, release)

@@ -48,10 +48,13 @@ class TokenIssuer:
         self, clients: Iterable[str], options: str = "", release: Release = NEWEST
     ) -> None:
         _jwt()
-        self._rows = rows_of_release(SIGNED_ROWS, release)
+        release.follow(self._use_release)
         found = [_client(text) for text in clients]
         self._clients = {each.client_id: each for each in found}
         self.validator = self._validator(options)
+
+    def _use_release(self, release: Release) -> None:
+        self._rows = rows_of_release(SIGNED_ROWS, release)
 
     def _validator(self, text: str) -> SignedValidator:
         found: dict[str, str] = {}

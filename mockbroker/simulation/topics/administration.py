@@ -20,6 +20,7 @@ from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.changes import ConfigChanges
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.controller import Controller
@@ -99,11 +100,14 @@ class Topics(Mapping[str, Topic]):
         self._configs = configs
         self._config_changes = config_changes
         self._new_topic_id = new_topic_id
-        self._lists_internal = not controller.keeps_znodes and configs.release.has(
+        configs.release.follow(self._use_release)
+        self.turns = controller.turns
+
+    def _use_release(self, release: Release) -> None:
+        self._lists_internal = not self._controller.keeps_znodes and release.has(
             facts.INTERNAL_CONFIGS_OF_NEW_TOPICS
         )
-        self._explains = configs.release.has(facts.FAILURES_EXPLAINED)
-        self.turns = controller.turns
+        self._explains = release.has(facts.FAILURES_EXPLAINED)
 
     def __getitem__(self, name: str) -> Topic:
         return self._controller.state.topics[name]

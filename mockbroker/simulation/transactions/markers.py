@@ -21,6 +21,7 @@ from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.producing.appender import Appender, AppendOutcome
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import (
     Change,
@@ -75,7 +76,10 @@ class MarkerWriter:
         self._appender = appender
         self._coordinators = coordinators
         self._offsets = offsets
-        self._rows = rows_of_release(ON_MARKER, logs.release)
+        logs.release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
+        self._rows = rows_of_release(ON_MARKER, release)
 
     def write(
         self,

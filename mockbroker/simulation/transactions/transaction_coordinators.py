@@ -8,7 +8,6 @@ says. Time is the cluster's virtual clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -88,6 +87,22 @@ class TransactionCoordinator(TransactionOperations):
         self._coordinators = coordinators
         self._logs = logs
         self._settings = settings
+        release.follow(self._use_release)
+        self._started_ms = controller.now_ms
+        self._time_outs = controller.timers.timer(
+            lambda: self._check_ages(self._on_time_out),
+            "time-outs of transactions",
+        )
+        self._expiry = controller.timers.timer(
+            lambda: self._check_ages(self._on_unused),
+            "expiry of transactional ids",
+        )
+        machine.on_changed.append(lambda transactional_id: self._set_timers())
+        coordinators.attach(
+            _KIND, lambda: self._transactions, on_unload=self._unload, on_load=self._load
+        )
+
+    def _use_release(self, release: Release) -> None:
         self._on_init_gate = rows_of_release(ON_INIT_GATE, release)
         self._on_init = rows_of_release(ON_INIT, release)
         self._on_gate = rows_of_release(ON_ADD_GATE, release)
@@ -95,21 +110,10 @@ class TransactionCoordinator(TransactionOperations):
         self._on_verify = rows_of_release(ON_VERIFY, release)
         self._on_end = rows_of_release(ON_END, release)
         self._on_end_version_2 = rows_of_release(ON_END_VERSION_2, release)
+        self._on_time_out = rows_of_release(ON_TIME_OUT, release)
+        self._on_unused = rows_of_release(ON_UNUSED, release)
         self._fencing = rows_of_release(FENCING, release)
         self._on_loaded = rows_of_release(ON_LOADED, release)
-        self._started_ms = controller.now_ms
-        self._time_outs = controller.timers.timer(
-            partial(self._check_ages, rows_of_release(ON_TIME_OUT, release)),
-            "time-outs of transactions",
-        )
-        self._expiry = controller.timers.timer(
-            partial(self._check_ages, rows_of_release(ON_UNUSED, release)),
-            "expiry of transactional ids",
-        )
-        machine.on_changed.append(lambda transactional_id: self._set_timers())
-        coordinators.attach(
-            _KIND, lambda: self._transactions, on_unload=self._unload, on_load=self._load
-        )
 
     # ---- reading -------------------------------------------------------------------------------
 

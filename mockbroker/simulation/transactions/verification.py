@@ -66,6 +66,9 @@ class Verifier:
         self._coordinators = coordinators
         self._transactions = transactions
         self._settings = settings
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._verifies_offsets = release.has(facts.TRANSACTIONAL_OFFSETS_VERIFIED)
         self._on_first_batch = rows_of_release(ON_FIRST_BATCH, release)
         self._on_reply = rows_of_release(ON_REPLY, release)

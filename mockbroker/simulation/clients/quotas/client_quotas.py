@@ -91,12 +91,15 @@ class ClientQuotas:
     def __init__(self, controller: Controller, release: Release) -> None:
         self._controller = controller
         self.turns = controller.turns
+        release.follow(self._use_release)
+        self.on_changed: list[Callable[[], None]] = []
+
+    def _use_release(self, release: Release) -> None:
         self._entity_rows = rows_of_release(ENTITY_ROWS, release)
         self._value_rows = rows_of_release(VALUE_ROWS, release)
         self._reading_rows = rows_of_release(READING_ROWS, release)
         self._component_rows = rows_of_release(COMPONENT_ROWS, release)
         self._filter_rows = rows_of_release(FILTER_ROWS, release)
-        self.on_changed: list[Callable[[], None]] = []
 
     @property
     def any(self) -> bool:

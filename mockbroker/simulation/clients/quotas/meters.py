@@ -78,10 +78,13 @@ class QuotaMeters:
         self._quotas = quotas
         self._clock = clock
         self._kraft = kraft
-        self._mutation_rows = rows_of_release(MUTATION_ROWS, release)
-        self._connection_rows = rows_of_release(CONNECTION_ROWS, release)
+        release.follow(self._use_release)
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
+
+    def _use_release(self, release: Release) -> None:
+        self._mutation_rows = rows_of_release(MUTATION_ROWS, release)
+        self._connection_rows = rows_of_release(CONNECTION_ROWS, release)
 
     def concern(self, user: str, client_id: str) -> bool:
         """Whether the client has a quota that is measured here."""

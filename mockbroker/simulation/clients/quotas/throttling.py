@@ -60,9 +60,12 @@ class Throttles:
         self.live = False
         """Whether any client is throttled, or may be because there are quotas."""
         self.on_live: list[Callable[[], None]] = []
-        self._rows = rows_of_release(THROTTLE_ROWS, release)
+        release.follow(self._use_release)
         self._clients: dict[str, Throttle] = {}
         self._quotas = False
+
+    def _use_release(self, release: Release) -> None:
+        self._rows = rows_of_release(THROTTLE_ROWS, release)
 
     def set(self, client_id: str, milliseconds: int) -> None:
         """Throttle every answer to a client; 0 ends it. Raises ClusterError."""

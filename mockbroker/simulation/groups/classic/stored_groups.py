@@ -18,10 +18,13 @@ class StoredGroups:
     def __init__(self, groups: ClassicGroups, log: GroupLog, release: Release) -> None:
         self._groups = groups
         self._log = log
-        self._deletes_every_group = release.has(facts.UNWRITTEN_GROUPS_DELETED)
+        release.follow(self._use_release)
         self._written: dict[str, StoredGroup] = {}
         groups.on_changed.append(self._changed)
         groups.on_classic_deleted.append(self._deleted)
+
+    def _use_release(self, release: Release) -> None:
+        self._deletes_every_group = release.has(facts.UNWRITTEN_GROUPS_DELETED)
 
     def _changed(self, group_id: str) -> None:
         group = self._groups.group(group_id)

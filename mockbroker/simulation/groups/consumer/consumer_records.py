@@ -61,8 +61,8 @@ class ConsumerRecords(GroupRecords[ConsumerGroup], kind="ConsumerGroup"):
 
     target_times = facts.MEMBER_EPOCHS_STORED
 
-    def __init__(self, release: Release) -> None:
-        super().__init__(release)
+    def _use_release(self, release: Release) -> None:
+        super()._use_release(release)
         self._has_epochs = release.has(facts.MEMBER_EPOCHS_STORED)
         self._has_hash = release.has(facts.METADATA_HASH_STORED)
 

@@ -65,8 +65,11 @@ class Migration:
         self._membership = membership
         self._classic = classic
         self._groups = groups
-        self._rules = rules_of_release(ClassicRules, release)
+        release.follow(self._use_release)
         self._new_member_id = new_member_id
+
+    def _use_release(self, release: Release) -> None:
+        self._rules = rules_of_release(ClassicRules, release)
 
     # ---- from a classic group ----------------------------------------------------------------
 

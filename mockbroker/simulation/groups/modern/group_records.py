@@ -66,6 +66,9 @@ class GroupRecords(Generic[GroupT]):
         cls.current_key = getattr(messages, f"{kind}CurrentMemberAssignmentKey")
 
     def __init__(self, release: Release) -> None:
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._has_target_time = release.has(self.target_times)
 
     # ---- groups ------------------------------------------------------------------------------

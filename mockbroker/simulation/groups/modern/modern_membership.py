@@ -65,11 +65,16 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
     ) -> None:
         super().__init__(shared.write)
         self.timers = shared.timers
-        self.rules: Any = rules_of_release(rules, shared.release)
+        self.rules: Any = rules
+        self._all_rules = rules
         self.records: Any = records
         self.topics = shared.topics
         self.times = times
         self._on_changed = shared.on_changed
+        shared.release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
+        self.rules = rules_of_release(self._all_rules, release)
 
     def changed(self, group: GroupT) -> None:
         """Report a change that a tester may wait for."""

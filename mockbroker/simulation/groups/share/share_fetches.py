@@ -254,8 +254,7 @@ class ShareFetches:
         self._logs = logs
         self._topics = topics
         self._settings = settings
-        self._rules = rules_of_release(DeliveryRules, release)
-        self._session_rules = rules_of_release(SessionRules, release)
+        release.follow(self._use_release)
         self.batch_rules = self._rules.batch
         self._partitions: dict[tuple[str, TopicIdPartition], SharePartition] = {}
         self._copies: dict[tuple[str, TopicIdPartition], SharePartition] = {}
@@ -267,6 +266,10 @@ class ShareFetches:
         """By broker and connection, unless a session that began there has ended since."""
         self._waits: dict[ShareWait, None] = {}
         controller.add_hooks((BrokerChanged, PartitionChanged), after=self._cluster_changed)
+
+    def _use_release(self, release: Release) -> None:
+        self._rules = rules_of_release(DeliveryRules, release)
+        self._session_rules = rules_of_release(SessionRules, release)
 
     # ---- states of share partitions --------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
 from mockbroker.simulation.groups.share.share_records import ShareRecords
 from mockbroker.simulation.groups.share.share_rules import ShareChange, ShareRules
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
 
 __all__ = ["ShareMembership"]
@@ -41,7 +42,10 @@ class ShareMembership(ModernMembership[ShareGroup]):
         records = ShareRecords(shared.release, shared.topics.name_of)
         super().__init__(shared, ShareRules, records, times)
         self._initialize = initialize
-        self._later_at_zero = shared.release.has(facts.LATER_SHARE_PARTITIONS_AT_ZERO)
+
+    def _use_release(self, release: Release) -> None:
+        super()._use_release(release)
+        self._later_at_zero = release.has(facts.LATER_SHARE_PARTITIONS_AT_ZERO)
 
     def renew(self, group: ShareGroup, member: ShareMember) -> None:
         session = group.clocks.get(member.member_id)

@@ -114,12 +114,15 @@ class ShareStateLog:
         self._configs = configs
         self._coordinators = coordinators
         self._appender = appender
-        self._writes = release.has(facts.SHARE_STATES_LOGGED)
-        self._counts = release.has(facts.SHARE_STATES_COUNTED)
-        self._merge_rows = rows_of_release(MERGE_ROWS, release)
+        release.follow(self._use_release)
         self._states: dict[tuple[str, TopicIdPartition], LoggedState] = {}
         self._leaders: dict[tuple[str, TopicIdPartition], int] = {}
         """The newest epoch of a leader, which a new state does not end."""
+
+    def _use_release(self, release: Release) -> None:
+        self._writes = release.has(facts.SHARE_STATES_LOGGED)
+        self._counts = release.has(facts.SHARE_STATES_COUNTED)
+        self._merge_rows = rows_of_release(MERGE_ROWS, release)
 
     def state(self, group_id: str, key: TopicIdPartition) -> LoggedState | None:
         """Return what the records of a share partition add up to; None if it has no state."""

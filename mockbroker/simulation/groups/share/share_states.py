@@ -167,6 +167,9 @@ class ShareStates:
         self._log = log
         self._newest_leaders: dict[tuple[str, TopicIdPartition], int] = {}
         """The newest epoch of a leader that has read a state, which a new state does not end."""
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._rows = rows_of_release(STATE_ROWS, release)
 
     def initialize(

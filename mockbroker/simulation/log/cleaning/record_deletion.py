@@ -17,6 +17,7 @@ from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.replicas.leadership import access_error
 from mockbroker.simulation.log.replicas.replica_wait import LogWait
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse, rows_of_release
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
@@ -183,7 +184,10 @@ class RecordDeletions:
         self._controller = controller
         self.turns = controller.turns
         self._logs = logs
-        self._rows = rows_of_release(DELETION_ROWS, logs.release)
+        logs.release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
+        self._rows = rows_of_release(DELETION_ROWS, release)
 
     @step()
     def delete(self, query: DeletionQuery) -> Deletion:

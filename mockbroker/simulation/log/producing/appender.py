@@ -66,6 +66,7 @@ from mockbroker.simulation.log.producing.record_rules import (
 )
 from mockbroker.simulation.log.replicas.answer_holds import AnswerHolds
 from mockbroker.simulation.log.replicas.replica_wait import LogWait
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
     apply_first,
@@ -109,7 +110,10 @@ class Appender:
         self._logs = logs
         self.holds = AnswerHolds()
         """The partitions whose answers a tester holds."""
-        release = logs.release
+        logs.release.follow(self._use_release)
+        self._record_checks = RecordChecks(logs.release)
+
+    def _use_release(self, release: Release) -> None:
         self._request_row = first_row(rows_of_release(REQUEST_ROWS, release))
         self._arrival_rows = rows_of_release(ARRIVAL_ROWS, release)
         self._partition_row = first_row(rows_of_release(PARTITION_ROWS, release))
@@ -119,7 +123,6 @@ class Appender:
         self._stored_row = first_row(rows_of_release(STORED_ROWS, release))
         self._gap_row = first_row(rows_of_release(GAP_ROWS, release))
         self._unreadable_row = first_row(rows_of_release(UNREADABLE_ROWS, release))
-        self._record_checks = RecordChecks(release)
         self._producer_row = first_row(rows_of_release(PRODUCER_ROWS, release))
         self._internal_row = first_row(rows_of_release(COORDINATOR_ROWS, release))
 

@@ -237,6 +237,9 @@ class RecordChecks:
     """The checks of records that a release has."""
 
     def __init__(self, release: Release) -> None:
+        release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
         self._rows = rows_of_release(RECORD_ROWS, release)
         self._rejections = rows_of_release(REJECTION_ROWS, release)
 

@@ -27,6 +27,7 @@ from mockbroker.simulation.reassignment.reassignment_requests import (
     shipped_lists,
 )
 from mockbroker.simulation.reassignment.transitions import Brokers, run_first
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import rows_of_release
 from mockbroker.simulation.state.actions import Change, PartitionChanged
 from mockbroker.simulation.state.cluster_parts import Partition, PartitionsByTopic, TopicPartition
@@ -47,8 +48,11 @@ class KRaftController:
         self.controller = dependencies.controller
         self.turns = self.controller.turns
         self._dependencies = dependencies
-        self._on_alter = rows_of_release(ON_ALTER, dependencies.release)
-        self._on_cancel = rows_of_release(ON_CANCEL, dependencies.release)
+        dependencies.release.follow(self._use_release)
+
+    def _use_release(self, release: Release) -> None:
+        self._on_alter = rows_of_release(ON_ALTER, release)
+        self._on_cancel = rows_of_release(ON_CANCEL, release)
 
     @step(by_controller=True)
     def alter(
