@@ -118,11 +118,7 @@ class MockCluster(DataMethods, LoopOperations):
         check_release(self.profile, self.dialect, options.apis or {})
         self.calls = Calls()
         self._znodes = self._znode_store(options)
-        served = served_versions(
-            self.profile, self.dialect, options.apis, implemented_only=options.implemented_only,
-            client_telemetry=options.client_telemetry,
-            unstable=options.broker_configs.get("unstable.api.versions.enable", "") == "true",
-        )  # fmt: skip
+        served = self._served_by_release(self.profile)
         self.cluster = self._simulated_cluster(options, served)
         configs = self.cluster.configs
         for problem, names in (
@@ -160,6 +156,7 @@ class MockCluster(DataMethods, LoopOperations):
             security=security,
             calls=self.calls,
             carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
+            serve=self._served_by_release,
         )
         self._budget = BufferBudget(options)
         self._admissions: dict[int, Admission] = {}
@@ -173,16 +170,41 @@ class MockCluster(DataMethods, LoopOperations):
             self._set_endpoint,
         )
         self._fault_operations = FaultOperations(
-            self.cluster, self._clock, self._sockets, self._software, self._schedule
+            self.cluster,
+            self._clock,
+            self._sockets,
+            self._software,
+            self._dispatcher.software.release,
+            self._schedule,
         )
         self._target = RunningCluster(
             self.cluster,
             self._sockets,
             self._clock.advance,
             self._software,
+            self._dispatcher.software.release,
             lambda change: self.calls.run(change),
             _now,
         )
+
+    def _served_by_release(self, release: Profile) -> dict[int, Versions]:
+        """What brokers of a release serve. After an upgrade, the options and overrides hold as far
+        as the new release has the APIs."""
+        options = self.options
+        upgraded = release is not self.profile
+        overrides = options.apis or {}
+        if upgraded:
+            overrides = {
+                key: each and (each.intersect(release.versions[key]) or None)
+                for key, each in overrides.items()
+                if key in release.versions
+            }
+        return served_versions(
+            release, self.dialect, overrides, implemented_only=options.implemented_only,
+            client_telemetry=options.client_telemetry
+            and (bool(release.optional_versions) or not upgraded),
+            unstable=options.broker_configs.get("unstable.api.versions.enable", "") == "true",
+        )  # fmt: skip
 
     def _simulated_cluster(
         self, options: ClusterOptions, served: Mapping[int, Versions]
@@ -196,6 +218,8 @@ class MockCluster(DataMethods, LoopOperations):
             topics=options.topics,
             settings=ClusterSettings(
                 release=self.profile.software,
+                profile=self.profile.name,
+                is_proposal=self.profile.is_proposal,
                 reassignment=self.profile.reassignment,
                 elections=self.profile.elections,
                 newest={key: each.highest for key, each in served.items() if key in INTER_BROKER},

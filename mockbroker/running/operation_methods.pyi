@@ -28,7 +28,11 @@ class AwaitableOperations(OperationMethods):
     def set_level(
         self, broker_id: int | str, level: str | Mapping[int, Versions | None]
     ) -> Awaitable[None]:
-        """Upgrade or downgrade a broker's software."""
+        """Narrow the API versions of a broker."""
+    def upgrade(self, broker_id: int | str, release: str) -> Awaitable[None]:
+        """Restart a broker with another release of Kafka."""
+    def migrate_to_kraft(self) -> Awaitable[None]:
+        """Let KRaft controllers take over from ZooKeeper (KIP-866)."""
     def advertise(self, broker_id: int | str, address: str) -> Awaitable[None]:
         """Change the address of a broker in Metadata."""
     def advance(self, milliseconds: int | str) -> Awaitable[None]:
@@ -232,7 +236,11 @@ class LoopOperations(OperationMethods):
     async def set_level(
         self, broker_id: int | str, level: str | Mapping[int, Versions | None]
     ) -> None:
-        """Upgrade or downgrade a broker's software."""
+        """Narrow the API versions of a broker."""
+    async def upgrade(self, broker_id: int | str, release: str) -> None:
+        """Restart a broker with another release of Kafka."""
+    async def migrate_to_kraft(self) -> None:
+        """Let KRaft controllers take over from ZooKeeper (KIP-866)."""
     def advertise(self, broker_id: int | str, address: str) -> None:
         """Change the address of a broker in Metadata."""
     def advance(self, milliseconds: int | str) -> None:
@@ -412,7 +420,11 @@ class ThreadOperations(OperationMethods):
     def break_connections(self, broker_id: int | str) -> None:
         """Break the connections to a broker."""
     def set_level(self, broker_id: int | str, level: str | Mapping[int, Versions | None]) -> None:
-        """Upgrade or downgrade a broker's software."""
+        """Narrow the API versions of a broker."""
+    def upgrade(self, broker_id: int | str, release: str) -> None:
+        """Restart a broker with another release of Kafka."""
+    def migrate_to_kraft(self) -> None:
+        """Let KRaft controllers take over from ZooKeeper (KIP-866)."""
     def advertise(self, broker_id: int | str, address: str) -> None:
         """Change the address of a broker in Metadata."""
     def advance(self, milliseconds: int | str) -> None:

@@ -22,6 +22,7 @@ from mockbroker.scenarios import (
     metadata_races,
     poison_record,
     rebalance_storm,
+    rolling_upgrade,
     target_replicas,
     two_apis,
     unclean_loss,
@@ -46,6 +47,7 @@ themes = (
     zombie_producer,
     hanging_transaction,
     failed_log_dir,
+    rolling_upgrade,
 )
 """Importing these modules fills ``SCENARIOS``."""
 

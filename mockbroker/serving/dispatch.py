@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 from kproto.connection import (
@@ -42,6 +43,7 @@ from mockbroker.errors import ControllerDiedError, NotControllerError, Unreadabl
 from mockbroker.faults.delivery import Plan
 from mockbroker.faults.matching import FaultRules
 from mockbroker.profiles import Profile
+from mockbroker.serving.broker_software import BrokerSoftware
 from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import (
     CLOSE,
@@ -62,10 +64,10 @@ from mockbroker.serving.refusals import RefusalStage, error_reply
 from mockbroker.serving.replay_stage import Replay, ReplayStage
 from mockbroker.serving.sasl_gate import SaslGate
 from mockbroker.serving.scripts import Scripts, ScriptStage
+from mockbroker.serving.served_versions import served_versions
 from mockbroker.serving.suspended_calls import Calls
 from mockbroker.serving.throttle_stage import ThrottleStage
 from mockbroker.serving.unserved_log import UnservedLog
-from mockbroker.simulation.brokers.inter_broker.software_versions import served_by
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations import OPERATIONS, OperationCall, parse_operation
 from mockbroker.simulation.security.policy import OPEN, Security
@@ -85,7 +87,8 @@ class Dispatcher:
     where brokers close the connection. ``follow_clock`` is called before anything may change.
     ``security`` says who may connect, and do what. Two dispatchers can share
     ``connection_ids`` and ``scripts``. ``calls`` runs the handlers; ``carry_out`` carries
-    out a step of a fault rule, for a request that the broker of that id received.
+    out a step of a fault rule, for a request that the broker of that id received. ``serve`` returns
+    the versions that brokers of a release serve.
     """
 
     def __init__(
@@ -103,11 +106,15 @@ class Dispatcher:
         scripts: Scripts | None = None,
         calls: Calls | None = None,
         carry_out: Callable[[OperationCall, int], None] = lambda _step, _broker: None,
+        serve: Callable[[Profile], Mapping[int, Versions]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
         self.codec = codec
         self.served = served
+        self.software = BrokerSoftware(
+            cluster, profile, served, serve or partial(served_versions, codec=codec)
+        )
         self.security = security
         self._follow_clock = follow_clock
         self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
@@ -117,10 +124,10 @@ class Dispatcher:
         self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, OPERATIONS)
         unserved = UnservedLog()
         self.handlers = HandlerStage(
-            cluster, profile, calls or Calls(), self.served_by, security.authorizer,
+            cluster, self.software, calls or Calls(), security.authorizer,
             scripted=self.scripts.by_key,
         )  # fmt: skip
-        self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock, profile.software)
+        self._sasl = SaslGate(cluster, codec, self.delivery, follow_clock, self.software)
         self._fault_stage = FaultStage(
             self.faults, MockView(cluster), codec, self.delivery,
             carry_out=_parsed(carry_out), broker_answer=self._broker_answer,
@@ -128,8 +135,7 @@ class Dispatcher:
         )  # fmt: skip
         self._replay_stage: ReplayStage | None = None
         self._refusals = RefusalStage(
-            codec, self.served_by, fallback_row=profile.fallback_row, reply35=reply35,
-            unserved=unserved,
+            codec, self.software, reply35=reply35, unserved=unserved,
         )  # fmt: skip
         self._throttle_stage = ThrottleStage(
             cluster.throttles, cluster.meters, self._broker_answer, self._send
@@ -170,8 +176,8 @@ class Dispatcher:
         self.response_cache.forget()
 
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:
-        """``served``, as changed by what this broker's own software has otherwise."""
-        return served_by(self.cluster.controller.broker(broker_id), self.served)
+        """The versions that this broker serves."""
+        return self.software.served_by(broker_id)
 
     def accepted_by(self, broker_id: int) -> Mapping[int, Versions] | None:
         """The versions that a connection decodes. None stands for all: a recording may answer what

@@ -13,6 +13,7 @@ from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
 from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
+from mockbroker.simulation.brokers.upgrades import Software
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations import BrokerChoice, OperationCall, RunningCluster
 from mockbroker.simulation.operations.arguments import Level
@@ -22,7 +23,8 @@ __all__ = ["FaultOperations"]
 
 
 class FaultOperations:
-    """``schedule`` runs a coroutine on the event loop. For ``software`` see ``RunningCluster``."""
+    """``schedule`` runs a coroutine on the event loop. For ``software`` and ``release`` see
+    ``RunningCluster``."""
 
     def __init__(
         self,
@@ -30,11 +32,12 @@ class FaultOperations:
         clock: ClusterClock,
         sockets: BrokerSockets,
         software: Callable[[Level], Mapping[int, Versions | None]],
+        release: Callable[[str], Software],
         schedule: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._clock = clock
         self._target = RunningCluster(
-            cluster, sockets, clock.advance, software, _run, self._schedule_change
+            cluster, sockets, clock.advance, software, release, _run, self._schedule_change
         )
         self._schedule = schedule
 

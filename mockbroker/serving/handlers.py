@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Container
 from functools import partial
 from typing import Any
 
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
 from kproto.dialects import Dialect
-from kproto.schema.versions import Versions
 from mockbroker.apis import Call, Handler
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
-from mockbroker.profiles import Profile
+from mockbroker.serving.broker_software import BrokerSoftware
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.suspended_calls import Calls
 from mockbroker.simulation.cluster import Cluster
@@ -22,24 +21,22 @@ __all__ = ["HandlerStage"]
 
 
 class HandlerStage:
-    """``calls`` runs the handlers. ``served_by`` gives the versions that a broker serves.
+    """``calls`` runs the handlers. ``software`` is that of each broker.
     Responses to the api keys in ``scripted`` are never cached, nor is any with an ``authorizer``,
     since it depends on who sent the request."""
 
     def __init__(
         self,
         cluster: Cluster,
-        profile: Profile,
+        software: BrokerSoftware,
         calls: Calls,
-        served_by: Callable[[int], Mapping[int, Versions]],
         authorizer: Authorizer | None,
         *,
         scripted: Container[int],
     ) -> None:
         self.calls = calls
         self._cluster = cluster
-        self._profile = profile
-        self._served_by = served_by
+        self._software = software
         self._authorizer = authorizer
         self._scripted = scripted
         self._handlers: dict[Dialect, dict[int, Handler]] = {}
@@ -58,7 +55,8 @@ class HandlerStage:
         """What a handler is given of a request."""
         return Call(
             request.api, exchange.version, request.body, exchange.client_id, exchange.session,
-            self._cluster, self._profile, self._served_by, self._authorizer,
+            self._cluster, self._software.profile_of(exchange.session.broker_id),
+            self._software.served_by, self._authorizer,
         )  # fmt: skip
 
     def answer(self, exchange: Exchange) -> Reply | Pending | None:

@@ -14,6 +14,7 @@ from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import Profile
+from mockbroker.profiles import profile as named
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
 from mockbroker.serving.served_versions import check_release, own_versions
@@ -65,6 +66,15 @@ def software_versions(
     """The API versions in which a broker differs from the cluster. During a rolling upgrade a
     broker may support newer versions of the controller's requests than the cluster's release, but
     not of clients' requests. Raises ClusterError."""
+    if (
+        isinstance(level, str)
+        and level.startswith("kafka-")
+        and named(level).software.number > profile.software.number
+    ):
+        raise ClusterError(
+            f"{level} is newer than {profile.name}, whose versions a level can only narrow; "
+            f"`upgrade BROKER {level}` changes the release"
+        )
     own = own_versions(codec, served, level) if isinstance(level, str) else level
     clients = {key: versions for key, versions in own.items() if key not in INTER_BROKER}
     check_release(profile, codec, clients)

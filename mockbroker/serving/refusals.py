@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from kproto.codec.message import Message
@@ -11,9 +10,9 @@ from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import DecodeError
 from kproto.messages.request_header import RequestHeader
-from kproto.schema.versions import Versions
 from mockbroker.apis.common.refusals import error_response
 from mockbroker.apis.handlers.api_versions import API_VERSIONS
+from mockbroker.serving.broker_software import BrokerSoftware
 from mockbroker.serving.exchange import CLOSE, Close, Exchange, Reply
 from mockbroker.serving.unserved_log import UnservedLog
 
@@ -33,57 +32,58 @@ class RefusalStage:
     A broker answers ApiVersions at a version above its own, so that the client can come down, and
     closes the connection on any other version it does not serve, and if it cannot read the header
     of that version. With ``reply35`` it answers those
-    with error 35, in the nearest version served. ``fallback_row``: the refusal of ApiVersions says
-    which versions of ApiVersions there are.
+    with error 35, in the nearest version served. Since 2.4 the refusal of ApiVersions says which
+    versions of ApiVersions there are.
     """
 
     def __init__(
         self,
         codec: Dialect,
-        served_by: Callable[[int], Mapping[int, Versions]],
+        software: BrokerSoftware,
         *,
-        fallback_row: bool,
         reply35: bool,
         unserved: UnservedLog,
     ) -> None:
         self._codec = codec
         self._unserved = unserved
-        self._served_by = served_by
-        self._fallback_row = fallback_row
+        self._software = software
         self._reply35 = reply35
 
     def answer(self, exchange: Exchange) -> Reply | Close:
         if isinstance(exchange.request, RequestReceived):
             self._unserved.without_handler(exchange)
             return error_reply(exchange, ErrorCode.UNSUPPORTED_VERSION, "unimplemented")
-        served = self._served_by(exchange.session.broker_id).get(exchange.api_key)
+        broker_id = exchange.session.broker_id
+        has_row = self._software.profile_of(broker_id).fallback_row
+        served = self._software.served_by(broker_id).get(exchange.api_key)
         self._unserved.not_advertised(exchange, served)
         body: Message | None = None
         version = 0
         if served is not None and exchange.api_key == API_VERSIONS:
-            if not self._has_header(exchange.request.frame, exchange.version):
+            if not _has_header(exchange.request.frame, exchange.version, tagged=has_row):
                 return CLOSE
-            body = refusal(self._codec, served if self._fallback_row else None)
+            body = refusal(self._codec, served if has_row else None)
         elif served is not None and self._reply35:
             version = min(max(exchange.version, served.lowest), served.highest)
             response = self._codec.apis[exchange.api_key].response
             body = error_response(response, version, ErrorCode.UNSUPPORTED_VERSION)
         return CLOSE if body is None else Reply(body, version, "unsupported")
 
-    def _has_header(self, frame: bytes, version: int) -> bool:
-        """Whether Kafka can read the header of an ApiVersions request: since 2.4 that of version 3
-        and later has tagged fields. A client id of any negative length is null."""
-        size = int.from_bytes(frame[_CLIENT_ID:_AFTER_LENGTH], "big", signed=True)
-        end = _AFTER_LENGTH + max(size, 0)
-        if len(frame) < end:
-            return False
-        if version < _TAGS_SINCE_VERSION or not self._fallback_row:
-            return True
-        try:
-            RequestHeader.decode_from(frame[:_CLIENT_ID] + b"\xff\xff" + frame[end:], 2, _SIZE)
-        except DecodeError:
-            return False
+
+def _has_header(frame: bytes, version: int, *, tagged: bool) -> bool:
+    """Whether Kafka can read the header of an ApiVersions request: since 2.4 that of version 3
+    and later has tagged fields. A client id of any negative length is null."""
+    size = int.from_bytes(frame[_CLIENT_ID:_AFTER_LENGTH], "big", signed=True)
+    end = _AFTER_LENGTH + max(size, 0)
+    if len(frame) < end:
+        return False
+    if version < _TAGS_SINCE_VERSION or not tagged:
         return True
+    try:
+        RequestHeader.decode_from(frame[:_CLIENT_ID] + b"\xff\xff" + frame[end:], 2, _SIZE)
+    except DecodeError:
+        return False
+    return True
 
 
 def error_reply(exchange: Exchange, code: ErrorCode, event: str) -> Reply | Close:

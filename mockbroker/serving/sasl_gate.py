@@ -21,6 +21,7 @@ from mockbroker.apis.common.refusals import error_response
 from mockbroker.apis.handlers.api_versions import API_VERSIONS
 from mockbroker.apis.handlers.sasl import check_lifetime, session_lifetime
 from mockbroker.errors import UnreadableError
+from mockbroker.serving.broker_software import BrokerSoftware
 from mockbroker.serving.delivery import Delivery
 from mockbroker.serving.exchange import CLOSE, Close, Exchange
 from mockbroker.simulation.cluster import Cluster
@@ -42,13 +43,13 @@ class SaslGate:
         codec: Dialect,
         delivery: Delivery,
         follow_clock: Callable[[], None],
-        release: Release,
+        software: BrokerSoftware,
     ) -> None:
         self._cluster = cluster
         self._codec = codec
         self._delivery = delivery
         self._follow_clock = follow_clock
-        self._release = release
+        self._software = software
 
     def answer(self, exchange: Exchange) -> Close | None:
         if not isinstance(exchange.request, RequestReceived):
@@ -77,7 +78,7 @@ class SaslGate:
         try:
             self._follow_clock()
             answer = session.authenticate(event.token, self._cluster.timers.now_ms)
-            check_lifetime(self._cluster, session, self._release)
+            check_lifetime(self._cluster, session, self._release(session))
             data = connection.send_sasl_token(answer)
         except (SaslRefusedError, UnreadableError) as refused:
             self._delivery.note_event(session, "authentication-failed", str(refused))
@@ -105,6 +106,9 @@ class SaslGate:
             return
         connection.complete_sasl()
         self._follow_clock()
-        lifetime = session_lifetime(self._cluster, session, self._release)
+        lifetime = session_lifetime(self._cluster, session, self._release(session))
         sasl.ends_ms = self._cluster.timers.now_ms + lifetime.sent_ms if lifetime.ends else None
         self._delivery.note_event(session, "authenticated", session.principal)
+
+    def _release(self, session: Session) -> Release:
+        return self._software.profile_of(session.broker_id).software

@@ -27,6 +27,7 @@ from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemor
 from mockbroker.simulation.brokers.inter_broker.software_versions import newest_of, with_versions
 from mockbroker.simulation.brokers.log_dir_failures import LogDirFailures
 from mockbroker.simulation.brokers.replica_lag import LaggingReplicas
+from mockbroker.simulation.brokers.upgrades import Software, Upgrades
 from mockbroker.simulation.clients.quotas.client_quotas import ClientQuotas
 from mockbroker.simulation.clients.quotas.meters import QuotaMeters
 from mockbroker.simulation.clients.quotas.throttling import Throttles
@@ -65,8 +66,8 @@ from mockbroker.simulation.reassignment import keeps_znodes, reassignment_contro
 from mockbroker.simulation.reassignment.partition_state import partition_state
 from mockbroker.simulation.reassignment.reassignment_controller import Dependencies
 from mockbroker.simulation.reassignment.znode_access import ZnodeAccess
-from mockbroker.simulation.releases import facts, fixes
-from mockbroker.simulation.releases.rows import rows_of_release
+from mockbroker.simulation.releases.release import CurrentRelease, Release
+from mockbroker.simulation.releases.rows import Row, rows_of_release
 from mockbroker.simulation.security.acls import Acls
 from mockbroker.simulation.security.delegation_tokens import DelegationTokens
 from mockbroker.simulation.security.scram_credentials import ScramCredentials
@@ -122,8 +123,13 @@ class Cluster:
         znodes: ZnodeStore | None = None,
         take_turn: TakeTurn = no_wait,
     ) -> None:
-        self._release = release = settings.release
         in_zookeeper = keeps_znodes(settings.reassignment)
+        design = settings.elections or ("zookeeper" if in_zookeeper else "kraft")
+        initial = Software(
+            settings.profile, settings.release, settings.reassignment, design, in_zookeeper,
+            settings.is_proposal,
+        )  # fmt: skip
+        self._release = release = CurrentRelease(settings.release.number, settings.release.fixes)
         self.timers = timers = Timers(settings.now_ms)
         """The virtual clock, with the timers on it."""
         if znodes is None and in_zookeeper:
@@ -183,8 +189,7 @@ class Cluster:
         self.log_dirs = LogDirs(
             controller,
             logs.replica_size,
-            lists_all_topics=release.has(facts.ALL_TOPICS_OF_LOG_DIRS),
-            checks_names=release.has(facts.NAMES_OF_MOVED_REPLICAS_CHECKED),
+            release,
         )
         """The log directories of brokers."""
         self.wait_timers = timers if options.data_waits == "virtual" else None
@@ -252,8 +257,7 @@ class Cluster:
             transaction_level,
             send_markers=lambda transaction: markers.send(transaction),
             coordinator_of=lambda transactional_id: self.transactions.leader_of(transactional_id),
-            keeps_failed_fence=release.has(fixes.KAFKA_9666),
-            keeps_start=release.has(facts.TRANSACTION_START_KEPT),
+            release=release,
         )
         self.marker_writer = MarkerWriter(controller, logs, self.appender, coordinators, offsets)
         """Takes the markers that end transactions in partitions."""
@@ -282,7 +286,7 @@ class Cluster:
         """The quotas of clients."""
         self.quotas.on_changed.append(lambda: self.throttles.expect_quotas(self.quotas.any))
         self.meters = QuotaMeters(
-            self.quotas, lambda: timers.now_ms, release, kraft=not in_zookeeper
+            self.quotas, lambda: timers.now_ms, release, kraft=lambda: not controller.keeps_znodes
         )
         """What clients use of their quotas."""
         self.telemetry = Telemetry(controller, configs, release, settings.new_topic_id)
@@ -297,33 +301,30 @@ class Cluster:
         """The delegation tokens."""
 
         # ---- brokers, elections and reassignments --------------------------------------------
-        completion = () if in_zookeeper else rows_of_release(COMPLETION, release)
-        design = settings.elections or ("zookeeper" if in_zookeeper else "kraft")
+        self._completion: list[Row[Any, Any]] = []
         self.elections = ElectionQueue(
             controller,
-            LeaderElections(controller, election_answers(design, release), completion),
+            LeaderElections(controller, election_answers(design, release), self._completion),
             busy_is_error=options.busy_elections_fail,
         )
         """Elections of leaders, and those that wait for their turn."""
-        self.brokers = Brokers(controller, configs, completion)
+        self.brokers = Brokers(controller, configs, self._completion)
         """The brokers by id."""
         self.named_controller = NamedController(options.named_controller, options.seed)
         """The broker that clients are shown as the controller."""
         self.log_dir_failures = LogDirFailures(controller, self.brokers, release)
         """Lets log directories fail."""
-        self.reassignments = reassignment_controller(
-            settings.reassignment,
-            Dependencies(
-                controller,
-                configs,
-                self.topics,
-                self.elections,
-                self.brokers,
-                self.log_dir_failures,
-                completion,
-                release,
-            ),
+        self._dependencies = Dependencies(
+            controller,
+            configs,
+            self.topics,
+            self.elections,
+            self.brokers,
+            self.log_dir_failures,
+            self._completion,
+            release,
         )
+        self.reassignments = reassignment_controller(settings.reassignment, self._dependencies)
         """The reassignments of partitions."""
         self.znodes = ZnodeAccess(controller, self.reassignments.name)
         """Reads znodes, in ZooKeeper mode."""
@@ -331,6 +332,23 @@ class Cluster:
         """Lets replicas catch up by themselves."""
         self.memories = BrokerMemories(controller.state)
         """What each broker received from controllers since it started; not in the log."""
+
+        self.upgrades = Upgrades(
+            controller,
+            release,
+            initial,
+            self.features,
+            self._become,
+            lambda: bool(self.reassignments.identities()),
+        )
+        """The software of each broker."""
+        self.features.supported_by_brokers = lambda: {
+            each: self.upgrades.supported(each) for each in controller.live_ids()
+        }
+        configs.of_broker = lambda broker_id: config_definitions(
+            self.upgrades.software_of(broker_id).release
+        )
+        release.follow(self._use_release)
 
         # ---- the beginning -------------------------------------------------------------------
         self._register(_broker_list(brokers))
@@ -346,9 +364,27 @@ class Cluster:
         if options.auto_retention_ms is not None:
             AutoRetention(controller, logs, options.auto_retention_ms)
         if configs.is_set_statically("auto.leader.rebalance.enable"):
-            AutoRebalance(controller, configs, self.elections.rules, kraft=not in_zookeeper)
+            AutoRebalance(controller, configs, self.elections.rules)
         if configs.is_set_statically("replica.lag.time.max.ms"):
             LaggingReplicas(controller, configs, logs, self.brokers)
+
+    def _become(self, software: Software) -> None:
+        """Reassign partitions as other software does, with or without ZooKeeper."""
+        if self.reassignments.name == software.reassignment:
+            return
+        self.reassignments.retire()
+        self.controller.keeps_znodes = software.in_zookeeper
+        self.reassignments = reassignment_controller(software.reassignment, self._dependencies)
+
+    def _use_release(self, release: Release) -> None:
+        kraft = not self.controller.keeps_znodes
+        software = self.upgrades.current
+        self.configs.definitions = config_definitions(release)
+        self.configs.shipped = _SHIPPED | _SHIPPED_WITH_KRAFT if kraft else _SHIPPED
+        self.config_changes.answers = config_answers(release, kraft=kraft)
+        self.topics.answers = administration_answers(release, kraft=kraft)
+        self.elections.rules.answers = election_answers(software.elections, release)
+        self._completion[:] = rows_of_release(COMPLETION, release) if kraft else ()
 
     def _register(self, brokers: Sequence[Broker]) -> None:
         for broker in brokers:

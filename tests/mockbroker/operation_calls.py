@@ -102,6 +102,9 @@ _PROGRAM = [
     "failover 2",
     "expire-session 4",
     "resign-controller",
+    "failover 1",
+    *(f"upgrade {broker} kafka-3.9-zk" for broker in (1, 2, 3, 4)),
+    "migrate-to-kraft",
     "kill-controller-after 9",
 ]
 """Operations in an order in which the cluster can carry all of them out."""

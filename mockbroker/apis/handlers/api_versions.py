@@ -21,6 +21,7 @@ from kproto.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 from mockbroker.apis.registry import Call, Session, register
+from mockbroker.simulation.features.release_features import Feature
 
 __all__ = ["API_VERSIONS", "api_versions", "identify"]
 
@@ -75,7 +76,7 @@ def _misrouted(call: Call) -> bool:
 
 
 def _add_features(response: ApiVersionsResponse, call: Call) -> None:
-    features = call.cluster.features.features
+    features = _features(call)
     # Clients of version 3 reject a lowest level of 0 (KAFKA-17011).
     shown = [feature for feature in features if call.version >= 4 or feature.supported[0] > 0]
     response.supported_features = [
@@ -95,3 +96,12 @@ def _add_features(response: ApiVersionsResponse, call: Call) -> None:
     elif call.profile.has_empty_finalized_features:
         # The version of the znode ``/feature``, which is never changed.
         response.finalized_features_epoch = 0
+
+
+def _features(call: Call) -> list[Feature]:
+    """The features that the broker supports, with the finalized levels of the cluster."""
+    finalized = call.cluster.features.finalized
+    return [
+        Feature(name, supported, finalized.get(name, 0))
+        for name, supported in call.cluster.upgrades.supported(call.broker_id).items()
+    ]

@@ -321,6 +321,15 @@ class Brokers(Mapping[int, Broker]):
         if broker_id == self._controller.state.controller_id and before.live:
             self.move_controller(broker_id, "set_level")
 
+    def catch_up(self, broker_id: int, cause: str) -> None:
+        """Let all replicas of a live broker join their ISRs, as far as there are leaders."""
+        for name, partition in self._controller.partitions():
+            tp = (name, partition.index)
+            if broker_id in partition.isr or broker_id not in partition.hosts:
+                continue
+            if partition.leader != NO_LEADER and self._controller.is_served(tp, broker_id):
+                self.join_isr(tp, broker_id, cause=cause)
+
     def _replace_dead_controller(self, broker_id: int) -> None:
         """Stop the broker of a controller that died, so that another one takes over.
 

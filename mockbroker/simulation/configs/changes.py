@@ -84,7 +84,7 @@ class ConfigChanges:
         self._controller = controller
         self.turns = controller.turns
         self._configs = configs
-        self._answers = answers
+        self.answers = answers
         self._release = release
         release.follow(self._use_release)
 
@@ -179,12 +179,12 @@ class ConfigChanges:
     ) -> dict[str, str]:
         """Return all values of the resource after the operations. ``replaces``: they are those of
         AlterConfigs."""
-        if replaces and self._answers.replaces_plainly:
+        if replaces and self.answers.replaces_plainly:
             operations = list({each[0]: each for each in operations}.values())
             if any(how != DELETE and value is None for _, how, value in operations):
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             if resource_type == TOPIC:
-                if self._answers.names_checked:
+                if self.answers.names_checked:
                     check_topic_name(name, self._configs.release)
                 self._check_exists(name)
         self.check_operations(operations)
@@ -210,7 +210,7 @@ class ConfigChanges:
         times = Counter(config for config, _, _ in operations)
         repeated = [config for config, count in times.items() if count > 1]
         if repeated:
-            raise _invalid(self._answers.repeated.format(names=",".join(repeated)))
+            raise _invalid(self.answers.repeated.format(names=",".join(repeated)))
         prefix = self._release.value_of(facts.NULLS_OF_CONFIGS)
         nulls = [
             f"{prefix}{config}"
@@ -222,7 +222,7 @@ class ConfigChanges:
 
     def _altered_topic(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Operations are applied before the topic is looked up."""
-        answers = self._answers
+        answers = self.answers
         after = self._edited(TOPIC, name, operations, answers.not_a_list)
         if not name and not self._controller.keeps_znodes:
             raise _invalid(_NO_TOPIC)
@@ -247,7 +247,7 @@ class ConfigChanges:
             raise _invalid(_NO_TOPIC)
         problem = None if replaces else path_problem(f"{_TOPIC_CONFIGS}{topic}")
         if problem is not None:
-            answers = self._answers
+            answers = self.answers
             text = answers.bad_value.format(topic=topic, problem=problem)
             raise Refusal(answers.wrong, text)
 
@@ -266,7 +266,7 @@ class ConfigChanges:
         except Refusal as refusal:
             if refusal.code is not ErrorCode.INVALID_REQUEST or not refusal.message:
                 raise
-            text = self._answers.bad_broker_value.format(broker=name, problem=refusal.message)
+            text = self.answers.bad_broker_value.format(broker=name, problem=refusal.message)
             raise _invalid(text) from None
         return after
 
@@ -287,7 +287,7 @@ class ConfigChanges:
                 if definition.dynamic and config in _KEPT
             ],
             in_use,
-            self._answers.names,
+            self.answers.names,
         )
         _check_broker_rows(self._broker_name_rows, check)
         try:
@@ -300,7 +300,7 @@ class ConfigChanges:
 
     def _altered_group(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """A group has configs whether or not it exists."""
-        answers = self._answers
+        answers = self.answers
         after = self._edited(GROUP, name, operations, answers.not_a_list)
         if not name:
             raise _invalid("Default group resources are not allowed.")
@@ -318,7 +318,7 @@ class ConfigChanges:
     def _altered_subscription(self, name: str, operations: ConfigOperations) -> dict[str, str]:
         """Kafka's controllers do not know which configs of a subscription are lists, and refuse to
         append to any."""
-        after = self._edited(CLIENT_METRICS, name, operations, self._answers.not_a_list)
+        after = self._edited(CLIENT_METRICS, name, operations, self.answers.not_a_list)
         check = SubscriptionCheck(name, after, self._configs.definitions.client_metrics)
         apply_first(self._subscription_rows, check, check)
         if check.code:
@@ -344,7 +344,7 @@ class ConfigChanges:
 
     def _check_exists(self, name: str) -> None:
         if name not in self._controller.state.topics:
-            code, text = self._answers.unknown_topic
+            code, text = self.answers.unknown_topic
             raise Refusal(code, text.format(name=name))
 
     def _check_broker(self, name: str) -> None:
@@ -364,7 +364,7 @@ class ConfigChanges:
         not_a_list: str,
     ) -> dict[str, str]:
         """Return all values after the operations, unchecked."""
-        answers = self._answers
+        answers = self.answers
         after = dict(self._controller.state.configs.get((resource_type, name), {}))
         for config, how, value in operations:
             if how == DELETE:
@@ -388,7 +388,7 @@ class ConfigChanges:
                 present = definition.default or "" if present is None else present
                 edited = _edited_text if answers.lists == "texts" else _edited_set
                 after[config] = edited(present, how, value or "")
-            elif resource_type == BROKER and not self._answers.replaces_plainly:
+            elif resource_type == BROKER and not self.answers.replaces_plainly:
                 raise _invalid(f"Unknown operations type {how}")
             else:
                 # Kafka fails because the operation is null.
@@ -398,7 +398,7 @@ class ConfigChanges:
     def _fails_unknown(self, resource_type: int, config: str) -> bool:
         """Whether APPEND and SUBTRACT need the definition of a config that there is not."""
         definitions = self._configs.definitions
-        if resource_type == TOPIC and self._answers.replaces_plainly:
+        if resource_type == TOPIC and self.answers.replaces_plainly:
             return config not in definitions.topic
         return resource_type == BROKER and config not in definitions.broker
 

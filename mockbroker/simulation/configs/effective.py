@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -77,7 +77,14 @@ class EffectiveConfigs:
         self.release = release
         self._state = state
         self.definitions = definitions
-        self._shipped = shipped
+        self.shipped = shipped
+        self.of_broker: Callable[[int], ConfigDefinitions] = lambda broker_id: self.definitions
+        """The configs that the release of a broker defines."""
+
+    def _known(self, broker_id: int, name: str) -> ConfigDefinition | None:
+        """The definition of a broker config in the broker's release, or the cluster's."""
+        found = self.of_broker(broker_id).broker.get(name)
+        return self.definitions.broker.get(name) if found is None else found
 
     # ---- effective values --------------------------------------------------------------------
 
@@ -120,7 +127,7 @@ class EffectiveConfigs:
     def broker(self, broker_id: int, name: str) -> ConfigEntry:
         """Return one broker config. Raises ClusterError for a config that this mock does not
         define."""
-        definition = self.definitions.broker.get(name)
+        definition = self._known(broker_id, name)
         if definition is None:
             raise ClusterError(f"there is no broker config {name!r}")
         return self._broker_entry(definition, broker_id)
@@ -257,7 +264,7 @@ class EffectiveConfigs:
         return itertools.dropwhile(lambda source: source.name != own, found)
 
     def _sources_of(self, names: Sequence[str], broker_id: int) -> Iterator[ConfigSynonym]:
-        configs, known = self._state.configs, self.definitions.broker
+        configs = self._state.configs
         for resource, source in ((str(broker_id), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT_BROKER)):
             dynamic = configs.get((BROKER, resource))
             if dynamic:
@@ -269,7 +276,7 @@ class EffectiveConfigs:
             if static is not None:
                 yield ConfigSynonym(name, static, STATIC_BROKER)
         for name in names:
-            definition = known.get(name)
+            definition = self._known(broker_id, name)
             if definition is not None and definition.default is not None:
                 yield ConfigSynonym(name, definition.default, DEFAULT)
 
@@ -297,7 +304,7 @@ class EffectiveConfigs:
             return given
         if name == "listeners":
             return f"PLAINTEXT://{broker.host}:{broker.port}"
-        return ",".join(broker.log_dirs) if name == "log.dirs" else self._shipped.get(name)
+        return ",".join(broker.log_dirs) if name == "log.dirs" else self.shipped.get(name)
 
     # ---- DescribeConfigs ---------------------------------------------------------------------
 
@@ -350,10 +357,10 @@ class EffectiveConfigs:
                 for name in state.configs.get((BROKER, resource), {})
             }
             extra |= state.static_configs.keys() | state.own_configs.get(broker_id, {}).keys()
-            known = self.definitions.broker
+            known = self.of_broker(broker_id).broker
             shown = {name for name, definition in known.items() if not definition.only_set}
             for name in sorted(extra | shown):
-                definition = self.broker_definition(name)
+                definition = known.get(name) or self.broker_definition(name)
                 yield self._broker_entry(definition, broker_id)
         elif resource_type == GROUP and self.definitions.group:
             if not resource_name:

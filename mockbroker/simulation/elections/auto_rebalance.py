@@ -31,13 +31,10 @@ class AutoRebalance:
         controller: Controller,
         configs: EffectiveConfigs,
         elections: LeaderElections,
-        *,
-        kraft: bool,
     ) -> None:
         self._controller = controller
         self._configs = configs
         self._elections = elections
-        self._kraft = kraft
         self._interval_ms = 1000 * max(int(configs.controller_value(_INTERVAL)), 1)
         self._timer = controller.timers.timer(self._tick, "auto-rebalance")
         self._timer.set(controller.now_ms + self._interval_ms)
@@ -64,7 +61,8 @@ class AutoRebalance:
                 led_by_others[preferred].append((name, partition.index))
         chosen: dict[str, list[int]] = defaultdict(list)
         for preferred, partitions in led_by_others.items():
-            if self._kraft or 100 * len(partitions) > self._percentage() * owned[preferred]:
+            allowed = self._percentage() * owned[preferred]
+            if not self._controller.keeps_znodes or 100 * len(partitions) > allowed:
                 for name, index in partitions:
                     chosen[name].append(index)
         return sorted(chosen.items())

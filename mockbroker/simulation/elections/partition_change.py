@@ -12,7 +12,7 @@ reassignment completes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -126,7 +126,7 @@ class _Reassigned(msgspec.Struct):
         return tuple(each for each in self.partition.isr if each not in removing)
 
 
-CompletionRows: TypeAlias = tuple[Row[_Reassigned, _Reassigned], ...]
+CompletionRows: TypeAlias = Sequence[Row[_Reassigned, _Reassigned]]
 
 
 def _drop_removed(subject: _Reassigned) -> None:

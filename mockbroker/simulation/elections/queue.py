@@ -25,6 +25,7 @@ from kproto.znodes.plan_znodes import (
     PREFERRED_REPLICA_ELECTION,
     decode_preferred_replica_election,
 )
+from mockbroker.simulation.elections.answers import ElectionAnswers
 from mockbroker.simulation.elections.elect import PREFERRED, ElectionOutcome, LeaderElections
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed, Warned
 from mockbroker.simulation.state.cluster_parts import (
@@ -130,7 +131,6 @@ class ElectionQueue:
     ) -> None:
         self._controller = controller
         self.rules = rules
-        self.answers = rules.answers
         self._busy_is_error = busy_is_error
         self._ids = itertools.count(1)
         self._for_flag: list[_Election] = []
@@ -140,6 +140,11 @@ class ElectionQueue:
         self.turns = controller.turns
         if self.answers.queued:
             self.turns.reactions.append(self._settle)
+
+    @property
+    def answers(self) -> ElectionAnswers:
+        """How requests are answered."""
+        return self.rules.answers
 
     # ---- in ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -13,6 +13,7 @@ from mockbroker.simulation.releases.rows import Row, always, refuse_with_text
 
 __all__ = [
     "KRAFT_ROWS",
+    "METADATA",
     "SAFE_DOWNGRADE",
     "UPGRADE",
     "ZOOKEEPER_ROWS",
@@ -36,7 +37,7 @@ _CHANGING: Final = frozenset({5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 class Change(msgspec.Struct):
     """One feature that a request changes. ``supported`` is (lowest, highest) of the controller,
     (0, 0) for a feature that is not ``known``; ``current`` is the finalized level, 0 if it is off.
-    ``code`` and ``text`` are the refusal.
+    ``brokers`` are the levels that each broker supports. ``code`` and ``text`` are the refusal.
     """
 
     feature: str
@@ -46,14 +47,36 @@ class Change(msgspec.Struct):
     current: int
     known: bool
     controller_id: int
+    brokers: Mapping[int, tuple[int, int]] = {}
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
 
     @property
     def span(self) -> str:
         """The supported levels in Kafka's notation."""
-        lowest, highest = self.supported
-        return str(lowest) if lowest == highest else f"{lowest}-{highest}"
+        return _span(self.supported)
+
+    @property
+    def lagging(self) -> tuple[int, tuple[int, int]] | None:
+        """The first broker that does not support the level, and the levels that it supports."""
+        for broker_id, (lowest, highest) in self.brokers.items():
+            if not lowest <= self.level <= highest:
+                return broker_id, (lowest, highest)
+        return None
+
+    @property
+    def lagging_broker(self) -> str:
+        """What the refusal says of that broker."""
+        assert self.lagging is not None
+        broker_id, supported = self.lagging
+        if supported[1] == 0:
+            return f"Broker {broker_id} does not support this feature."
+        return f"Broker {broker_id} only supports versions {_span(supported)}"
+
+
+def _span(supported: tuple[int, int]) -> str:
+    lowest, highest = supported
+    return str(lowest) if lowest == highest else f"{lowest}-{highest}"
 
 
 ChangeRow: TypeAlias = Row[Change, Change]
@@ -115,6 +138,11 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
                 + "Local controller {subject.controller_id} only supports versions {subject.span}"
             ),
         ),
+    ),
+    Row(
+        "FEAT-18",
+        lambda change: change.known and change.lagging is not None,
+        (_refuse(_INVALID + "{subject.lagging_broker}"),),
     ),
     Row(
         "FEAT-05",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.features.feature_rules import KRAFT_ROWS, ZOOKEEPER_ROWS, Change
-from mockbroker.simulation.features.release_features import Feature
+from mockbroker.simulation.features.feature_rules import (
+    KRAFT_ROWS,
+    METADATA,
+    ZOOKEEPER_ROWS,
+    Change,
+)
+from mockbroker.simulation.features.release_features import Feature, features_of
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
@@ -16,7 +21,10 @@ from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
 from mockbroker.simulation.state.turns import step
 
-__all__ = ["FeatureResult", "FeatureUpdate", "Features"]
+__all__ = ["WITHOUT_LEVELS", "FeatureResult", "FeatureUpdate", "Features"]
+
+WITHOUT_LEVELS: Final = 1
+"""The metadata.version of a KRaft cluster from before the feature: 3.0-IV1."""
 
 
 class FeatureUpdate(NamedTuple):
@@ -42,11 +50,18 @@ class Features:
     def __init__(self, controller: Controller, known: Sequence[Feature], release: Release) -> None:
         self._controller = controller
         self.turns = controller.turns
-        self._known = {each.name: each for each in known}
+        self._initial = {each.name: each.finalized for each in known}
+        if not (controller.keeps_znodes or known):
+            self._initial[METADATA] = WITHOUT_LEVELS
+        self.supported_by_brokers: Callable[[], Mapping[int, Mapping[str, tuple[int, int]]]]
+        self.supported_by_brokers = lambda: {}
+        """The levels that each broker supports, if their releases differ."""
         release.follow(self._use_release)
 
     def _use_release(self, release: Release) -> None:
         in_zookeeper = self._controller.keeps_znodes
+        known = () if in_zookeeper else features_of(release)
+        self._known = {each.name: each for each in known}
         self._rows = rows_of_release(ZOOKEEPER_ROWS if in_zookeeper else KRAFT_ROWS, release)
         self.refuses_all = not in_zookeeper and release.has(facts.FIRST_FEATURE_ERROR_REFUSES_ALL)
         """Whether one error refuses all changes of a request."""
@@ -58,12 +73,15 @@ class Features:
             each._replace(finalized=self.level(each.name)) for each in self._known.values()
         )
 
+    @property
+    def finalized(self) -> Mapping[str, int]:
+        """The finalized level of each feature that the cluster has ever had."""
+        return {**self._initial, **self._controller.state.feature_levels}
+
     def level(self, name: str) -> int:
         """Return the finalized level of a feature, 0 if it is off or unknown."""
         changed = self._controller.state.feature_levels.get(name)
-        if changed is not None:
-            return changed
-        return self._known[name].finalized if name in self._known else 0
+        return self._initial.get(name, 0) if changed is None else changed
 
     @step(by_controller=True)
     def update(
@@ -90,6 +108,10 @@ class Features:
             supported=(0, 0) if known is None else known.supported,
             current=self.level(update.feature),
             known=known is not None,
+            brokers={
+                broker_id: supported.get(update.feature, (0, 0))
+                for broker_id, supported in self.supported_by_brokers().items()
+            },
             controller_id=self._controller.state.controller_id,
         )
         apply_first(self._rows, change, change)

@@ -100,5 +100,5 @@ def end_of_epoch(
     """Return an error and the end of the epoch, (-1, -1) with an error. ``partition`` is as the
     receiving broker knows it, None if it does not know it."""
     lookup = _Lookup(logs, partition, query)
-    apply_first(_rows(logs.release), lookup, lookup)
+    apply_first(_rows(logs.release.now), lookup, lookup)
     return lookup.code, lookup.end

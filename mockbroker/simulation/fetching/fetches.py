@@ -139,7 +139,6 @@ class Fetches:
         self._sessions: dict[int, FetchSessions] = {}
         self._waits: dict[FetchWait, None] = {}
         release.follow(self._use_release)
-        self._has_older_formats = "message.format.version" in configs.definitions.topic
         self.max_bytes = int(self._static("fetch.max.bytes") or _UNLIMITED)
         """The most bytes of one answer, apart from a first batch that is larger."""
         self.reader = PartitionReader(
@@ -152,6 +151,10 @@ class Fetches:
         controller.add_hooks(
             (BrokerChanged,), before=lambda _cause, _change: None, after=self._broker_changed
         )
+
+    @property
+    def _has_older_formats(self) -> bool:
+        return "message.format.version" in self._configs.definitions.topic
 
     def _use_release(self, release: Release) -> None:
         self._conversion = rows_of_release(CONVERSION, release)

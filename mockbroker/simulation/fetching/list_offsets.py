@@ -374,7 +374,7 @@ def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> 
     if it does not know it."""
     lookup = _Lookup(logs, partition, query)
     try:
-        apply_first(_rows(logs.release), lookup, lookup)
+        apply_first(_rows(logs.release.now), lookup, lookup)
     except DecodeError:
         return ListedOffset(ErrorCode.CORRUPT_MESSAGE)
     except MissingExtraError:
@@ -408,7 +408,7 @@ def _old_refusals(release: Release) -> tuple[Row[_OldQuery, _OldQuery], ...]:
 def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
     """Return the error of a timestamp that version 0 does not have, or NONE."""
     query = _OldQuery(timestamp)
-    apply_first(_old_refusals(release), query, query)
+    apply_first(_old_refusals(release.now), query, query)
     return query.code
 
 

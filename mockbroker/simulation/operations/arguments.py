@@ -50,6 +50,7 @@ __all__ = [
     "PartitionArgument",
     "PathArgument",
     "RecordsArgument",
+    "ReleaseArgument",
     "TargetArgument",
     "TopicNameArgument",
     "TransactionArgument",
@@ -280,6 +281,9 @@ SOFTWARE_LEVEL: Final = ArgumentType(
     str,
     accepts=Level,
 )
+RELEASE_NAME: Final = ArgumentType(
+    "RELEASE", {"type": "string", "examples": ["kafka-3.9", "kafka-3.9-zk"]}, text_of, str
+)
 DIRECTORY_PATH: Final = ArgumentType(
     "DIRECTORY", {"type": "string", "examples": ["/var/lib/kafka/data"]}, text_of, str
 )
@@ -343,6 +347,9 @@ DurationArgument = Annotated[int, Argument(MILLISECONDS, name="duration")]
 DirectoryArgument = Annotated[
     str | None,
     Argument(DIRECTORY_PATH, "A directory of the broker's `log.dirs`. Default: all of them."),
+]
+ReleaseArgument = Annotated[
+    str, Argument(RELEASE_NAME, "A release, as `mockbroker profiles` lists them.")
 ]
 LevelArgument = Annotated[
     Level,

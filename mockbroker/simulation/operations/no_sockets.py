@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from kproto.schema.releases import release
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
+from mockbroker.simulation.brokers.upgrades import Software
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.operations.methods import OperationMethods
 from mockbroker.simulation.operations.operation import OperationCall, RunningCluster
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 
 __all__ = ["SimulatedMethods"]
 
@@ -40,7 +44,7 @@ class SimulatedMethods(OperationMethods):
 
     def __init__(self, cluster: Cluster) -> None:
         self._target = RunningCluster(
-            cluster, _NoSockets(cluster), cluster.turns.advance, _versions, _run, _then
+            cluster, _NoSockets(cluster), cluster.turns.advance, _versions, _software, _run, _then
         )
 
     def carry_out(self, call: OperationCall) -> Any:
@@ -51,6 +55,16 @@ def _versions(level: Level) -> Mapping[int, Versions | None]:
     if isinstance(level, str):
         raise ClusterError(f"{level!r}: give the API versions by key; no release is served here")
     return level
+
+
+def _software(name: str) -> Software:
+    """What a broker of a release runs, whatever the requests between brokers."""
+    found = release(name)
+    number = Release(tuple(map(int, found.release.split("."))))
+    if found.mode == "kraft":
+        return Software(name, number, "kraft", "kraft", in_zookeeper=False)
+    kind = number.value_of(facts.ZOOKEEPER_CONTROLLER)
+    return Software(name, number, kind, "zookeeper", in_zookeeper=True)
 
 
 async def _run(change: Callable[[], object]) -> object:

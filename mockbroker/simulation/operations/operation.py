@@ -14,6 +14,7 @@ from kproto.schema.versions import Versions
 from mockbroker.simulation.operations.arguments import Argument, BrokerChoice, Level
 
 if TYPE_CHECKING:
+    from mockbroker.simulation.brokers.upgrades import Software
     from mockbroker.simulation.cluster import Cluster
 
 __all__ = [
@@ -49,13 +50,15 @@ class RunningCluster:
 
     ``run`` runs a change of the simulated cluster, which may have to wait for its turn.
     ``then`` does something to the sockets: at once, or, for an operation of a fault rule, when the
-    answer to the request is out. ``software`` returns the API versions of a level.
+    answer to the request is out. ``software`` returns the API versions of a level,
+    ``release`` what a broker of a release runs.
     """
 
     cluster: Cluster
     sockets: Sockets
     advance: Callable[[int], None]
     software: Callable[[Level], Mapping[int, Versions | None]]
+    release: Callable[[str], Software]
     run: Callable[[Callable[[], object]], Awaitable[object]]
     then: Callable[[Callable[[], Awaitable[None] | None]], Awaitable[None]]
 

@@ -26,7 +26,11 @@ class Operations(SimulatedMethods):
     def break_connections(self, broker_id: int | str) -> None:
         """Break the connections to a broker."""
     def set_level(self, broker_id: int | str, level: str | Mapping[int, Versions | None]) -> None:
-        """Upgrade or downgrade a broker's software."""
+        """Narrow the API versions of a broker."""
+    def upgrade(self, broker_id: int | str, release: str) -> None:
+        """Restart a broker with another release of Kafka."""
+    def migrate_to_kraft(self) -> None:
+        """Let KRaft controllers take over from ZooKeeper (KIP-866)."""
     def advertise(self, broker_id: int | str, address: str) -> None:
         """Change the address of a broker in Metadata."""
     def advance(self, milliseconds: int | str) -> None:

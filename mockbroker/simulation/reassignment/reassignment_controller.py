@@ -75,6 +75,10 @@ class ReassignmentController(PartitionReactions, Protocol):
         """Whether it keeps its metadata in ZooKeeper."""
         ...
 
+    def retire(self) -> None:
+        """React to nothing from now on: another controller has taken over."""
+        ...
+
     def last_epoch(self) -> int:
         """The epoch of the last controller before this cluster came up; 0 if there was none."""
         ...

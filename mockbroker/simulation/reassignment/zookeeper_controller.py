@@ -113,6 +113,11 @@ class ZooKeeperController:
         self.run_first = partial(run_first, self.controller, writer=self)
         """``transitions.run_first`` for rows that may write this controller's znodes."""
 
+    def retire(self) -> None:
+        """React to nothing from now on: another controller has taken over."""
+        self.controller.drop_hooks(self)
+        self.turns.reactions.remove(self._process_watch_events)
+
     def identities(self) -> Mapping[TopicPartition, ReassignmentIdentity]:
         """Return the identity of every reassignment in progress, by topic and partition."""
         return identities_in_log(self.controller.log)

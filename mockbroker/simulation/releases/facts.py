@@ -330,6 +330,12 @@ FIRST_FEATURE_ERROR_REFUSES_ALL: Final = Fact("FEAT-12", since=(4, 0))
 FEATURES_ZNODE: Final = Fact("REL-11", since=(2, 7))
 """A ZooKeeper cluster has finalized features, but none."""
 
+ZOOKEEPER_MIGRATION: Final = Fact("UPGRADE-06", since=(3, 4), until=(4, 0))
+"""A cluster can be migrated from ZooKeeper to KRaft (KIP-866)."""
+
+KRAFT_UPGRADES: Final = Fact("UPGRADE-04", since=(3, 0))
+"""A KRaft cluster can be upgraded; in 2.8 KRaft was an early access."""
+
 ZOOKEEPER_CONTROLLER: Final = Varying(
     "K455-60",
     (

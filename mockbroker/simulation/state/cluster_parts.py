@@ -62,7 +62,7 @@ class Broker(msgspec.Struct, frozen=True, gc=False):
     the version ranges that differ from the cluster's: API key, lowest and highest version, with -1
     as the highest version of an API that the broker lacks. ``log_dirs`` are its log directories,
     those that have failed included. ``unregistered``: the controller has forgotten the broker until
-    it starts again.
+    it starts again. ``software`` names the release that it was upgraded to, if it ever was.
     """
 
     broker_id: int
@@ -73,6 +73,7 @@ class Broker(msgspec.Struct, frozen=True, gc=False):
     apis: tuple[tuple[int, int, int], ...] = ()
     log_dirs: tuple[str, ...] = (LOG_DIR,)
     unregistered: bool = False
+    software: str = ""
 
     def highest_version(self, api_key: int, usual: Mapping[int, int]) -> int:
         """Return the highest version of a request that the broker knows, or ``NEVER``.

@@ -157,6 +157,11 @@ class Controller:
         if after is not None:
             self._after.append((kinds, after))
 
+    def drop_hooks(self, owner: object) -> None:
+        """Drop the hooks that are methods of ``owner``."""
+        for hooks in (self._before, self._after):
+            hooks[:] = [each for each in hooks if getattr(each[1], "__self__", None) is not owner]
+
     def change_partition(self, cause: str, topic: str, after: Partition) -> None:
         """Change a partition as the reassignment controller does, unless nothing changes."""
         before = self.partition((topic, after.index))

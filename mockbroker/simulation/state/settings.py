@@ -112,6 +112,10 @@ class ClusterSettings:
     """The release whose configs and rules apply."""
     reassignment: str = "kraft"
     """The kind of reassignment controller, one of ``reassignment.CONTROLLERS``."""
+    profile: str = ""
+    """The name of the profile."""
+    is_proposal: bool = False
+    """Whether no release behaves like the profile."""
     elections: str | None = None
     """How ElectLeaders is answered, one of ``elections.answers.DESIGNS``; None is the one of
     ``reassignment``."""

@@ -96,7 +96,7 @@ class Topics(Mapping[str, Topic]):
         new_topic_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._controller = controller
-        self._answers = answers
+        self.answers = answers
         self._configs = configs
         self._config_changes = config_changes
         self._new_topic_id = new_topic_id
@@ -124,7 +124,7 @@ class Topics(Mapping[str, Topic]):
 
     def _draft(self, topic: NewTopic) -> TopicDraft:
         return TopicDraft(
-            self._controller, self._answers, self._configs, self._config_changes, topic
+            self._controller, self.answers, self._configs, self._config_changes, topic
         )
 
     @step(by_controller=True)
@@ -144,7 +144,7 @@ class Topics(Mapping[str, Topic]):
         time-out of the request; ``validate_only`` creates nothing. ``client_id`` may
         appear in texts.
         """
-        answers = self._answers.creation
+        answers = self.answers.creation
         times = Counter(topic.name for topic in topics)
         requested = sum(requested_partitions(self._configs, topic) for topic in topics)
         results: dict[str, CreateTopicResult] = {}
@@ -204,7 +204,7 @@ class Topics(Mapping[str, Topic]):
 
     def _gives_up(self, wait_ms: int) -> bool:
         """Return whether a request times out at once because it must wait but has no time."""
-        return self._answers.waits and wait_ms <= 0
+        return self.answers.waits and wait_ms <= 0
 
     def _create_one(
         self,
@@ -271,7 +271,7 @@ class Topics(Mapping[str, Topic]):
         partition). Raises Refusal, in ZooKeeper mode, for a topic whose name no znode has: nothing
         of the request is carried out.
         """
-        answers = self._answers.growth
+        answers = self.answers.growth
         times = Counter(name for name, _, _ in topics)
         if self._controller.keeps_znodes:
             for name, count in times.items():
@@ -302,7 +302,7 @@ class Topics(Mapping[str, Topic]):
     def _check_excess(
         self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]], place: int
     ) -> None:
-        answers = self._answers.growth
+        answers = self.answers.growth
         most = answers.most_partitions
         if most is None:
             return
@@ -336,7 +336,7 @@ class Topics(Mapping[str, Topic]):
         assignments: Sequence[Sequence[int]] | None,
         take_quota: TakeQuota,
     ) -> tuple[Partition, ...]:
-        answers = self._answers.growth
+        answers = self.answers.growth
         topics = self._controller.state.topics
         if answers.moving is not None and any(
             each.reassigning for topic in topics.values() for each in topic.partitions
@@ -368,10 +368,10 @@ class Topics(Mapping[str, Topic]):
             check_listed(self._controller, answers.listed, lists, expected=factor, added=additional)
         elif answers.continued:
             assignments = continued(
-                self._controller, self._answers, first[0], present, additional, factor
+                self._controller, self.answers, first[0], present, additional, factor
             )
         else:
-            assignments = spread(self._controller, self._answers, present, additional, factor)
+            assignments = spread(self._controller, self.answers, present, additional, factor)
         if not answers.quota_first:
             take_quota(additional)
         return partitions_of(self._controller, present, assignments)
@@ -388,7 +388,7 @@ class Topics(Mapping[str, Topic]):
 
         Results keep the order of the request.
         """
-        answers = self._answers.deletion
+        answers = self.answers.deletion
         given = _Given(topics, self._controller.state.topics)
         results: dict[tuple[str | None, uuid.UUID], DeleteTopicResult] = {}
         repeated = []
@@ -421,7 +421,7 @@ class Topics(Mapping[str, Topic]):
         topic_id: uuid.UUID,
         take_quota: TakeQuota,
     ) -> DeleteTopicResult:
-        answers = self._answers.deletion
+        answers = self.answers.deletion
         by_id = topic_id != ZERO_UUID
         if name is not None and by_id:
             raise _invalid("You may not specify both topic name and topic id.")

@@ -15,6 +15,8 @@ from functools import partial
 from typing import Final
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import (
     Change,
     PartitionChanged,
@@ -55,16 +57,17 @@ class LogDirs:
         self,
         controller: Controller,
         size_of: Callable[[int, TopicPartition], int],
-        *,
-        lists_all_topics: bool,
-        checks_names: bool,
+        release: Release,
     ) -> None:
         self._controller = controller
-        self._lists_all_topics = lists_all_topics
-        self._checks_names = checks_names
+        release.follow(self._use_release)
         self._size_of = size_of
         self.turns = controller.turns
         controller.add_hooks(PLACED_BY, after=self._place_new)
+
+    def _use_release(self, release: Release) -> None:
+        self._lists_all_topics = release.has(facts.ALL_TOPICS_OF_LOG_DIRS)
+        self._checks_names = release.has(facts.NAMES_OF_MOVED_REPLICAS_CHECKED)
 
     def _place_new(self, cause: str, change: Change) -> None:
         match change:

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.log.producing.producer_ids import ProducerIds
+from mockbroker.simulation.releases import facts, fixes
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.transaction_log import TransactionLog
 from mockbroker.simulation.transactions.transactional_ids import (
@@ -46,10 +48,8 @@ _NOT_LED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERR
 class Transitions:
     """The steps of all transactional ids of a cluster.
 
-    ``feature_level`` is that of ``transaction.version``. ``keeps_start``: in memory, a new producer
-    keeps when the last transaction of its id began, as until 4.0. ``keeps_failed_fence``: a fence
-    that is tried again keeps the epoch of the first attempt. ``send_markers`` begins to write
-    the markers of a transaction whose end is in the log, and calls ``complete`` after the last.
+    ``feature_level`` is that of ``transaction.version``. ``send_markers`` begins to write the
+    markers of a transaction whose end is in the log, and calls ``complete`` after the last.
     ``coordinator_of`` returns the broker from whose block of producer ids a new one comes.
     """
 
@@ -62,18 +62,20 @@ class Transitions:
         *,
         send_markers: Callable[[Transaction], None],
         coordinator_of: Callable[[str], int],
-        keeps_failed_fence: bool = True,
-        keeps_start: bool = False,
+        release: Release,
     ) -> None:
         self._controller = controller
         self._log = log
         self._producer_ids = producer_ids
         self._feature_level = feature_level
-        self._keeps_start = keeps_start
-        self._keeps_failed_fence = keeps_failed_fence
+        release.follow(self._use_release)
         self._send_markers = send_markers
         self._coordinator_of = coordinator_of
         self.on_changed: list[Callable[[str], None]] = []
+
+    def _use_release(self, release: Release) -> None:
+        self._keeps_failed_fence = release.has(fixes.KAFKA_9666)
+        self._keeps_start = release.has(facts.TRANSACTION_START_KEPT)
 
     @property
     def feature_level(self) -> int:

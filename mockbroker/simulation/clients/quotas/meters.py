@@ -73,7 +73,12 @@ class QuotaMeters:
     """The meters of one cluster's clients. ``clock`` gives milliseconds."""
 
     def __init__(
-        self, quotas: ClientQuotas, clock: Callable[[], int], release: Release, *, kraft: bool
+        self,
+        quotas: ClientQuotas,
+        clock: Callable[[], int],
+        release: Release,
+        *,
+        kraft: Callable[[], bool],
     ) -> None:
         self._quotas = quotas
         self._clock = clock
@@ -111,7 +116,7 @@ class QuotaMeters:
         self, user: str, client_id: str, api_key: int, version: int, *, validate_only: bool = False
     ) -> MutationQuota:
         """Return the quota of a request that changes topics."""
-        request = MutationRequest(api_key, version, validate_only, self._kraft)
+        request = MutationRequest(api_key, version, validate_only, self._kraft())
         apply_first(self._mutation_rows, request, request)
         limit = self._quotas.limit("controller_mutation_rate", user, client_id)
         bucket = None

@@ -69,11 +69,14 @@ class ClassicGroups(ClassicOperations):
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
         self.on_classic_deleted: list[Callable[[str], None]] = []
-        super().__init__(Rebalancing(timers, rebalance_rules(release.now), settings, self._changed))
+        rules = rebalance_rules(release.now)
+        self._rebalancing = Rebalancing(timers, rules, settings, self._changed)
+        super().__init__(self._rebalancing)
         release.follow(self._use_release)
         self._timers = timers
 
     def _use_release(self, release: Release) -> None:
+        self._rebalancing.rules = rebalance_rules(release)
         self._join_rules = rules_of_release(JoinRules, release)
         self._member_rules = rules_of_release(MemberRules, release)
         self._commit_rules = rules_of_release(CommitRules, release)

@@ -104,7 +104,7 @@ class Rebalancing:
     ) -> None:
         self.timers = timers
         self.changed = changed
-        self._rules = rules
+        self.rules = rules
         self._settings = settings
 
     @property
@@ -130,7 +130,7 @@ class Rebalancing:
     def add(self, group: Group, member: Member) -> None:
         group.add(member)
         event = MemberEvent(self, group, member.member_id, member.instance_id)
-        apply_first(self._rules.member_added, event, event)
+        apply_first(self.rules.member_added, event, event)
         self.changed(group)
 
     def replace(self, group: Group, instance_id: str, member_id: str) -> None:
@@ -153,7 +153,7 @@ class Rebalancing:
     def end_session(self, group: Group, member_id: str) -> None:
         """The session of a member or of a pending id is over."""
         event = MemberEvent(self, group, member_id)
-        apply_first(self._rules.session_end, event, event)
+        apply_first(self.rules.session_end, event, event)
 
     def remove(self, group: Group, member_id: str) -> None:
         """Forget a member or a pending id. Kafka drops a sync that waits without an answer; here
@@ -166,24 +166,24 @@ class Rebalancing:
     def joined(self, group: Group) -> None:
         """Go on after a member joined: begin a rebalance, or complete the one that waited."""
         event = GroupEvent(self, group)
-        apply_first(self._rules.joined, event, event)
+        apply_first(self.rules.joined, event, event)
 
     def settle(self, group: Group) -> None:
         """Go on after members are gone: begin a rebalance, or complete the one that waited for
         them."""
         event = GroupEvent(self, group)
-        apply_first(self._rules.settle, event, event)
+        apply_first(self.rules.settle, event, event)
 
     def settle_after_session(self, group: Group) -> None:
         """As ``settle``, if the session of a member has ended."""
         event = GroupEvent(self, group)
-        apply_first(self._rules.session_ended, event, event)
+        apply_first(self.rules.session_ended, event, event)
 
     def settle_without_pending(self, group: Group) -> None:
         """Go on after an id that was handed out is forgotten: the rebalance no longer waits for
         it."""
         event = GroupEvent(self, group)
-        apply_first(self._rules.pending_gone, event, event)
+        apply_first(self.rules.pending_gone, event, event)
 
     # ---- what waits --------------------------------------------------------------------------
 
@@ -207,12 +207,12 @@ class Rebalancing:
     def prepare(self, group: Group) -> None:
         """Begin a rebalance: every member has to join again."""
         event = GroupEvent(self, group)
-        apply_first(self._rules.prepare, event, event)
+        apply_first(self.rules.prepare, event, event)
         group.unsynced.clear()
         self._stop_sync_timer(group)
         group.enter(GroupState.PREPARING, self.timers.now_ms)
         self.changed(group)
-        apply_first(self._rules.prepared, event, event)
+        apply_first(self.rules.prepared, event, event)
 
     def complete(self, group: Group) -> None:
         """End a rebalance with the members that have joined, unless a tester holds it."""
@@ -220,9 +220,9 @@ class Rebalancing:
         if group.held:
             return
         event = GroupEvent(self, group)
-        apply_first(self._rules.late, event, event)
-        apply_first(self._rules.leader, event, event)
-        apply_first(self._rules.complete, event, event)
+        apply_first(self.rules.late, event, event)
+        apply_first(self.rules.leader, event, event)
+        apply_first(self.rules.complete, event, event)
 
     def delay(self, group: Group) -> None:
         """Let more members come before the first generation (KIP-134)."""
@@ -268,7 +268,7 @@ class Rebalancing:
 
     def begin_syncing(self, group: Group) -> None:
         event = GroupEvent(self, group)
-        apply_first(self._rules.generation, event, event)
+        apply_first(self.rules.generation, event, event)
 
     def wait_for_syncs(self, group: Group) -> None:
         """Give the members of this generation one rebalance time-out to sync."""
@@ -280,7 +280,7 @@ class Rebalancing:
     def _sync_over(self, group: Group) -> None:
         group.sync_timer = None
         event = GroupEvent(self, group)
-        apply_first(self._rules.sync_end, event, event)
+        apply_first(self.rules.sync_end, event, event)
 
     def assign(self, group: Group, assignments: dict[str, bytes]) -> None:
         """Take the leader's assignments; a member that they lack gets empty bytes."""

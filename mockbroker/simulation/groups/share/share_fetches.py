@@ -255,7 +255,6 @@ class ShareFetches:
         self._topics = topics
         self._settings = settings
         release.follow(self._use_release)
-        self.batch_rules = self._rules.batch
         self._partitions: dict[tuple[str, TopicIdPartition], SharePartition] = {}
         self._copies: dict[tuple[str, TopicIdPartition], SharePartition] = {}
         """The states that leaders have loaded and that were altered or deleted since."""
@@ -269,6 +268,7 @@ class ShareFetches:
 
     def _use_release(self, release: Release) -> None:
         self._rules = rules_of_release(DeliveryRules, release)
+        self.batch_rules = self._rules.batch
         self._session_rules = rules_of_release(SessionRules, release)
 
     # ---- states of share partitions --------------------------------------------------------------

@@ -12,6 +12,7 @@ from mockbroker.simulation.operations.arguments import (
     BrokerArgument,
     DirectoryArgument,
     LevelArgument,
+    ReleaseArgument,
 )
 from mockbroker.simulation.operations.operation import RunningCluster, operation
 
@@ -98,16 +99,57 @@ async def break_connections(running: RunningCluster, broker_id: BrokerArgument) 
 async def set_level(
     running: RunningCluster, broker_id: BrokerArgument, level: LevelArgument
 ) -> None:
-    """Upgrade or downgrade a broker's software.
+    """Narrow the API versions of a broker.
 
-    LEVEL is a release such as kafka-2.3; or the API versions that differ from the other brokers',
-    such as 4=0-2,45=off; or `cluster`, which makes the broker like the others. The broker's
+    LEVEL is an older release such as kafka-2.3; or the API versions that differ from the other
+    brokers', such as 4=0-2,45=off; or `cluster`, which makes the broker like the others. Use
+    `upgrade` for a broker that behaves as another release in all respects. The broker's
     connections break. The controller resends nothing to the broker. If the broker is the
     controller, it is elected again.
     """
     software = own_apis(running.software(level))
     await running.change(running.cluster.brokers.set_software, broker_id, software)
     running.sockets.hang_up(broker_id)
+
+
+@operation
+async def upgrade(
+    running: RunningCluster, broker_id: BrokerArgument, release: ReleaseArgument
+) -> None:
+    """Restart a broker with another release of Kafka.
+
+    The broker stops, so that its connections break and its partitions get other leaders. It starts
+    with the API versions, texts, configs and features of the release, newer or older, and its
+    replicas join their ISRs again. The controller, the coordinators and the logs follow the release
+    of the broker that is the controller. Refused if the release does not support the finalized
+    levels of the cluster's features, and from ZooKeeper to KRaft before `migrate-to-kraft`. A
+    stopped broker stays stopped.
+    """
+    software = running.release(release)
+    cluster = running.cluster
+    cluster.upgrades.check(broker_id, software)
+    live = cluster.controller.broker(broker_id).live
+    if live:
+        await running.change(cluster.brokers.stop, broker_id)
+        await running.then(partial(running.sockets.close, broker_id))
+    await running.change(cluster.upgrades.change, broker_id, software)
+    if live:
+        await running.then(partial(running.sockets.reopen, broker_id))
+        await running.change(cluster.brokers.start, broker_id)
+        await running.change(cluster.brokers.catch_up, broker_id, "upgrade")
+
+
+@operation
+async def migrate_to_kraft(running: RunningCluster) -> None:
+    """Let KRaft controllers take over from ZooKeeper (KIP-866).
+
+    All brokers need a release from 3.4 to 3.9. They keep their API versions, and forward requests
+    to the controller from now on, so that clients no longer get NOT_CONTROLLER(41) and see any
+    broker as the controller. Then `upgrade` each broker to the same release without `-zk`.
+    """
+    upgrades = running.cluster.upgrades
+    kraft = running.release(upgrades.current.name.removesuffix("-zk"))
+    await running.change(upgrades.migrate, kraft)
 
 
 @operation

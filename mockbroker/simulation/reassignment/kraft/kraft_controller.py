@@ -54,6 +54,9 @@ class KRaftController:
         self._on_alter = rows_of_release(ON_ALTER, release)
         self._on_cancel = rows_of_release(ON_CANCEL, release)
 
+    def retire(self) -> None:
+        """Nothing reacts here but what the cluster calls."""
+
     @step(by_controller=True)
     def alter(
         self,

@@ -67,9 +67,6 @@ class KafkaZooKeeperController(ZooKeeperController):
     def __init__(self, name: str, release: Release, dependencies: Dependencies) -> None:
         super().__init__(dependencies)
         self.name = name
-        release.follow(self._use_release)
-
-    def _use_release(self, release: Release) -> None:
         self.topic_version = release.value_of(facts.TOPIC_ZNODE_VERSION)
         self.broker_version = release.value_of(facts.BROKER_ZNODE_VERSION)
         self.controller_version = release.value_of(facts.CONTROLLER_ZNODE_VERSION)
