@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -24,15 +22,12 @@ if TYPE_CHECKING:
     from wiredump.spark.connections import Options
     from wiredump.spark.streaming import Stream
 
-__all__ = ["cores_of", "follow", "follow_options", "seconds", "stopping", "stream_of"]
+__all__ = ["follow", "follow_options", "seconds", "stopping", "stream_of"]
 
 _BATCH_BYTES: Final = 1 << 30
 _LOOK: Final = 0.2
 """Seconds between two looks at a query."""
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
-
-_TASKS: Final = 32
-"""If the number of cores is unknown."""
 
 
 def seconds(ctx: click.Context, option: click.Parameter, value: str) -> float:
@@ -101,7 +96,7 @@ def stream_of(options: Options, how: dict[str, Any]) -> Stream:
         partitions=how["partitions"], split_bytes=how["split_bytes"],
         max_files=how["max_files"], max_bytes=how["max_bytes"], idle_ns=how["idle_ns"],
         start_after=how["start_after"], mode=how["mode"], closed=how["end"],
-        on_bad_file=how["on_bad_file"],
+        on_bad_file=how["on_bad_file"], layout=how["layout"],
     )  # fmt: skip
 
 
@@ -148,15 +143,6 @@ def _write(place: str, line: str) -> None:
     from wiredump.spark.progress import append_line
 
     append_line(place, line)
-
-
-def cores_of(master: str) -> int:
-    """Return how many tasks share the connections by default."""
-    found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
-    if found is None:
-        return _TASKS
-    cores = found[1] or "1"
-    return (os.cpu_count() or 1) if cores == "*" else max(1, int(cores))
 
 
 @contextmanager

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo, echo_json
-from kproto.errors import KprotoError
 from kproto.outputs import unwinding
 from wiredump.cli.bad_files import BadFileExit, bad_file_option, report_skipped
 from wiredump.cli.chosen import (
@@ -23,8 +21,9 @@ from wiredump.cli.chosen import (
     table_options,
 )
 from wiredump.cli.damage import check_read
-from wiredump.cli.following import cores_of, follow, follow_options, stream_of
+from wiredump.cli.following import follow, follow_options, stream_of
 from wiredump.cli.source_options import SourceOptions, expanded, source_options
+from wiredump.cli.spark_session import spark_session
 from wiredump.cli.tables_folder import TablesFolder
 from wiredump.skipped import bytes_of, skipped_of
 from wiredump.sources.opening import open_key_log
@@ -115,17 +114,19 @@ def spark_command(
         problem = "Spark's tasks cannot share standard input: name files"
         raise click.BadParameter(problem, param_hint="CAPTURE")
     # Imported late: these need pyspark and pyarrow, which may be missing.
-    from wiredump.spark.session import failure, master_of, require_spark, running_session, start
+    from wiredump.spark.session import master_of, require_spark
 
     require_spark()
     from wiredump.spark.bad_files import BadFileError
+    from wiredump.spark.rotation import FaultError
+    from wiredump.spark.sinks import Layout
 
-    if how["form"] == "iceberg" and how["staging"] is None:
-        raise click.UsageError("--format iceberg needs --staging.")
-    if how["partition_by"]:
-        from wiredump.spark.partitioning import require_columns
-
-        require_columns(how["partition_by"])
+    layout = Layout(
+        form=how["form"], partition_by=how["partition_by"],
+        staging=absolute(how["staging"]) if how["staging"] else None,
+    )  # fmt: skip
+    layout.require()
+    how["layout"] = layout
     if keylog is not None and how["follow"]:
         raise click.UsageError(
             "--keylog and --follow cannot be combined, because the state of ciphers is not kept "
@@ -145,7 +146,7 @@ def spark_command(
     paths, digest = dict(enumerate(map(absolute, captures))), RunDigest()
     how["surveyed"] = survey(paths, digest, lenient=how["on_bad_file"] != "fail")
     work = Options(
-        out=out if how["form"] == "iceberg" else absolute(out),
+        out=layout.absolute(out),
         paths=paths,
         names=dict(enumerate(map(shown, captures))),
         tables=tables,
@@ -166,28 +167,14 @@ def spark_command(
         if on_terminal:
             echo(f"wiredump: {text}", err=True)
 
-    running = None if remote else running_session()
-    spark = running or start(master, progress=on_terminal, remote=remote)
-    used = master_of(spark)
-    ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
-    echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
     try:
-        with unwinding():
-            if how["follow"]:
-                how["partitions"] = how["partitions"] or _partitions(work, how, used)
-                made = follow(spark, work, how, say)
-            else:
-                made = _once(spark, work, how, say)
-    except BadFileError as error:
+        with spark_session(master, remote, progress=on_terminal) as spark, unwinding():
+            used = master_of(spark)
+            ignored = f"; --master {master} is ignored" if master not in (None, used) else ""
+            echo(f"wiredump: Spark's master is {used}{ignored}", err=True)
+            made = (follow if how["follow"] else _once)(spark, work, how, say)
+    except (BadFileError, FaultError) as error:
         raise BadFileExit(str(error)) from error
-    except KprotoError:
-        raise
-    except Exception as error:
-        raise failure(error) from error
-    finally:
-        if running is None:
-            with suppress(Exception):  # of a Java process or a server that is gone
-                spark.stop()
     if as_json:
         record = {"out": shown(out), "rows": dict(made.rows), "bytes": bytes_of(made.account)}
         record |= {"skipped": skipped_of(made.account), "again": list(made.again)}
@@ -204,12 +191,8 @@ def spark_command(
 
 def _check(captures: tuple[str, ...], how: dict[str, Any]) -> None:
     """Raise click.UsageError for options that do not belong together."""
-    if how["follow"] and (how["mode"] == "overwrite" or how["partition_by"]):
-        raise click.UsageError("--follow cannot overwrite tables or divide them by columns.")
-    if how["follow"] and (how["form"] != "parquet" or how["staging"]):
-        raise click.UsageError("--follow writes Parquet: leave out --format and --staging.")
-    if how["follow"] and how["on_bad_file"] == "quarantine":
-        raise click.UsageError("--follow cannot move files: use --on-bad-file skip.")
+    if how["follow"] and how["mode"] == "overwrite":
+        raise click.UsageError("--follow cannot overwrite tables.")
     if how["form"] != "parquet" and how["mode"] == "overwrite":
         raise click.UsageError("--mode overwrite is for Parquet: delete the rows in SQL.")
     if how["follow"] is None:
@@ -242,19 +225,9 @@ def _once(spark: Any, options: Options, how: dict[str, Any], say: _Say) -> Made:
 
     return Job(
         options=options, split_bytes=how["split_bytes"], partitions=how["partitions"],
-        rotated=how["rotated"], mode=how["mode"], form=how["form"],
-        partition_by=how["partition_by"], on_bad_file=how["on_bad_file"],
-        staging=absolute(how["staging"]) if how["staging"] else None,
-        surveyed=how["surveyed"], say=say,
+        rotated=how["rotated"], mode=how["mode"], layout=how["layout"],
+        on_bad_file=how["on_bad_file"], surveyed=how["surveyed"], say=say,
     ).run(spark)  # fmt: skip
-
-
-def _partitions(options: Options, how: dict[str, Any], master: str) -> int:
-    """Return the tasks that share the connections: as before, or one for each core."""
-    from wiredump.spark.stream_folder import StreamFolder
-
-    settings = StreamFolder(stream_of(options, how).folder).settings
-    return settings.partitions if settings is not None else cores_of(master)
 
 
 _Say = Callable[[str], None]

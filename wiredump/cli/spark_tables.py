@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import click
 
 from kproto.errors import KprotoError
 from wiredump.cli.damage import Purpose, check_read
+from wiredump.cli.spark_session import spark_session
 from wiredump.questions.accounts import account_of_tables
 from wiredump.questions.answers import Tables
 from wiredump.rows.schema import TABLES
@@ -79,18 +80,10 @@ def spark_tables(
     """
     if len(sources) != 1:
         raise click.UsageError("--spark takes one folder of tables, or one namespace")
-    # Imported late: these need pyspark, which may be missing.
-    from wiredump.spark.session import failure, require_spark, running_session, start
-
-    require_spark()
-    from wiredump.spark.views import register
-
     (source,) = sources
-    # Spark plans 200 tasks for a shuffle, of which an answer needs few.
-    settings = {"spark.sql.adaptive.enabled": "true"}
-    theirs = running_session()
-    spark = theirs or start(options.master, remote=options.remote, settings=settings)
-    try:
+    with spark_session(options.master, options.remote) as spark:
+        from wiredump.spark.views import register
+
         tables = register(spark, source, form=options.table_format)
         missing = [name for name in needed if name not in tables.names]
         if missing:
@@ -102,11 +95,3 @@ def spark_tables(
             check_read({}, account, purpose)
         yield tables
         check_read({}, account)
-    except (KprotoError, click.ClickException):
-        raise
-    except Exception as error:
-        raise failure(error) from error
-    finally:
-        if theirs is None:
-            with suppress(Exception):  # of a Java process or a server that is gone
-                spark.stop()

@@ -42,13 +42,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wiredump.spark.batch import run
+    from wiredump.spark.listening import BatchListener
     from wiredump.spark.source import KafkaCapture
     from wiredump.spark.streaming import end, stream
     from wiredump.spark.views import register
 
-__all__ = ["KafkaCapture", "end", "register", "run", "stream"]
+__all__ = ["BatchListener", "KafkaCapture", "end", "register", "run", "stream"]
 
 _MODULES = {
+    "BatchListener": "listening",
     "KafkaCapture": "source",
     "end": "streaming",
     "register": "views",

@@ -30,14 +30,11 @@ __all__ = [
     "BadFileError",
     "BadFiles",
     "OnBadFile",
-    "OnBadStreamFile",
     "Quarantined",
 ]
 
 OnBadFile: TypeAlias = Literal["fail", "skip", "quarantine"]
 """Write nothing; write the tables without the file; do that, and move the file away."""
-OnBadStreamFile: TypeAlias = Literal["fail", "skip"]
-"""The same for a stream, which moves no files."""
 QUARANTINE: Final = "_quarantine"
 """The folder in that of the tables to which bad files are moved."""
 

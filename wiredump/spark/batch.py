@@ -10,8 +10,7 @@ from wiredump.spark.arguments import SPLIT_BYTES, chosen_tables, dialect_of_task
 from wiredump.spark.bad_files import OnBadFile
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
-from wiredump.spark.partitioning import require_columns
-from wiredump.spark.sinks import Format
+from wiredump.spark.sinks import Format, Layout
 from wiredump.storage import absolute, expand, has_magic, shown
 from wiredump.tables.making import Made
 from wiredump.tables.run import Mode, derived_run
@@ -64,11 +63,10 @@ def run(
     """
     paths = [captures] if isinstance(captures, str) else list(captures)
     paths = [each for path in paths for each in (expand(path) if has_magic(path) else [path])]
-    require_columns(partition_by)
-    if format == "iceberg" and staging is None:
-        raise ValueError("tables of Iceberg need staging: a folder for files of tasks")
+    layout = Layout(form=format, partition_by=tuple(partition_by), staging=staging)
+    layout.require()
     options = Options(
-        out=out if format == "iceberg" else absolute(out),
+        out=layout.absolute(out),
         paths=dict(enumerate(map(absolute, paths))),
         names=dict(enumerate(map(shown, paths))),
         tables=chosen_tables(tables, bodies),
@@ -89,9 +87,7 @@ def run(
         partitions=partitions,
         rotated=rotated,
         mode=mode,
-        form=format,
-        partition_by=tuple(partition_by),
-        staging=absolute(staging) if staging is not None else None,
+        layout=layout,
         on_bad_file=on_bad_file,
         say=say,
     ).run(spark)

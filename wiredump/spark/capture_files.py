@@ -17,7 +17,7 @@ import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from kproto.errors import MissingExtraError
-from wiredump.spark.rotation import Rotated, Rotation, RotationError, complete
+from wiredump.spark.rotation import FaultError, Rotated, Rotation, complete
 from wiredump.spark.stream_folder import Bad, Planned, StreamError, StreamFolder, Taken
 from wiredump.storage import shown
 
@@ -171,12 +171,12 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._taken = {stem: file for stem, file in self._taken.items() if stem in present}
         for fault in found.faults:
             if self._fails:
-                raise RotationError(fault.reason)
+                raise FaultError(fault.reason)
             bad.append(Bad(fault.file, fault.reason))
-        if found.files and (ended := StreamFolder(self._folder).ended) is not None:
+        if found.files and (last := StreamFolder(self._folder).last_of_all) is not None:
             raise StreamError(
                 f"{shown(found.files[0].path)} comes after the stream has ended with batch "
-                f"{ended.batch}: start a new one, with another checkpoint and --start-after"
+                f"{last}: start a new one, with another checkpoint and --start-after"
             )
         ready = found.files if self._closed else complete(found.files)
         if self._there is None:

@@ -1,5 +1,5 @@
 """What a stream's tables have only when asked for: the tables that depend on all batches and, at
-the end of the stream, the rows of connections that were still open.
+the end of the stream, the rows of connections that were still open and of topics without a name.
 
 All files are written before any is published, so that readers rarely see only some of them.
 """
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wiredump.rows.connections import account_rows, lineage_rows
 from wiredump.rows.exchanges import Row
 from wiredump.spark.microbatch import Micro
-from wiredump.spark.naming import changed_names, give, table_of_file
-from wiredump.spark.outputs import Outputs
+from wiredump.spark.naming import changed_names, give
+from wiredump.spark.outputs import Parts
 from wiredump.spark.stages import from_excerpts
-from wiredump.spark.stream_folder import Record, StreamFolder, Waiting, put
+from wiredump.spark.stream_folder import Record, StreamFolder, Waiting
 from wiredump.storage import Location
 from wiredump.tables.completion import RUN_TABLES
 from wiredump.tables.deferred_merge import NAMES, merge_names
@@ -32,24 +32,18 @@ _TOPICS: Final = "topics"
 
 
 class Ending(NamedTuple):
-    """The files of the end and their places, the rows in them by table, and the counts of all
-    batches."""
+    """The files of the end, the rows in them by table, and the counts of all batches."""
 
-    moves: list[tuple[Location, Location]]
+    parts: list[Parts]
     rows: dict[str, int]
     sums: Counts
 
-    def show(self) -> None:
-        """Publish the files."""
-        for source, target in self.moves:
-            put(source, target)
 
-
-def staged(work: str, made: Sequence[Manifest], kind: str) -> list[tuple[int, Location, int]]:
-    """Return the files of one kind that tasks wrote: the number of the task, the file, its rows."""
+def staged(work: str, made: Sequence[Manifest], kind: str) -> list[tuple[int, Location]]:
+    """Return the files of one kind that tasks wrote: the number of the task, and the file."""
     folder = Location(work) / STAGING / kind
     return [
-        (number, folder / each.parts[kind].file, each.parts[kind].rows)
+        (number, folder / each.parts[kind].file)
         for number, each in enumerate(made)
         if kind in each.parts
     ]
@@ -72,55 +66,49 @@ def learn_names(
     new = Location(work) / STAGING / NAMES
     new.parent.mkdir()
     old = store.folder / names if names is not None else None
-    learnt = [file for _, file, _ in staged(work, made, _TOPICS)]
+    learnt = [file for _, file in staged(work, made, _TOPICS)]
     topics = merge_names([*([old] if old is not None else []), *learnt], new)
     changed = changed_names(old, new)
     return Learnt(new, topics, [name for name, each in waiting.items() if changed & set(each.ids)])
 
 
 def prepare(
-    spark: SparkSession, store: StreamFolder, out: Outputs, record: Record | None,
+    spark: SparkSession, store: StreamFolder, tables: Sequence[str], record: Record | None,
     micro: Micro | None, partitions: int, shown: Callable[[str], str],
 ) -> Ending:  # fmt: skip
     """Write everything that depends on all batches up to ``record``; ``micro`` has what closed the
     open connections, at the end of the stream."""
     work = str(store.work)
-    staging = Location(work) / STAGING
     kept = micro.kept if micro is not None else []
     waiting = record.unnamed if record is not None and micro is not None else {}
-    names, topics, renamed = learn_names(
+    names, topics, _ = learn_names(
         store, work, kept, record.names if record is not None else None, waiting
     )
-    rows: dict[str, int] = {}
-    moves: list[tuple[Location, Location]] = []
-    fresh = [str(file) for table in NAMED for _, file, _ in staged(work, kept, unnamed(table))]
-    sources = [*fresh, *(str(store.folder / name) for name in renamed)]
-    for source, given in give(spark, sources, str(names), work).items():
-        table, name = table_of_file(Location(source))
-        begin = f"batch-{name}-named"
-        if source in fresh:
-            rows[table] = rows.get(table, 0) + given.rows
-            begin = f"end-named-{len(moves):05d}"
-        moves.append((Location(given.file), out.place(table, begin)))
-    excerpts = [*store.excerpts(), *(str(file) for _, file, _ in staged(work, kept, EXCERPTS))]
+    sources = [str(file) for table in NAMED for _, file in staged(work, kept, unnamed(table))]
+    sources += [store.path(name) for name in waiting]
+    parts: list[Parts] = [
+        {each.table: each.part} for each in give(spark, sources, str(names), work)
+    ]
+    excerpts = [*store.excerpts(), *(str(file) for _, file in staged(work, kept, EXCERPTS))]
     more: list[Manifest] = [*kept]
     if excerpts:
         count = min(len(excerpts), partitions)
-        more += from_excerpts(spark, excerpts, work, out.tables, count)
+        more += from_excerpts(spark, excerpts, work, tables, count)
     writer = PartWriter(work, (*RUN_TABLES, _TOPICS), 0)
     writer.add(lineage_rows(_sources(store, kept, shown)))
     sums = summed([*([record.total] if record is not None else []), *kept])
     writer.add(account_rows(sums.account))
     writer.add(topics)
     more.append(writer.manifest())
-    for number, each in enumerate(more):
-        for table, part in each.parts.items():
-            # Parts of topics that tasks learnt are in the last manifest, all together.
-            if table in out.tables and (table != _TOPICS or each is more[-1]):
-                source_of = staging / table / part.file
-                moves.append((source_of, out.place(table, f"end-{number:05d}")))
-                rows[table] = rows.get(table, 0) + part.rows
-    return Ending(moves, rows, sums)
+    for each in more:
+        # Parts of topics that tasks learnt are in the last manifest, all together.
+        wanted = {name for name in tables if name != _TOPICS or each is more[-1]}
+        parts.append({name: part for name, part in each.parts.items() if name in wanted})
+    rows: dict[str, int] = {}
+    for made in parts:
+        for table, part in made.items():
+            rows[table] = rows.get(table, 0) + part.rows
+    return Ending(parts, rows, sums)
 
 
 def _sources(

@@ -24,8 +24,8 @@ from wiredump.spark.connections import Options, write_connections
 from wiredump.spark.fragments import join_fragments
 from wiredump.spark.partitioning import divide
 from wiredump.spark.planning import Learnt, packed, parts_of, plan, read_of, read_until_certain
-from wiredump.spark.session import cores_of, reason_of
-from wiredump.spark.sinks import Format, SinkPublication, sink_of
+from wiredump.spark.session import cores_of, describe, reason_of
+from wiredump.spark.sinks import Layout, SinkPublication, sink_of
 from wiredump.spark.splits import Split, read_split, read_splits
 from wiredump.spark.stages import (
     Task,
@@ -71,20 +71,17 @@ class LostError(KprotoError):
 
 class Job(msgspec.Struct, kw_only=True):
     """What to write from which files. ``options.paths`` has captures and text files,
-    ``options.out`` is the folder of the tables (of Iceberg: catalog and namespace). ``rotated``:
-    the captures are the parts of one; ``mode``: what to do if the folder has tables, which those
-    of ``form`` Delta and Iceberg always are added to; ``partition_by`` are columns
-    (``partitioning``). ``surveyed`` has the survey of files that were opened already; ``staging``
-    is the folder for files that are not complete, by default that of the tables."""
+    ``options.out`` is the folder of the tables (of Iceberg: catalog and namespace), whose form
+    is ``layout``. ``rotated``: the captures are the parts of one; ``mode``: what to do if the
+    folder has tables, which those of Delta and Iceberg always are added to. ``surveyed`` has the
+    survey of files that were opened already."""
 
     options: Options
     split_bytes: int
     partitions: int | None = None
     rotated: bool = False
     mode: Mode = "error"
-    form: Format = "parquet"
-    partition_by: tuple[str, ...] = ()
-    staging: str | None = None
+    layout: Layout = Layout()
     surveyed: Mapping[int, Surveyed] = {}
     on_bad_file: OnBadFile = "fail"
     say: Callable[[str], object] = lambda text: None
@@ -93,24 +90,27 @@ class Job(msgspec.Struct, kw_only=True):
         """Write the tables. Raises OutputError if the folder cannot be used, BadFileError for a
         file of which nothing can be read, unless it is to be skipped, and whatever Spark raises for
         a failed task; then the run has no tables."""
-        publication = self._publication(spark)
+        before = describe(spark, f"wiredump {self.options.run}")
         try:
-            return _Run(self, spark, publication).run()
-        except BaseException:
-            publication.abandon()
-            raise
+            publication = self._publication(spark)
+            try:
+                return _Run(self, spark, publication).run()
+            except BaseException:
+                publication.abandon()
+                raise
+        finally:
+            describe(spark, before)
 
     def _publication(self, spark: SparkSession) -> Publication | SinkPublication:
         out, run = self.options.out, self.options.run
-        if self.form == "parquet":
+        if self.layout.form == "parquet":
             return Publication(out, run, self.mode, written_tables(self.options.tables))
-        sink = sink_of(self.form, out, run, self.partition_by)
-        return SinkPublication(spark, sink, self.place, run)
+        return SinkPublication(spark, sink_of(self.layout, out, run), self.place, run)
 
     @property
     def place(self) -> Location:
         """The folder for files that are not tables."""
-        return Location(self.staging or self.options.out)
+        return self.layout.place(self.options.out)
 
 
 class _Run:
@@ -135,13 +135,18 @@ class _Run:
             found, notes, redone = self._readable(captures)
             manifests += found
         if texts:
-            self._job.say(f"reading {len(texts)} journals and logs")
+            self._say(f"reading {len(texts)} journals and logs")
             manifests += write_texts(self._spark, self._options, texts)
         for number, reason in self._unread(notes).items():
             self._bad.found(self._options.paths[number], reason)
         made = self._commit(manifests, notes, redone, list(captures))
         self._bad.settle()
         return made
+
+    def _say(self, text: str) -> None:
+        """Name the stage that begins, to the user and on Spark's page."""
+        self._job.say(text)
+        describe(self._spark, f"wiredump {self._options.run}: {text}")
 
     def _files(self) -> Iterator[tuple[int, Surveyed]]:
         """Yield the number and the survey of each file; a file that cannot be opened is bad."""
@@ -199,7 +204,7 @@ class _Run:
             split.copy = copies.get(split.capture, "")
         learnt, redone = Learnt(), set[int]()
         if size > _AT_ONCE:
-            self._job.say(f"checking {len(splits)} parts")
+            self._say(f"checking {len(splits)} parts")
             checked = read_until_certain(
                 partial(_notes, self._spark, part), self._clear, splits, self._job.split_bytes
             )
@@ -226,7 +231,7 @@ class _Run:
         self, copies: dict[int, str], part: int, count: int,
         splits: list[Split], learnt: Learnt,
     ) -> tuple[list[Manifest], list[SplitNote]]:  # fmt: skip
-        self._job.say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
+        self._say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
         options = msgspec.structs.replace(
             self._options, secrets_within=learnt.secrets, copies=copies
         )
@@ -250,7 +255,7 @@ class _Run:
         if self._job.rotated:
             account |= out_of_order([sums.times.get(number) for number in sorted(captures)])
         wanted = written_tables(options.tables)
-        self._job.say("completing tables")
+        self._say("completing tables")
         rows = complete(
             options.out, manifests, _Cluster(self._spark, options, self._job.partitions),
             self._publication, tables=wanted, names="topics" in options.taken,
@@ -261,11 +266,11 @@ class _Run:
         return Made(rows, account, unread, connections=sums.connections, again=redone)
 
     def _divided(self, tables: Sequence[str], parts: list[Parts]) -> list[Parts]:
-        job = self._job
-        if not job.partition_by or job.form != "parquet":
+        layout = self._job.layout
+        if not layout.partition_by or layout.form != "parquet":
             return parts
-        job.say(f"dividing tables by {', '.join(job.partition_by)}")
-        return divide(self._spark, self._publication.staging, job.partition_by, tables, parts)
+        self._say(f"dividing tables by {', '.join(layout.partition_by)}")
+        return divide(self._spark, self._publication.staging, layout.partition_by, tables, parts)
 
     def _unread(self, notes: list[SplitNote]) -> dict[int, str]:
         """Return the captures without any TCP, and the reasons."""

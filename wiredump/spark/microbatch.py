@@ -41,11 +41,12 @@ this.)"""
 
 
 class Micro(NamedTuple):
-    """What tasks wrote. ``read`` has bytes by file; ``fragments`` is a file of incomplete
-    datagrams, or None if there were no fragments."""
+    """What tasks wrote. ``read`` has bytes by file, ``damaged`` the files that were not read whole;
+    ``fragments`` is a file of incomplete datagrams, or None if there were no fragments."""
 
     kept: list[Kept]
     read: dict[int, int]
+    damaged: set[int]
     fragments: Location | None
 
 
@@ -72,7 +73,8 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         done = read_until_certain(job, self._clear, splits, split_bytes, learnt)
         made = self._folder() / _FRAGMENTS
         read = {note.capture: note.read for note in done.notes}
-        return Micro(done.result, read, made if made.exists() else None)
+        damaged = {note.capture for note in done.notes if note.reason}
+        return Micro(done.result, read, damaged, made if made.exists() else None)
 
     def _split_bytes(self) -> int:
         """Return the size of parts: small enough for every core to get one, even with few files."""

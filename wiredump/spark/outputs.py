@@ -1,36 +1,98 @@
-"""The folder of tables that a stream writes. A file's name shows its batch.
+"""Where the rows of a stream become visible, a batch at a time.
 
-``TABLE/batch-000007-00003.parquet`` belongs to a batch and a task; ``...-named.parquet`` has those
-of its rows that may still get a topic name, ``end-*`` the rows that depend on all batches, and
-``none.parquet`` no rows at all, so that every table has its columns. All are directly in the folder
-of the table, or of its run, where any reader finds them.
+::
+
+    out = outputs_of(layout, options, stream)
+    out.begin(spark, anew, mode)            tables without rows
+    parts = out.divided(spark, staging, parts)
+    out.publish(spark, staging, parts, 7)   the rows of batch 7
+    out.conclude(spark, staging, parts, 8)  the end, and tables that depend on all batches
+
+Tasks wrote the files of ``parts`` into ``staging``. Publishing them again with the same number
+changes nothing, so that a stream repeats the batch during which it was killed.
+
+**Parquet.** A file's name shows its batch: ``TABLE/run=ID/batch-000007-00003.parquet``;
+``end-*`` has rows that depend on all batches, or that the end of the stream added, and
+``none.parquet`` no rows at all, so that every table has its columns. With ``partition_by`` there
+are folders in between.
+
+**Delta and Iceberg.** A table gets the rows of a batch in one transaction (``sinks``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
+from wiredump.spark.partitioning import divide, keys_of, write_empty
+from wiredump.spark.sinks import Files, Sink, sink_of
+from wiredump.spark.stream_folder import Settings, put
+from wiredump.spark.table_schema import AT_THE_END
 from wiredump.storage import Location
 from wiredump.tables.completion import written_tables
-from wiredump.tables.publishing import OutputError, RunFolder
+from wiredump.tables.publishing import OutputError, Part, RunFolder
+from wiredump.tables.run import Mode
 
-__all__ = ["Outputs"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Outputs", "Parts", "outputs_of"]
 
 _NONE: Final = "none.parquet"
+Parts = Mapping[str, Part]
+"""Files by table."""
 
 
-class Outputs(RunFolder):
-    """``tables`` include those written beside them."""
+class Outputs(Protocol):
+    """Tables, which include those written beside the tables of the options."""
 
-    def __init__(self, folder: str, tables: Iterable[str], run: str = "") -> None:
+    tables: list[str]
+
+    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
+        """Create the tables. Raises OutputError if a new stream must not write here, or if tables
+        that have rows are gone."""
+
+    def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
+        """Return the files that are to be published."""
+
+    def publish(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        """Make the rows of a batch visible."""
+
+    def conclude(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        """Make rows visible that the end of the stream adds as batch ``batch``, and those of the
+        tables that depend on all batches, in place of earlier ones."""
+
+    def succeed(self) -> None:
+        """Mark the tables as complete, for readers that look for it."""
+
+
+def outputs_of(settings: Settings) -> Outputs:
+    """Return the outputs of a stream."""
+    tables = written_tables(settings.tables)
+    layout = settings.layout
+    if layout.form == "parquet":
+        return _Folder(settings.out, tables, settings.run, layout.partition_by)
+    sink = sink_of(layout, settings.out, settings.run, settings.id)
+    return _Lake(sink, tables, settings.run)
+
+
+class _Folder(RunFolder):
+    """Files of Parquet, directly in the folder of the table or of its run, or in those of their
+    keys."""
+
+    def __init__(self, folder: str, tables: list[str], run: str, by: Sequence[str]) -> None:
         super().__init__(folder, run)
-        self.tables = written_tables(tables)
+        self.tables = tables
+        self._by = by
 
-    def make(self, *, anew: bool) -> None:
-        """Create the tables' folders. Raises OutputError if they cannot be created, or no longer
-        exist."""
-        if not anew and not self._root.is_dir():
+    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
+        if is_new:
+            self.require("append" if mode == "append" else "error")
+        if has_rows and not self._root.is_dir():
             raise OutputError(
                 f"{self._root.shown} does not exist, but the checkpoint continues its tables"
             )
@@ -40,23 +102,89 @@ class Outputs(RunFolder):
                 place.mkdir()
             except OSError as error:
                 raise OutputError(f"cannot create {place.shown}: {error}") from error
-            if not (place / _NONE).exists():
+            keys = keys_of(name, self._by)
+            if keys:
+                write_empty(place, name, keys, _NONE)
+            elif not (place / _NONE).exists():
                 self.write_empty(name, _NONE)
 
-    def place(self, table: str, name: str) -> Location:
-        """Return where a file belongs."""
-        return self.folder_of(table) / f"{name}.parquet"
+    def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
+        return divide(spark, staging, self._by, (), parts) if self._by else parts
 
-    def forget_batch(self, batch: int) -> None:
-        """Remove the files of a batch that was not completed."""
-        for path in self._files(f"batch-{batch:06d}-*.parquet"):
-            path.unlink()
+    def publish(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        self._put(staging, parts, f"batch-{batch:06d}")
 
-    def keep_ends(self, kept: Collection[Location]) -> None:
-        """Remove the rows that depend on all batches, except the newest."""
-        for path in self._files("end-*.parquet"):
-            if path not in kept:
-                path.unlink()
+    def conclude(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        kept = self._put(staging, self.divided(spark, staging, list(parts)), "end")
+        for name in self.tables:
+            for path in self.folder_of(name).glob("**/end-*.parquet"):
+                if path not in kept:
+                    path.unlink()
 
-    def _files(self, pattern: str) -> list[Location]:
-        return [path for name in self.tables for path in self.folder_of(name).glob(pattern)]
+    def _put(self, staging: Location, parts: Iterable[Parts], begin: str) -> Collection[Location]:
+        """Move files to where readers find them, and return their places."""
+        numbers = dict.fromkeys(self.tables, 0)
+        places = set()
+        for table, part in _parts_of(parts):
+            folder = self.folder_of(table)
+            for name in part.file.split("/")[:-1]:
+                folder /= name
+            target = folder / f"{begin}-{numbers[table]:05d}.parquet"
+            numbers[table] += 1
+            places.add(target)
+            try:
+                put(staging / table / part.file, target)
+            except FileNotFoundError:
+                if not target.exists():  # else it was moved before a kill
+                    raise
+        return places
+
+
+class _Lake:
+    """Tables of Delta or Iceberg."""
+
+    def __init__(self, sink: Sink, tables: list[str], run: str) -> None:
+        self._sink, self.tables, self._run = sink, tables, run
+
+    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
+        self._sink.prepare(spark, self.tables)
+        if is_new and self._sink.has_run(spark, self.tables):
+            raise OutputError(
+                f"the tables already have the run {self._run}: set another id with --run, or "
+                "delete its rows in SQL"
+            )
+
+    def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
+        return parts
+
+    def publish(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        self._sink.write(spark, _files_of(staging, parts), batch)
+
+    def conclude(
+        self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
+    ) -> None:
+        files = _files_of(staging, parts)
+        added = {name: each for name, each in files.items() if name not in AT_THE_END}
+        self._sink.write(spark, added, batch)
+        replaced = {name: files.get(name, []) for name in self.tables if name in AT_THE_END}
+        self._sink.write(spark, replaced)
+
+    def succeed(self) -> None:
+        return
+
+
+def _files_of(staging: Location, parts: Iterable[Parts]) -> Files:
+    files: dict[str, list[Location]] = {}
+    for table, part in _parts_of(parts):
+        files.setdefault(table, []).append(staging / table / part.file)
+    return files
+
+
+def _parts_of(parts: Iterable[Parts]) -> Iterable[tuple[str, Part]]:
+    return ((table, part) for each in parts for table, part in each.items() if part.rows)

@@ -28,18 +28,16 @@ Progress: TypeAlias = Callable[[dict[str, Any]], object]
 _PAUSE: Final = 0.2
 
 
-def summary_of(
-    record: Record, before: Record | None, made: Counts, left: int, began: float
-) -> dict[str, Any]:
-    """Return the summary of a batch that ``began`` at this time of ``time.monotonic``, made these
-    counts, and ``left`` so many complete files unread."""
+def summary_of(record: Record, before: Record | None, made: Counts, left: int) -> dict[str, Any]:
+    """Return the summary of a batch that made these counts, and ``left`` so many complete files
+    unread. ``ended`` and ``seconds`` are added when the batch is published."""
     earlier = before.rows if before is not None else {}
     now = time.time()
     newest = max((each.file.modified_ns for each in record.files), default=0)
     return {
         "batch": record.batch,
-        "ended": round(now, 3),
-        "seconds": round(time.monotonic() - began, 3),
+        "ended": 0.0,
+        "seconds": 0.0,
         "files": len(record.files),
         "last_file": shown(record.files[-1].file.path) if record.files else None,
         "bytes": sum(each.file.size for each in record.files),
@@ -56,6 +54,7 @@ def summary_of(
             "bytes": sum(used for each in record.state.values() for _, used in each.files.values()),
         },
         "bad": [{"file": shown(each.file.path), "reason": each.reason} for each in record.bad],
+        "damaged": record.summary["damaged"],
         "others": record.summary["others"],
     }
 

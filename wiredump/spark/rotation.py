@@ -28,6 +28,7 @@ from wiredump.storage import Info, Location, absolute, has_magic, is_uri, matche
 __all__ = [
     "SLACK_NS",
     "Fault",
+    "FaultError",
     "Found",
     "Rotated",
     "Rotation",
@@ -45,6 +46,10 @@ _PACKED: Final = (".gz", ".zst")
 
 class RotationError(KprotoError):
     """Files cannot be the parts of one capture. The message names them and the reason."""
+
+
+class FaultError(RotationError):
+    """A file is late, has changed or is gone."""
 
 
 class Rotated(msgspec.Struct, frozen=True):
@@ -255,7 +260,7 @@ def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
 
 
 def require_unchanged(file: Rotated) -> None:
-    """Raise RotationError if a file has changed since it was chosen."""
+    """Raise FaultError if a file has changed since it was chosen."""
     try:
         about = Location(file.path).info()
         same = about.size == file.size and (
@@ -263,12 +268,12 @@ def require_unchanged(file: Rotated) -> None:
             or (file.kind == "capture" and _first_ns(file.path) == file.first_ns)
         )
     except FileNotFoundError:
-        raise RotationError(
+        raise FaultError(
             f"{shown(file.path)} was removed before its rows were committed: restore it, or "
             "start a new stream"
         ) from None
     if not same:
-        raise RotationError(
+        raise FaultError(
             f"{shown(file.path)} changed before its rows were committed: allow more files in "
             "the ring (tcpdump -W, dumpcap -b files:)"
         )

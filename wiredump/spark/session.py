@@ -26,6 +26,7 @@ __all__ = [
     "NoJavaError",
     "SparkStartError",
     "cores_of",
+    "describe",
     "failure",
     "master_of",
     "reason_of",
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 _DEFAULTS = {
-    "spark.ui.enabled": "false",
     # A row may be a run of packets, of 32 kB, or a packet of 200 bytes: what is held at a time is
     # bounded by what it takes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
@@ -47,7 +47,6 @@ _DEFAULTS = {
     "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": str(16 << 20),
     "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 
@@ -55,6 +54,8 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 _LOCALLY = {
+    # A page takes a port that others can reach. On a cluster it is Spark's default.
+    "spark.ui.enabled": "false",
     # Few rows go through Java, and most jobs end before its second compiler pays.
     _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -184,6 +185,20 @@ def cores_of(spark: SparkSession) -> int:
         return spark.sparkContext.defaultParallelism
     except (PySparkException, AttributeError):
         return 0
+
+
+def describe(spark: SparkSession, text: str | None) -> str | None:
+    """Set the description of the jobs that follow, which Spark's page shows, and return the one
+    before. Spark Connect has none."""
+    from pyspark.errors import PySparkException
+
+    try:
+        context = spark.sparkContext
+    except (PySparkException, AttributeError):
+        return None
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(text)  # type: ignore[arg-type]
+    return before
 
 
 def require_java() -> None:

@@ -1,16 +1,17 @@
 """Where the rows of a run become visible in a lake: tables of Delta or Iceberg. Parquet files are
 published by ``wiredump.tables.publishing``.
 
-Whole runs and the batches of a stream use one interface; ``--follow`` writes Parquet and does not
-use it. A stream of your own calls, for its batch 7, in ``foreachBatch``::
+Whole runs and the batches of a stream use one interface. A stream of your own calls, for its batch
+7, in ``foreachBatch``::
 
-    sink = sink_of("delta", out, run, by=("date", "hour"))
+    sink = sink_of(Layout(form="delta", partition_by=("date", "hour")), out, run, stream)
     sink.prepare(spark, tables)                         once, before the first batch
     sink.write(spark, {"requests": [Location(...)]}, 7)
 
 Files are Parquet with the columns of ``wiredump table``, as tasks wrote them; a sink may move them,
 and never needs them again. **A batch that is written again replaces itself or is ignored**, so that
-a stream repeats the batch during which it was killed, with the same number. Batches come in order.
+a stream repeats the batch during which it was killed, with the same number. Batches come in order,
+from 0. ``stream`` is an id of their numbers: another stream of the same run has another one.
 Without a number the files are the whole run, which replaces what its tables have of that run.
 
 Each table changes at once in Delta and in Iceberg, but not all tables together. A stream's batch is
@@ -25,16 +26,19 @@ Rows have the columns of ``spark.read.format("kafka_capture")``: those of the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kproto.errors import KprotoError
 from wiredump.spark.arguments import hadoop_uri
-from wiredump.spark.partitioning import key_types, keys_of, with_keys
+from wiredump.spark.partitioning import key_types, keys_of, require_columns, with_keys
 from wiredump.spark.stages import each_of
 from wiredump.spark.table_schema import spark_schema, with_timestamps
-from wiredump.storage import Location
+from wiredump.storage import Location, absolute
 from wiredump.tables.publishing import STAGING, Part, RunStaging
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ __all__ = [
     "Files",
     "Format",
     "IcebergSink",
+    "Layout",
+    "LayoutError",
     "Sink",
     "SinkPublication",
     "sink_of",
@@ -59,6 +65,35 @@ _ATTEMPTS: Final = 10
 """Of a change of a table that other writers change at the same time."""
 
 
+class LayoutError(KprotoError):
+    """Tables cannot be laid out as wanted."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of tables, of a batch as of a stream: their format, the columns that divide them
+    (``partitioning``), and the folder for files that are not tables: those that are not complete,
+    and quarantined ones; None: that of the tables."""
+
+    form: Format = "parquet"
+    partition_by: tuple[str, ...] = ()
+    staging: str | None = None
+
+    def require(self) -> None:
+        """Raise PartitionError for a column that no table has, and LayoutError without a folder for
+        files."""
+        require_columns(self.partition_by)
+        if self.form == "iceberg" and self.staging is None:
+            raise LayoutError("--format iceberg needs --staging: a folder for the files of tasks")
+
+    def absolute(self, out: str) -> str:
+        """Return the place of the tables as every process finds it."""
+        return out if self.form == "iceberg" else absolute(out)
+
+    def place(self, out: str) -> Location:
+        """Return the folder for files that are not tables."""
+        return Location(absolute(self.staging or out))
+
+
 class Sink(Protocol):
     """Where rows become visible."""
 
@@ -69,10 +104,14 @@ class Sink(Protocol):
         """Make the rows of the files visible as batch ``batch``, or as the whole run. Tables that
         ``files`` lacks are left alone; one without a file has no rows."""
 
+    def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
+        """Whether one of the tables, which exist, has a row of the run."""
 
-def sink_of(form: Literal["delta", "iceberg"], out: str, run: str, by: Sequence[str] = ()) -> Sink:
+
+def sink_of(layout: Layout, out: str, run: str, stream: str = "") -> Sink:
     """Return the sink of a format. ``out`` is a folder; for Iceberg, ``CATALOG.NAMESPACE``."""
-    return (DeltaSink if form == "delta" else IcebergSink)(out, run, by)
+    made = DeltaSink if layout.form == "delta" else IcebergSink
+    return made(out, run, layout.partition_by, stream)
 
 
 # ---- a whole run --------------------------------------------------------------------------------
@@ -132,6 +171,13 @@ def _is_contended(error: Exception) -> bool:
     return "DELTA_CONCURRENT" in text or "Concurrent" in text.partition("\n")[0]
 
 
+def _has_run(found: Iterable[DataFrame], run: str) -> bool:
+    """Whether one of the tables has a row of the run."""
+    runs = [each.select("run") for each in found]
+    every = reduce(lambda some, more: some.unionAll(more), runs)
+    return bool(every.where(every.run == run).take(1))
+
+
 def _repeated(change: Callable[[], object]) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -148,8 +194,9 @@ def _repeated(change: Callable[[], object]) -> None:
 class DeltaSink:
     """Delta tables ``OUT/TABLE``. The session needs Delta's extension and catalog."""
 
-    def __init__(self, out: str, run: str, by: Sequence[str] = ()) -> None:
+    def __init__(self, out: str, run: str, by: Sequence[str] = (), stream: str = "") -> None:
         self._out, self._run, self._by = hadoop_uri(out).rstrip("/"), run, tuple(by)
+        self._transactions = "-".join(filter(None, ("wiredump", run, stream)))
 
     def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
         for table in tables:
@@ -162,9 +209,13 @@ class DeltaSink:
             if batch is None:
                 writer = writer.mode("overwrite").option("replaceWhere", f"run = '{self._run}'")
             else:
-                writer = writer.mode("append").option("txnAppId", f"wiredump-{self._run}")
+                writer = writer.mode("append").option("txnAppId", self._transactions)
                 writer = writer.option("txnVersion", str(batch))
             _repeated(writer.save)
+
+    def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
+        reader = spark.read.format("delta")
+        return _has_run((reader.load(f"{self._out}/{each}") for each in tables), self._run)
 
     def _writer(self, spark: SparkSession, table: str, files: Sequence[Location]) -> Any:
         rows = rows_of(spark, table, files, self._run, self._by)
@@ -180,8 +231,8 @@ class DeltaSink:
 class IcebergSink:
     """Iceberg tables ``CATALOG.NAMESPACE.TABLE``. The session needs the catalog."""
 
-    def __init__(self, out: str, run: str, by: Sequence[str] = ()) -> None:
-        self._namespace, self._run, self._by = out, run, tuple(by)
+    def __init__(self, out: str, run: str, by: Sequence[str] = (), stream: str = "") -> None:
+        self._namespace, self._run, self._by, self._stream = out, run, tuple(by), stream
 
     def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace}")
@@ -217,6 +268,9 @@ class IcebergSink:
             elif batch > self._last(spark, table):
                 self._writer(spark, table, sources, batch).append()
 
+    def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
+        return _has_run((spark.table(self._name(each)) for each in tables), self._run)
+
     def _writer(
         self, spark: SparkSession, table: str, files: Sequence[Location], batch: int | None = None
     ) -> Any:
@@ -225,15 +279,18 @@ class IcebergSink:
         writer = writer.option("snapshot-property.wiredump.run", self._run)
         if batch is None:
             return writer
+        writer = writer.option("snapshot-property.wiredump.stream", self._stream)
         return writer.option("snapshot-property.wiredump.batch", str(batch))
 
     def _last(self, spark: SparkSession, table: str) -> int:
-        """Return the last batch of the run that the table has; 0 without one."""
+        """Return the last batch of the stream that the table has; -1 without one."""
         rows = spark.sql(
             "SELECT max(CAST(summary['wiredump.batch'] AS BIGINT)) FROM "
-            f"{self._name(table)}.snapshots WHERE summary['wiredump.run'] = '{self._run}'"
+            f"{self._name(table)}.snapshots WHERE summary['wiredump.run'] = '{self._run}' "
+            f"AND summary['wiredump.stream'] = '{self._stream}'"
         )
-        return rows.collect()[0][0] or 0
+        last = rows.collect()[0][0]
+        return -1 if last is None else int(last)
 
     def _replace(self, spark: SparkSession, table: str, files: Sequence[Location]) -> None:
         from pyspark.sql.functions import col

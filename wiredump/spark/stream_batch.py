@@ -1,8 +1,11 @@
 """A batch of a stream: from its files, and the record and the state of the batch before, to rows
 where readers look and a record of its own.
 
-It is a function of these. What it writes has names that its number determines, so that a batch that
-was killed is done by doing it again.
+It is a function of these. First everything is made, as files in the work folder and as state whose
+names the number of the batch determines; a batch that is killed before that is made again. Then the
+rows are published and the record is written; a batch that is killed before that is published again.
+Rows are final when they are published. Those that lack a topic's name wait for it in the stream's
+folder.
 """
 
 from __future__ import annotations
@@ -10,22 +13,25 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from wiredump.spark.bad_files import OnBadStreamFile
-from wiredump.spark.carrying import Carrying, Kept
+from wiredump.readers.tcp import STALE_NS
+from wiredump.spark.bad_files import BadFiles, OnBadFile
+from wiredump.spark.carrying import LATE_NS, Carrying, Kept
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import learn_names, staged
 from wiredump.spark.job import LostError, write_texts
 from wiredump.spark.microbatch import Micro, MicroBatch
-from wiredump.spark.naming import give, table_of_file
-from wiredump.spark.outputs import Outputs
+from wiredump.spark.naming import give
+from wiredump.spark.outputs import Parts, outputs_of
 from wiredump.spark.progress import summary_of
-from wiredump.spark.rotation import RotationError, require_unchanged
+from wiredump.spark.rotation import FaultError, require_unchanged
+from wiredump.spark.session import describe
 from wiredump.spark.stream_folder import (
     Bad,
+    BatchMade,
     Planned,
     Record,
     StreamError,
@@ -34,7 +40,7 @@ from wiredump.spark.stream_folder import (
     Waiting,
     put,
 )
-from wiredump.storage import Location
+from wiredump.storage import Location, shown
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Manifest, summed
 from wiredump.tables.publishing import STAGING
@@ -44,17 +50,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch"]
 
+_NAMELESS_NS: Final = LATE_NS + STALE_NS
+"""How long rows wait for a topic's name, by the times of packets."""
+
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run batches: ``folder`` has what is kept between them, ``options`` the folder of the
-    tables and what to write."""
+    """How to run batches: ``folder`` has what is kept between them, ``options`` what to write.
+    ``quarantine`` is the folder for bad files."""
 
     folder: str
     options: Options
     partitions: int
     split_bytes: int
     idle_ns: int | None
-    on_bad_file: OnBadStreamFile = "fail"
+    on_bad_file: OnBadFile = "fail"
+    quarantine: str = ""
 
     def run(self, spark: SparkSession, batch: int, planned: Planned) -> Record:
         """Run a batch, unless it has a record. Raises KprotoError for files that cannot be read,
@@ -71,10 +81,8 @@ class _Run:
         self._about = about
         self._spark = spark
         self._store = store = StreamFolder(about.folder)
-        options = about.options
-        self._out = Outputs(options.out, options.tables, options.run)
         self._work = str(store.work)
-        self._options = msgspec.structs.replace(options, out=self._work)
+        self._options = msgspec.structs.replace(about.options, out=self._work)
 
     def run(self, batch: int, planned: Planned) -> Record:
         store, began = self._store, time.monotonic()
@@ -88,36 +96,72 @@ class _Run:
                 f"{store.folder.shown} has no record of batch {batch - 1}: it is not of the stream "
                 "that Spark's checkpoint continues"
             )
+        made = store.made
+        if made is None or made.record.batch != batch:
+            made = self._made(before, batch, planned)
+            store.keep_made(made)
+        record = made.record
+        self._publish(made)
+        record.summary["ended"] = round(time.time(), 3)
+        record.summary["seconds"] = round(time.monotonic() - began, 3)
+        store.commit(record)
+        store.clear_work()
+        store.compact(record)
+        return record
+
+    def _publish(self, made: BatchMade) -> None:
+        settings = self._store.settings
+        assert settings is not None
+        staging, record = Location(self._work) / STAGING, made.record
+        self._say(record.batch, "publishing")
+        outputs_of(settings).publish(self._spark, staging, made.parts, record.batch)
+        about = self._about
+        if record.bad:
+            reasons = {each.file.path: each.reason for each in record.bad}
+            place = Location(about.quarantine)
+            BadFiles(about.on_bad_file, place, settings.run, reasons).settle()
+
+    def _made(self, before: Record | None, batch: int, planned: Planned) -> BatchMade:
+        """Run the tasks of a batch, and keep the state that they leave."""
+        store = self._store
         if store.work.exists():
-            self._out.forget_batch(batch)
             store.clear_after(batch - 1)
         bad = list(planned.bad)
         files = [each for each in planned.files if self._is_readable(each, bad)]
         micro = self.micro(before, [each for each in files if _is_capture(each)], batch, False)
         for each in files:
             require_unchanged(each.file)
+        self._say(batch, "journals, names and divisions")
         _require_all(micro.kept)
         texts = self._texts(
             {each.number: each.file.path for each in files if not _is_capture(each)}
         )
         record = self._record(batch, before, planned, files, bad, micro, texts)
         self._keep_state(record, before, micro)
-        self._name(record, before, [*micro.kept, *texts])
-        self._put_visible(micro.kept, f"batch-{batch:06d}")
-        self._put_visible(texts, f"batch-{batch:06d}-text")
+        tables = self._about.options.tables
+        parts: list[Parts] = [
+            {name: part for name, part in each.parts.items() if name in tables and name != "topics"}
+            for each in [*micro.kept, *texts]
+        ]
+        parts += self._named(record, before, [*micro.kept, *texts])
         made = summed([*micro.kept, *texts])
-        record.summary = summary_of(record, before, made, planned.left, began)
-        store.commit(record)
-        store.clear_work()
-        store.compact(record)
-        return record
+        record.summary |= summary_of(record, before, made, planned.left)
+        settings = store.settings
+        assert settings is not None
+        staging = Location(self._work) / STAGING
+        parts = outputs_of(settings).divided(self._spark, staging, parts)
+        return BatchMade(record, [dict(each) for each in parts])
+
+    def _say(self, batch: int, text: str) -> None:
+        """Name the stage that begins on Spark's page."""
+        describe(self._spark, f"wiredump {self._options.run}, batch {batch}: {text}")
 
     def _is_readable(self, each: Taken, bad: list[Bad]) -> bool:
         """Whether a file is as it was when it was chosen. One that is not is added to ``bad``, or
-        RotationError is raised."""
+        FaultError is raised."""
         try:
             require_unchanged(each.file)
-        except RotationError as error:
+        except FaultError as error:
             if self._about.on_bad_file == "fail":
                 raise
             bad.append(Bad(each.file, str(error)))
@@ -126,6 +170,7 @@ class _Run:
 
     def micro(self, before: Record | None, files: list[Taken], batch: int, ending: bool) -> Micro:
         """Read captures, and continue the connections of the batch before."""
+        self._say(batch, "end" if ending else "packets and connections")
         state = before.state if before is not None else {}
         newest = [each.file.first_ns or 0 for each in files]
         fragments = before.fragments if before is not None else None
@@ -181,7 +226,12 @@ class _Run:
             count=(before.count if before is not None else 0) + len(taken),
             newest_ns=max([before.newest_ns if before is not None else 0, *newest]),
             total=msgspec.structs.replace(total, times={}), rows=dict(rows),
-            summary={"others": [Location(each).shown for each in planned.others]},
+            summary={
+                "others": [Location(each).shown for each in planned.others],
+                "damaged": [
+                    shown(each.file.path) for each in files if each.number in micro.damaged
+                ],
+            },
         )  # fmt: skip
 
     def _keep_state(self, record: Record, before: Record | None, micro: Micro) -> None:
@@ -197,31 +247,23 @@ class _Run:
             record.fragments = f"fragments/{batch:06d}"
             put(micro.fragments, store.folder / record.fragments)
 
-    def _put_visible(self, manifests: Iterable[Manifest], begin: str) -> None:
-        """Publish rows."""
-        for number, each in enumerate(manifests):
-            for table, part in each.parts.items():
-                if table in self._about.options.tables and table != "topics":
-                    source = Location(self._work) / STAGING / table / part.file
-                    put(source, self._out.place(table, f"{begin}-{number:05d}"))
-
-    def _name(self, record: Record, before: Record | None, made: Sequence[Manifest]) -> None:
-        """Collect what tasks set aside and the names they learnt, and name the rows that lack
-        one."""
+    def _named(
+        self, record: Record, before: Record | None, made: Sequence[Manifest]
+    ) -> list[Parts]:
+        """Collect what tasks set aside and the names they learnt. Returns the files of rows that
+        got their names, or waited too long for them."""
         store, batch = self._store, f"{record.batch:06d}"
-        for number, file, _ in staged(self._work, made, EXCERPTS):
+        for number, file in staged(self._work, made, EXCERPTS):
             put(file, store.folder / EXCERPTS / f"{batch}-{number:05d}")
         wanting: dict[str, int] = {}
         for table in NAMED:
-            for number, file, rows in staged(self._work, made, unnamed(table)):
+            for number, file in staged(self._work, made, unnamed(table)):
                 place = f"unnamed/{table}/{batch}-{number:05d}.parquet"
                 put(file, store.folder / place)
                 wanting[place] = record.newest_ns
-                record.rows[table] = record.rows.get(table, 0) + rows
         waiting = dict(before.unnamed) if before is not None else {}
-        if self._about.idle_ns is not None:
-            since = record.newest_ns - self._about.idle_ns
-            waiting = {name: each for name, each in waiting.items() if each.since_ns >= since}
+        since = record.newest_ns - _NAMELESS_NS
+        final = {name for name, each in waiting.items() if each.since_ns < since}
         record.names = before.names if before is not None else None
         learnt = any("topics" in each.parts for each in made)
         if learnt or (wanting and record.names is None):
@@ -229,24 +271,21 @@ class _Run:
             record.names = f"names/{batch}.parquet"
             put(new, store.folder / record.names)
             wanting |= {name: waiting[name].since_ns for name in renamed}
-        without = self._give(wanting, record.names)
-        waiting |= {name: Waiting(ids, wanting[name]) for name, ids in without.items()}
-        record.unnamed = {name: each for name, each in waiting.items() if each.ids}
-
-    def _give(self, wanting: Iterable[str], names: str | None) -> dict[str, list[str]]:
-        """Rows that were put aside to where readers look, with the names that are known; the ids
-        that are not."""
-        files = {name: self._store.path(name) for name in wanting}
-        if not files:
-            return {}
-        assert names is not None
-        given = give(self._spark, list(files.values()), self._store.path(names), self._work)
-        found = {}
-        for name, path in files.items():
-            table, which = table_of_file(Location(path))
-            put(Location(given[path].file), self._out.place(table, f"batch-{which}-named"))
-            found[name] = given[path].without
-        return found
+        wanting |= {name: waiting[name].since_ns for name in final}
+        record.unnamed = {name: each for name, each in waiting.items() if name not in wanting}
+        if not wanting:
+            return []
+        assert record.names is not None
+        files = {store.path(name): name for name in wanting}
+        last = {store.path(name) for name in final}
+        given = give(self._spark, list(files), store.path(record.names), self._work, last)
+        for number, each in enumerate(given):
+            record.rows[each.table] = record.rows.get(each.table, 0) + each.part.rows
+            if each.rest is not None:
+                place = f"unnamed/{each.table}/{batch}-rest-{number:05d}.parquet"
+                put(Location(each.rest), store.folder / place)
+                record.unnamed[place] = Waiting(each.without, wanting[files[each.source]])
+        return [{each.table: each.part} for each in given]
 
 
 def _is_capture(each: Taken) -> bool:

@@ -12,12 +12,15 @@ state, and a record of each batch.
     names/000007.parquet    names of topics from batches up to 7
     excerpts/000007-00001   exchanges that others depend on, for the tables that follow them
     unnamed/TABLE/          rows that wait for a topic's name
+    ending.json             the end has begun: only it can follow
     end.json                the result of the end, after which nothing follows
     work/                   files of the batch that is running
+    work/made.json          the batch is made, and is being published
 
 Spark's log decides which files are batch 7. The rest is a function of those files and of record 6,
-and has fixed names, so that a batch that is repeated replaces what it left before. Record 7 comes
-last. What only earlier batches needed is removed after it.
+and has fixed names, so that a batch that is repeated replaces what it left before. Once it is made,
+it is not made again, but published again. Record 7 comes last. What only earlier batches needed is
+removed after it.
 
 Records are few, however many batches there were: a hundred are merged into a file of ``files``, and
 a hundred of those, and excerpts likewise.
@@ -34,13 +37,16 @@ import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
 from wiredump.spark.rotation import Rotated
+from wiredump.spark.sinks import Layout
 from wiredump.spark.state import State
 from wiredump.storage import Location, absolute, shown
 from wiredump.tables.deferred_rows import EXCERPTS, schema_of
 from wiredump.tables.parts import Counts
+from wiredump.tables.publishing import Part
 
 __all__ = [
     "Bad",
+    "BatchMade",
     "Ended",
     "Planned",
     "Record",
@@ -52,7 +58,7 @@ __all__ = [
     "put",
 ]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = ("state", "data", "fragments", "names")
 _MERGED: Final = 100
 """Records, and files of merged records, that are merged into one."""
@@ -65,7 +71,8 @@ class StreamError(KprotoError):
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The options that a stream was started with. ``idle_ns``: how long a connection may be silent
-    before it counts as ended; None for ever. ``skipped`` are the files up to ``--start-after``."""
+    before it counts as ended; None for ever. ``skipped`` are the files up to ``--start-after``,
+    ``id`` tells the numbers of this stream's batches from those of another one."""
 
     where: str
     out: str
@@ -79,6 +86,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_ns: int | None
     run: str = ""
     skipped: list[Rotated] = []
+    layout: Layout = Layout()
+    id: str = ""
     version: int = _VERSION
 
 
@@ -140,6 +149,13 @@ class Record(Noted, kw_only=True):
     summary: dict[str, Any] = {}
 
 
+class BatchMade(msgspec.Struct):
+    """A batch whose files tasks wrote: its record, and the files."""
+
+    record: Record
+    parts: list[dict[str, Part]]
+
+
 class Ended(msgspec.Struct, kw_only=True):
     """The end, behind ``batch``: rows by table and the account of everything."""
 
@@ -154,6 +170,8 @@ _SETTINGS: Final = msgspec.json.Decoder(Settings)
 _RECORD: Final = msgspec.json.Decoder(Record)
 _NOTED: Final = msgspec.json.Decoder(Noted)
 _ENDED: Final = msgspec.json.Decoder(Ended)
+_MADE: Final = msgspec.json.Decoder(BatchMade)
+_BATCH: Final = msgspec.json.Decoder(int)
 
 
 class Span(NamedTuple):
@@ -249,6 +267,24 @@ class StreamFolder:
     def end(self, ended: Ended) -> None:
         """Record that nothing follows."""
         self._write("end.json", ended)
+
+    @property
+    def last_of_all(self) -> int | None:
+        """The batch behind which the stream ends, or has begun to; None if it goes on."""
+        return self._read("ending.json", _BATCH)
+
+    def begin_end(self, batch: int) -> None:
+        """Record that only the end can follow."""
+        self._write("ending.json", batch)
+
+    @property
+    def made(self) -> BatchMade | None:
+        """The batch that was made, and may have been published; None without one."""
+        return self._read("work/made.json", _MADE)
+
+    def keep_made(self, made: BatchMade) -> None:
+        """Record that a batch was made."""
+        self._write("work/made.json", made)
 
     # -- files of all batches ----------------------------------------------------------------
 

@@ -7,9 +7,9 @@
     requests.load("progress/")
 
 The path is the checkpoint of that stream, or its ``--state``, which has the place of the tables. An
-offset is how many batches were read. Files of a committed batch stay, so that a query that goes on
-from its own checkpoint gets every row once. (A row whose topic was named later may have the name or
-not.)
+offset is how many batches were read. Files of a committed batch stay as they are, so that a query
+that goes on from its own checkpoint gets every row once. Tables of Delta and Iceberg are streams by
+their own sources.
 """
 
 from __future__ import annotations
@@ -18,21 +18,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from wiredump.spark.partitioning import keys_of
 from wiredump.spark.stream_folder import Settings, StreamError, StreamFolder
 from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.spark.table_source import OptionError, batches_of
 from wiredump.storage import Location
+from wiredump.tables.arrow import arrow_schema
 from wiredump.tables.run import run_folder
 
 __all__ = ["StreamReader"]
 
 
 class _File(InputPartition):
-    def __init__(self, path: str, run: str) -> None:
-        super().__init__(path)
-        self.path, self.run = path, run
+    """A file; its path below ``folder`` has the values of keys."""
+
+    def __init__(self, folder: str, name: str, settings: Settings) -> None:
+        super().__init__(name)
+        self.folder, self.name, self.settings = folder, name, settings
 
 
 class StreamReader(DataSourceStreamReader):
@@ -61,22 +66,45 @@ class StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         settings = self._settings()
         folder = run_folder(Location(settings.out), self._table, settings.run)
+        pattern = "**/" if keys_of(self._table, settings.layout.partition_by) else ""
         return [
-            _File(str(path), settings.run)
+            _File(str(folder), name, settings)
             for batch in range(start["batches"], end["batches"])
-            for path in folder.glob(f"batch-{batch:06d}-*.parquet")
+            for name, _ in folder.matching(f"{pattern}batch-{batch:06d}-*.parquet")
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _File)
-        for batch in batches_of(Location(partition.path)):
-            yield with_timestamps(self._table, batch, partition.run)
+        settings, file = partition.settings, Location(partition.folder)
+        for name in partition.name.split("/"):
+            file /= name
+        values = self._keys(partition.name, settings)
+        for batch in batches_of(file):
+            for name, value in values.items():
+                batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+            yield with_timestamps(self._table, batch, settings.run)
+
+    def _keys(self, path: str, settings: Settings) -> dict[str, pa.Scalar]:
+        """Return the values of the table's columns that are names of folders."""
+        schema = arrow_schema(self._table)
+        keys = keys_of(self._table, settings.layout.partition_by)
+        named = pa.schema([schema.field(name) for name in keys if name in schema.names])
+        if not named:
+            return {}
+        inside = [each for each in path.split("/")[:-1] if each.partition("=")[0] in named.names]
+        found = ds.get_partition_keys(ds.HivePartitioning(named).parse("/".join(inside)))
+        return {name: pa.scalar(found.get(name), named.field(name).type) for name in named.names}
 
     def _settings(self) -> Settings:
         settings = self._store.settings
         if settings is None:
             raise StreamError(
                 f"{self._place.shown} is not a checkpoint of `wiredump spark --follow`"
+            )
+        if settings.layout.form != "parquet":
+            raise StreamError(
+                f"the tables of this stream are {settings.layout.form}: read them as a stream with "
+                f'spark.readStream.format("{settings.layout.form}")'
             )
         if self._table not in settings.tables:
             raise OptionError(f"the stream does not write the table {self._table}")

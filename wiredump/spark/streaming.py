@@ -23,19 +23,21 @@ from kproto.durations import parse_duration
 from kproto.errors import KprotoError
 from wiredump.sources.request_logs import time_zone
 from wiredump.spark.arguments import SPLIT_BYTES, chosen_tables, dialect_of_tasks, hadoop_uri
-from wiredump.spark.bad_files import OnBadStreamFile
-from wiredump.spark.capture_files import FORMAT, CaptureFiles, planned_of
+from wiredump.spark.bad_files import OnBadFile
 from wiredump.spark.connections import Options
 from wiredump.spark.ending import prepare
 from wiredump.spark.job import require_accounted
-from wiredump.spark.outputs import Outputs
+from wiredump.spark.outputs import outputs_of
 from wiredump.spark.progress import Follower, Progress
 from wiredump.spark.rotation import Rotated, Rotation
-from wiredump.spark.session import cores_of
+from wiredump.spark.session import cores_of, master_of
+from wiredump.spark.sinks import Format, Layout
 from wiredump.spark.stream_batch import Batch
 from wiredump.spark.stream_folder import Ended, Settings, StreamError, StreamFolder
 from wiredump.storage import Location, absolute, shown
+from wiredump.tables.completion import written_tables
 from wiredump.tables.making import Made
+from wiredump.tables.publishing import STAGING
 from wiredump.tables.run import Mode, random_run
 
 if TYPE_CHECKING:
@@ -47,18 +49,20 @@ __all__ = ["Stream", "cause_of", "end", "stream"]
 _FOLDER: Final = "wiredump"
 _OURS: Final = re.compile(r"\b((?:wiredump|kproto)(?:\.\w+)+)\.(\w+): (.+)")
 _ENDED: Final = re.compile(r"terminated with exception: (.+)")
-_PARTITIONS: Final = 32
-"""If the number of cores is unknown."""
+_TASKS: Final = 32
+"""Tasks that share the connections on a cluster, whose cores come and go."""
 
 
 class Stream(msgspec.Struct, kw_only=True):
-    """A stream. ``where`` is a folder or a pattern; ``options`` has the folder of the tables and
-    what to write. ``checkpoint`` is Spark's, ``state`` the folder of what is kept between batches,
-    if not in it. ``partitions`` None: as before, or two for each core."""
+    """A stream. ``where`` is a folder or a pattern; ``options`` has the place of the tables and
+    what to write, ``layout`` their form. ``checkpoint`` is Spark's, ``state`` the folder of what is
+    kept between batches, if not in it. ``partitions`` None: as before, or one for each core of this
+    machine, or 32."""
 
     where: str
     checkpoint: str
     options: Options
+    layout: Layout = Layout()
     state: str | None = None
     partitions: int | None = None
     split_bytes: int = SPLIT_BYTES
@@ -67,7 +71,7 @@ class Stream(msgspec.Struct, kw_only=True):
     idle_ns: int | None = 3_600_000_000_000
     start_after: str | None = None
     mode: Mode = "error"
-    on_bad_file: OnBadStreamFile = "fail"
+    on_bad_file: OnBadFile = "fail"
     closed: bool = False
 
     @property
@@ -75,36 +79,38 @@ class Stream(msgspec.Struct, kw_only=True):
         """The folder of what is kept between batches."""
         return self.state or str(Location(absolute(self.checkpoint)) / _FOLDER)
 
-    def begin(self, cores: int = 0) -> None:
+    def begin(self, spark: SparkSession) -> None:
         """Begin, or check that the stream continues as it began. Raises StreamError, RotationError
         and OutputError."""
         store = StreamFolder(self.folder)
         before = store.settings
         options, rotation = self.options, Rotation(self.where)
         rotation.require()
-        outputs = Outputs(options.out, options.tables, options.run)
-        if before is None:
-            outputs.require("append" if self.mode == "append" else "error")
         self.partitions = self.partitions or (
-            before.partitions if before is not None else cores or _PARTITIONS
+            before.partitions if before is not None else _tasks(spark)
         )
-        store.begin(
-            Settings(
-                where=rotation.where,
-                out=options.out,
-                partitions=self.partitions,
-                tables=options.tables,
-                dialect=options.dialect,
-                ports=options.ports,
-                bodies=options.bodies,
-                values=options.values,
-                secrets=options.secrets,
-                idle_ns=self.idle_ns,
-                run=options.run,
-                skipped=before.skipped if before is not None else self._skipped(rotation),
-            )
+        settings = Settings(
+            where=rotation.where,
+            out=options.out,
+            partitions=self.partitions,
+            tables=options.tables,
+            dialect=options.dialect,
+            ports=options.ports,
+            bodies=options.bodies,
+            values=options.values,
+            secrets=options.secrets,
+            idle_ns=self.idle_ns,
+            run=options.run,
+            skipped=before.skipped if before is not None else self._skipped(rotation),
+            layout=self.layout,
+            id=before.id if before is not None else random_run(),
         )
-        outputs.make(anew=not store.batches)
+        if before is not None:
+            store.begin(settings)
+        has_rows = store.batches > 0
+        outputs_of(settings).begin(spark, self.mode, is_new=before is None, has_rows=has_rows)
+        if before is None:
+            store.begin(settings)
 
     def _skipped(self, rotation: Rotation) -> list[Rotated]:
         """Return the files up to ``start_after``."""
@@ -126,6 +132,7 @@ class Stream(msgspec.Struct, kw_only=True):
         return Batch(
             folder=self.folder, options=self.options, partitions=self.partitions,
             split_bytes=self.split_bytes, idle_ns=self.idle_ns, on_bad_file=self.on_bad_file,
+            quarantine=str(self.layout.place(self.options.out)),
         )  # fmt: skip
 
     @property
@@ -142,9 +149,14 @@ class Stream(msgspec.Struct, kw_only=True):
         self, spark: SparkSession, trigger: dict[str, Any], name: str | None = None
     ) -> StreamingQuery:
         """Start a query. Raises what ``begin`` does."""
-        self.begin(cores_of(spark))
+        # Imported late: it needs another release of Spark than the tables of a stream do.
+        from wiredump.spark.capture_files import FORMAT, CaptureFiles
+        from wiredump.spark.listening import OBSERVED, observations
+
+        self.begin(spark)
         spark.dataSource.register(CaptureFiles)
-        files = spark.readStream.format(FORMAT).options(**self.source_options).load()
+        rows = spark.readStream.format(FORMAT).options(**self.source_options).load()
+        files = rows.observe(OBSERVED, *observations(self.folder))
         checkpoint = hadoop_uri(absolute(self.checkpoint))
         writer = files.writeStream.option("checkpointLocation", checkpoint)
         writer = writer.queryName(name or f"wiredump {shown(self.where)}")
@@ -158,29 +170,33 @@ class Stream(msgspec.Struct, kw_only=True):
         ended = store.ended
         if ended is not None:
             return _made(options, ended.rows, ended.account, ended.connections)
-        record = store.last()
-        outputs = Outputs(options.out, options.tables, options.run)
+        record, settings = store.last(), store.settings
+        assert settings is not None
+        last = record.batch if record is not None else -1
+        begun = store.made
+        if begun is not None and begun.record.batch > last:
+            raise StreamError(
+                f"batch {begun.record.batch} is not complete: run the query before its end"
+            )
+        outputs = outputs_of(settings)
         store.clear_work()
         batch = self.batch
+        if ending:
+            store.begin_end(last)
         micro = batch.end(spark, record) if ending else None
         made = prepare(
-            spark, store, outputs, record, micro, batch.partitions, Rotation(self.where).shown
-        )
+            spark, store, outputs.tables, record, micro, batch.partitions,
+            Rotation(self.where).shown,
+        )  # fmt: skip
         rows = dict(record.rows) if record is not None else {}
         for table, count in made.rows.items():
             rows[table] = rows.get(table, 0) + count
         sums = made.sums
         account = require_accounted(sums.account, sums.expected) if ending else sums.account
-        made.show()
-        outputs.keep_ends({place for _, place in made.moves})
+        outputs.conclude(spark, store.work / STAGING, made.parts, last + 1)
         if ending:
             outputs.succeed()
-            store.end(
-                Ended(
-                    batch=record.batch if record is not None else -1, rows=rows, account=account,
-                    connections=sums.connections,
-                )
-            )  # fmt: skip
+            store.end(Ended(batch=last, rows=rows, account=account, connections=sums.connections))
         store.clear_work()
         return _made(options, rows, account, sums.connections)
 
@@ -193,11 +209,16 @@ class Stream(msgspec.Struct, kw_only=True):
         return _made(self.options, record.rows, total.account, total.connections)
 
 
+def _tasks(spark: SparkSession) -> int:
+    """Return how many tasks share the connections by default."""
+    cores = cores_of(spark)
+    return cores if cores and master_of(spark).startswith("local") else _TASKS
+
+
 def _made(
     options: Options, rows: dict[str, int], account: dict[str, int], connections: int
 ) -> Made:
-    tables = Outputs(options.out, options.tables, options.run).tables
-    counts = {name: rows.get(name, 0) for name in tables}
+    counts = {name: rows.get(name, 0) for name in written_tables(options.tables)}
     return Made(counts, account, connections=connections)
 
 
@@ -208,6 +229,8 @@ class _Each:
         self._batch = batch
 
     def __call__(self, rows: DataFrame, number: int) -> None:
+        from wiredump.spark.capture_files import planned_of
+
         self._batch.run(rows.sparkSession, number, planned_of(rows.collect()))
 
 
@@ -233,6 +256,9 @@ def stream(
     *,
     out: str,
     checkpoint: str,
+    format: Format = "parquet",
+    partition_by: Sequence[str] = (),
+    staging: str | None = None,
     state: str | None = None,
     available_now: bool = False,
     trigger: str = "10s",
@@ -241,7 +267,7 @@ def stream(
     start_after: str | None = None,
     closed: bool = False,
     idle: str | None = "1h",
-    on_bad_file: OnBadStreamFile = "fail",
+    on_bad_file: OnBadFile = "fail",
     progress: Progress | None = None,
     name: str | None = None,
     mode: Mode = "error",
@@ -261,7 +287,8 @@ def stream(
     Spark's: wait for it, stop it, listen to it as to any other. The session goes on afterwards.
 
     ``where`` is a folder or a pattern, by path or URI; ``checkpoint`` is the query's. A query with
-    the same ``checkpoint`` continues. ``trigger`` and ``idle`` are durations (``10s``, ``1h``);
+    the same ``checkpoint`` continues. ``out``, ``format``, ``partition_by`` and ``staging`` are
+    those of ``run``. ``trigger`` and ``idle`` are durations (``10s``, ``1h``);
     with ``available_now`` the query ends after the files that exist now. ``closed``: no file is
     being written any more, so that the newest is read, too. ``progress`` is called with a
     dictionary for each batch, from a thread of its own. The other arguments are the options of
@@ -271,14 +298,16 @@ def stream(
     not exist, OutputError if ``out`` cannot be used. Files that cannot be read end the query
     (``on_bad_file``).
     """
+    layout = Layout(form=format, partition_by=tuple(partition_by), staging=staging)
+    layout.require()
     made = Stream(
-        where=where, checkpoint=checkpoint, state=state, partitions=partitions,
+        where=where, checkpoint=checkpoint, state=state, partitions=partitions, layout=layout,
         max_files=max_files, max_bytes=max_bytes, start_after=start_after, mode=mode,
         idle_ns=parse_duration(idle) if idle is not None else None,
         on_bad_file=on_bad_file, closed=closed,
         options=Options(
-            out=absolute(out), paths={}, tables=chosen_tables(tables, bodies), ports=tuple(ports),
-            dialect=dialect_of_tasks(dialect),
+            out=layout.absolute(out), paths={}, tables=chosen_tables(tables, bodies),
+            ports=tuple(ports), dialect=dialect_of_tasks(dialect),
             bodies=bodies, values=values, secrets=secrets, zone=time_zone(zone), memory=memory,
             max_decompressed=max_decompressed,
         ),
@@ -313,11 +342,8 @@ def end(
     settings = StreamFolder(made.folder).settings
     if settings is None:
         raise StreamError(f"{shown(made.folder)} has no stream")
-    made.where, made.partitions, made.idle_ns = (
-        settings.where,
-        settings.partitions,
-        settings.idle_ns,
-    )
+    made.where, made.partitions, made.layout = settings.where, settings.partitions, settings.layout
+    made.idle_ns = settings.idle_ns
     made.options = Options(
         out=settings.out, paths={}, tables=settings.tables, dialect=settings.dialect,
         ports=settings.ports, bodies=settings.bodies, values=settings.values,

@@ -157,7 +157,7 @@ def _shared(
     if unnamed(table) in parts:
         known = Names(pa.ipc.open_stream(names).read_all())
         file = staging / unnamed(table) / parts[unnamed(table)].file
-        yield from (batch for batch, _ in named(known, table, file))
+        yield from (batch for batch, *_ in named(known, table, file))
 
 
 def batches_of(file: Location) -> Iterator[pa.RecordBatch]:

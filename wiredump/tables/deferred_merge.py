@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +19,14 @@ from wiredump.knowledge.following import FOLLOWED, Follower, follower_of
 from wiredump.rows.exchanges import Row
 from wiredump.storage import Location
 from wiredump.tables.arrow import file_schema, of_file, of_rows
-from wiredump.tables.deferred_rows import decode_excerpt, schema_of
+from wiredump.tables.deferred_rows import decode_excerpt, schema_of, unnamed
 from wiredump.tables.parts import Manifest, PartWriter
 from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import encodings
 
 __all__ = [
     "NAMES",
+    "Named",
     "Names",
     "gather_names",
     "give_names",
@@ -102,26 +103,71 @@ def give_names(folder: str, table: str, file: str) -> Manifest:
     place.mkdir()
     name = f"named-{os.urandom(8).hex()}-{file}"
     names = Names(staging / NAMES)
-    rows, _ = name_rows(names, table, staging / f"unnamed-{table}" / file, place / name)
+    rows = name_rows(names, table, staging / f"unnamed-{table}" / file, place / name).rows
     return Manifest(parts={table: Part(name, rows)})
 
 
-def name_rows(names: Names, table: str, source: Location, target: Location) -> tuple[int, set[str]]:
-    """Write the rows of an unnamed file in the form of ``table``; returns their number, and the ids
-    without a name."""
-    rows, without = 0, set()
-    files = target.filesystem
-    schema = file_schema(table)
-    with pq.ParquetWriter(target.path, schema, filesystem=files, **encodings(schema)) as writer:
-        for batch, ids in named(names, table, source):
-            writer.write_table(of_file(table, pa.Table.from_batches([batch])))
-            rows += batch.num_rows
-            without.update(ids)
-    return rows, without
+class Named(NamedTuple):
+    """How many rows of an unnamed file were written, how many were kept back, and the topic ids of
+    those."""
+
+    rows: int
+    kept: int
+    without: list[str]
 
 
-def named(names: Names, table: str, source: Location) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
-    """Return the rows of an unnamed file in the form of ``table``, and the ids without a name."""
+def name_rows(
+    names: Names, table: str, source: Location, target: Location, rest: Location | None = None
+) -> Named:
+    """Write the rows of an unnamed file in the form of ``table``: all of them or, with ``rest``,
+    those that get a name. The others go to ``rest``, unnamed."""
+    count, kept, without = 0, 0, set[str]()
+    with (
+        _Writer(target, file_schema(table)) as writer,
+        _Writer(rest, schema_of(unnamed(table))) as others,
+    ):
+        for batch, known, before in named(names, table, source):
+            rows = of_file(table, pa.Table.from_batches([batch]))
+            if rest is not None:
+                is_known = pc.is_valid(known)
+                rows, left = rows.filter(is_known), before.filter(pc.invert(is_known))
+                without.update(pc.unique(left.column("wanted_id")).to_pylist())
+                kept += left.num_rows
+                others.add(pa.Table.from_batches([left]))
+            count += rows.num_rows
+            writer.add(rows)
+    return Named(count, kept, sorted(without))
+
+
+class _Writer:
+    """Writes a file of rows; without a ``place`` it must get none."""
+
+    def __init__(self, place: Location | None, schema: pa.Schema) -> None:
+        self._place, self._schema = place, schema
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> _Writer:
+        if self._place is not None:
+            files = self._place.filesystem
+            self._writer = pq.ParquetWriter(
+                self._place.path, self._schema, filesystem=files, **encodings(self._schema)
+            )
+        return self
+
+    def add(self, rows: pa.Table) -> None:
+        assert self._writer is not None
+        self._writer.write_table(rows)
+
+    def __exit__(self, *about: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def named(
+    names: Names, table: str, source: Location
+) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.RecordBatch]]:
+    """Yield the rows of an unnamed file in the form of ``table``, their names, and the rows as they
+    were."""
     schema = schema_of(table)
     with source.open_input() as opened, pq.ParquetFile(opened) as file:
         for batch in file.iter_batches():
@@ -133,8 +179,7 @@ def named(names: Names, table: str, source: Location) -> Iterator[tuple[pa.Recor
                 at, column = schema.get_field_index("topic"), known
             arrays = batch.columns[: len(schema)]
             arrays[at] = column
-            without = pc.unique(wanted.filter(pc.is_null(known))).to_pylist()
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema), without
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema), known, batch
 
 
 def _with_names(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:

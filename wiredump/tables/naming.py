@@ -66,7 +66,7 @@ class NamingWriter(TableWriter):
 
         rows = [row for _, row in self._names.rows()]
         names = Names(of_rows(schema_of("topics"), rows))
-        return (batch for batch, _ in named(names, table, file))
+        return (batch for batch, *_ in named(names, table, file))
 
     def _schema(self, name: str) -> pa.Schema:
         return schema_of(name)

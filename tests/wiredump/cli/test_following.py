@@ -9,7 +9,7 @@ import click
 import pytest
 
 from tests.wiredump.cli.test_spark_command import wiredump
-from wiredump.cli.following import cores_of, seconds, stopping
+from wiredump.cli.following import seconds, stopping
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,6 @@ def test_wrong_usage(
 def test_durations(text: str, expected: float) -> None:
     option = click.Option(["--trigger"])
     assert seconds(click.Context(click.Command("x")), option, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("master", "cores"),
-    [("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local[*]", os.cpu_count()), ("yarn", 32)],
-)
-def test_tasks_that_share_the_connections(master: str, cores: int) -> None:
-    assert cores_of(master) == cores
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -18,6 +18,7 @@ from wiredump.questions.saved import questions
 from wiredump.rows.schema import TABLES
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
+from wiredump.spark.sinks import Layout
 from wiredump.tables.reading import table_files
 
 KEYS = (
@@ -59,8 +60,9 @@ def session() -> Any:
 
 def write(session: FakeSession, capture: str, out: Path, run: str, by: Sequence[str]) -> None:
     options = Options(out=str(out), paths={0: capture}, tables=WRITTEN, run=run)
-    options_of_job: dict[str, Any] = {"mode": "append", "partition_by": tuple(by)}
-    Job(options=options, split_bytes=1 << 20, partitions=2, **options_of_job).run(session)  # type: ignore[arg-type]
+    layout = Layout(partition_by=tuple(by))
+    job = Job(options=options, split_bytes=1 << 20, partitions=2, mode="append", layout=layout)
+    job.run(session)  # type: ignore[arg-type]
 
 
 def without_timestamps(out: Path, run: str) -> None:

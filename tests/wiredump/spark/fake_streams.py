@@ -43,7 +43,7 @@ class _Log:
 
 def run_query(session: FakeSession, stream: Stream, *, available_now: bool) -> int:
     """Run a query until there is nothing to do; returns how many batches it ran."""
-    stream.begin()
+    stream.begin(session)  # type: ignore[arg-type]
     each = _Each(stream.batch)
     reader = CaptureFiles(stream.source_options).streamReader(None)
     assert isinstance(reader, FileReader)

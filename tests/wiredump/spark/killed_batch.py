@@ -14,6 +14,7 @@ from tests.wiredump.spark.fake_session import faked
 from wiredump.rows.schema import TABLES
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
+from wiredump.spark.sinks import Layout
 from wiredump.storage import Location
 
 CHANGES = ("publish", "replace_bytes", "write_bytes", "remove", "unlink", "mkdir", "rmdir")
@@ -41,7 +42,8 @@ def main(at: str, capture: str, out: str, run: str, by: str) -> None:
     tables = tuple(name for name in TABLES if name != "packets")
     options = Options(out=out, paths={0: capture}, tables=tables, run=run)
     keys = tuple(filter(None, by.split(",")))
-    job = Job(options=options, split_bytes=20_000, partitions=2, mode="append", partition_by=keys)
+    layout = Layout(partition_by=keys)
+    job = Job(options=options, split_bytes=20_000, partitions=2, mode="append", layout=layout)
     job.run(session)  # type: ignore[arg-type]
     print(count)
 

@@ -1,27 +1,30 @@
-"""Write runs and a stream's batches to tables of Delta or Iceberg, and print what these have.
+"""Write runs and a stream to tables of Delta or Iceberg, and print what these have.
 
 A program of its own, because it needs another Spark than the other tests: ``python lake.py FORMAT
-JAR,JAR FOLDER CAPTURE CAPTURE``. The session is not one of ours, as in a notebook.
+JAR,JAR FOLDER CAPTURE CAPTURE ROTATED``. The session is not one of ours, as in a notebook.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from pyspark.sql import SparkSession
 
 from wiredump.rows.schema import TABLES
-from wiredump.spark import KafkaCapture, run
-from wiredump.spark.sinks import Files, Format, sink_of
-from wiredump.storage import Location
-from wiredump.tables.making import make
-from wiredump.tables.work import Work
+from wiredump.spark import KafkaCapture, end, run, sinks
+from wiredump.spark.connections import Options
+from wiredump.spark.rotation import Rotation
+from wiredump.spark.sinks import Format, Layout
+from wiredump.spark.stream_folder import Planned, StreamFolder, Taken
+from wiredump.spark.streaming import Stream
 
-WANTED = ("connections", "requests", "elections")
+WANTED = ("connections", "requests", "batches")
 KEPT = ("spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch")
 """Settings that the command makes otherwise."""
 BY = ("date", "hour", "requests.api")
@@ -32,6 +35,7 @@ def session(form: str, jars: str, folder: str) -> SparkSession:
     settings = {
         "spark.jars": jars,
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false",
         # Iceberg shuffles by the hour, into 200 tasks if nobody says otherwise.
         "spark.sql.shuffle.partitions": "2",
@@ -51,6 +55,31 @@ def session(form: str, jars: str, folder: str) -> SparkSession:
     return builder.getOrCreate()
 
 
+class KilledError(Exception):
+    """Stands for the end of the driver."""
+
+
+@contextmanager
+def killed(owner: Any, name: str, calls: int) -> Iterator[None]:
+    """End the driver when a function is called once more than ``calls`` times."""
+    real, left = getattr(owner, name), calls
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KilledError
+        return real(*arguments, **named)
+
+    with mock.patch.object(owner, name, counted):
+        try:
+            yield
+        except Exception as error:  # perhaps of the query
+            if "KilledError" not in f"{error!r} {error}":
+                raise
+    assert left < 0, f"{name} was not called often enough"
+
+
 class Lake:
     def __init__(self, spark: SparkSession, form: Format, folder: str) -> None:
         self.spark, self.form, self.folder = spark, form, folder
@@ -66,17 +95,34 @@ class Lake:
     def name(self, table: str) -> str:
         return f"{self.out}.{table}" if self.form == "iceberg" else f"delta.`{self.out}/{table}`"
 
-    def batch(self, capture: str, number: int) -> None:
-        """Write the files of one process as a batch of a stream."""
-        sink = sink_of(self.form, self.out, "stream", BY)
-        sink.prepare(self.spark, WANTED)
-        sink.write(self.spark, self._files(capture), number)
+    def follow(self, where: str) -> int:
+        """Write a stream, a file a batch, whose driver dies before a table has its rows, before a
+        batch has its record, and before the end has one."""
+        stream = Stream(
+            where=where, checkpoint=f"{self.folder}/checkpoint", max_files=1, closed=True,
+            layout=Layout(form=self.form, partition_by=BY, staging=f"{self.folder}/staging"),
+            options=Options(out=self.out, paths={}, tables=WANTED, run="stream"), partitions=2,
+        )  # fmt: skip
+        stream.begin(self.spark)
+        run_batches = self._query if self.form == "delta" else self._batches
+        with killed(sinks, "rows_of", 6):  # five tables are prepared
+            run_batches(stream)
+        with killed(StreamFolder, "commit", 0):
+            run_batches(stream)
+        assert StreamFolder(stream.folder).made is not None
+        run_batches(stream)
+        with killed(StreamFolder, "end", 0):
+            end(self.spark, stream.checkpoint)
+        return end(self.spark, stream.checkpoint).rows["requests"]
 
-    def _files(self, capture: str) -> Files:
-        folder = f"{self.folder}/plain-{Path(capture).name}"
-        if not Path(folder).exists():
-            make(Work(out=folder, paths={0: capture}, tables=WANTED))
-        return {name: list((Location(folder) / name).files()) for name in WANTED}
+    def _query(self, stream: Stream) -> None:
+        stream.start(self.spark, {"availableNow": True}).awaitTermination()
+
+    def _batches(self, stream: Stream) -> None:
+        """The batches of such a query, by a Spark that lacks its interfaces."""
+        stream.begin(self.spark)
+        for number, file in enumerate(Rotation(stream.where).new({}, None).files):
+            stream.batch.run(self.spark, number, Planned(files=[Taken(number, file)]))
 
     def compact(self) -> None:
         for table in WANTED:
@@ -98,7 +144,7 @@ class Lake:
         return found
 
 
-def main(form: Format, jars: str, folder: str, first: str, second: str) -> None:
+def main(form: Format, jars: str, folder: str, first: str, second: str, rotated: str) -> None:
     spark = session(form, jars, folder)
     before = {name: spark.conf.get(name) for name in KEPT}
     lake = Lake(spark, form, folder)
@@ -106,8 +152,7 @@ def main(form: Format, jars: str, folder: str, first: str, second: str) -> None:
     assert again[0] == again[1] > 0, again
     with ThreadPoolExecutor(2) as threads:
         assert all(threads.map(lake.write, (first, second), ("b", "c")))
-    for capture, number in ((first, 1), (first, 1), (second, 2), (first, 1), (second, 2)):
-        lake.batch(capture, number)
+    assert lake.follow(rotated) > 0
     lake.compact()
     lake.write(second, "a")
     lake.write(first, "a")

@@ -16,6 +16,7 @@ from tests.wiredump.spark.pipeline import single
 from wiredump.rows.schema import TABLES as SCHEMA
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job
+from wiredump.spark.sinks import Layout
 from wiredump.storage import Location, expand
 from wiredump.tables.publishing import OutputError
 
@@ -48,7 +49,8 @@ def check_captures_and_tables(
     assert {each.name for each in out.iterdir()} == {*made.rows, "_SUCCESS", "_manifests"}
 
     options = msgspec.structs.replace(options, run="r2")
-    how = {"split_bytes": 1 << 20, "partitions": 1, "partition_by": ("date", "api")}
+    layout = Layout(partition_by=("date", "api"))
+    how = {"split_bytes": 1 << 20, "partitions": 1, "layout": layout}
     with pytest.raises(OutputError, match="is not empty"):
         Job(options=options, **how).run(session)
     Job(options=options, mode="overwrite", **how).run(session)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.wiredump.spark import made_up
+from tests.wiredump.spark.fake_lake import FakeLake
 from tests.wiredump.spark.fake_session import FakeSession
 from tests.wiredump.spark.fake_streams import run_query
 from tests.wiredump.spark.pipeline import Tables, load
@@ -139,6 +140,8 @@ def cut_off(
     folder: Path,
     root: Location,
     tables: tuple[str, ...] = EVERY,
+    lake: FakeLake | None = None,
+    **how: Any,
 ) -> None:
     """Follow, killed after so many operations on files, and again; then to the end."""
     rng = random.Random(seed)
@@ -148,13 +151,14 @@ def cut_off(
         with pytest.MonkeyPatch.context() as patch:
             scissors = Scissors(patch, each)
             try:
-                to_the_end(session, follow(folder / "in", root, tables, max_files=1))
+                to_the_end(session, follow(folder / "in", root, tables, max_files=1, **how))
             except Killed:
                 assert scissors.left == 0
-    to_the_end(session, follow(folder / "in", root, tables, max_bytes=30_000))
-    out = copied(root / "out", folder / "out")
+    to_the_end(session, follow(folder / "in", root, tables, max_bytes=30_000, **how))
+    target = folder / "out"
+    out = copied(root / "out", target) if lake is None else lake.copied(target)
     assert difference(one_process(files, folder / "one", tables), out) == {}
-    assert (out / "_SUCCESS").exists()
+    assert lake is not None or (out / "_SUCCESS").exists()
 
 
 def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], list[str]]]:
@@ -167,7 +171,11 @@ def difference(expected: Tables, folder: Path) -> dict[str, tuple[list[str], lis
     }
 
 
-_CUT = ((os, ("replace", "mkdir")), (Location, ("publish", "unlink", "remove", "create")))
+_CUT = (
+    (os, ("replace", "mkdir")),
+    (Location, ("publish", "unlink", "remove", "create")),
+    (FakeLake, ("commit",)),
+)
 
 
 class Killed(BaseException):
@@ -175,19 +183,23 @@ class Killed(BaseException):
 
 
 class Scissors:
-    """Kills at the ``after``-th time that a file is moved, made or removed."""
+    """Kills at the ``after``-th time that a file is moved, made or removed, or that a table of a
+    lake changes: before that or, half of the time, behind it."""
 
     def __init__(self, monkeypatch: Any, after: int) -> None:
-        self.left = after
+        self.left, self._behind = after, after % 2 == 0
         for owner, names in _CUT:
             for name in names:
                 monkeypatch.setattr(owner, name, self._cut(getattr(owner, name)))
 
     def _cut(self, real: Any) -> Any:
         def cut(*arguments: Any, **named: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                raise Killed
+            if self.left > 0:
+                self.left -= 1
+                if self.left == 0:
+                    if self._behind:
+                        real(*arguments, **named)
+                    raise Killed
             return real(*arguments, **named)
 
         return cut

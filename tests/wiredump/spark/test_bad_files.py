@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.toolchain import require_module
+from tests.wiredump.commands import wiredump
+from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession
 from tests.wiredump.spark.fake_session import session as session
+from tests.wiredump.spark.fake_streams import start
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import load, single
+from tests.wiredump.spark.rotating import rotate
 from wiredump.spark import run
 from wiredump.spark.bad_files import BadFileError, OnBadFile
 from wiredump.tables.reading import InputError, TableFolder
@@ -57,3 +64,39 @@ def test_the_others_are_written(
     assert len(moved) == (3 if policy == "quarantine" else 0)
     assert Path(captures[0]).exists() == (policy == "skip")
     assert len(list(out.glob("_quarantine/*-junk.pcap"))) == len(moved) // 3
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("fail", 4), ("skip", 3), ("quarantine", 3)])
+def test_exit_codes(
+    session: FakeSession, captures: list[str], tmp_path: Path, policy: str, expected: int,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Of the command, for junk in a batch and a late file in a stream; 0 without either."""
+    require_module("pyspark")
+    module = importlib.import_module("wiredump.spark.session")
+    monkeypatch.setattr(module, "start", lambda *_, **__: session)
+    monkeypatch.setattr(module, "master_of", lambda _: "none")
+    monkeypatch.setattr("wiredump.spark.streaming.Stream.start", start)
+
+    def code(*arguments: str) -> int:
+        ended, _, err = wiredump(capsys, "spark", *arguments, "--tables", "requests")
+        named = [line for line in err.splitlines() if "junk.pcap" in line or "r.pcap " in line]
+        assert bool(named) == (ended != 0)
+        return ended
+
+    batch = ("--out", str(tmp_path / "batch"), "--on-bad-file", policy)
+    assert code(*captures[:2], *batch) == expected
+    assert code(captures[1], *batch, "--run", "good", "--mode", "append") == 0
+    files = rotate(made_up.capture(9, kind="pcap", back=0.0), [30, 60], tmp_path / "all")
+    (tmp_path / "rotated").mkdir()
+    stream = (
+        "--follow", str(tmp_path / "rotated"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "--out", str(tmp_path / "stream"), "--on-bad-file", policy, "--available-now",
+        "--progress", str(tmp_path / "lines"),
+    )  # fmt: skip
+    for path in files[1:]:
+        shutil.copy(path, tmp_path / "rotated")
+    assert code(*stream) == 0
+    shutil.copy(files[0], tmp_path / "rotated")
+    assert code(*stream) == expected
+    assert (tmp_path / "stream" / "_quarantine").exists() == (policy == "quarantine")

@@ -19,11 +19,13 @@ from tests.support.full import quick
 from tests.wiredump.sources.test_opening import journal as journal_of
 from tests.wiredump.sources.test_opening import talk
 from tests.wiredump.spark import made_up
+from tests.wiredump.spark.fake_lake import FakeLake
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.fake_streams import run_query
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import load
 from tests.wiredump.spark.rotating import (
+    EVERY,
     Killed,
     cut_off,
     difference,
@@ -35,7 +37,9 @@ from tests.wiredump.spark.rotating import (
     some_cuts,
     to_the_end,
 )
+from wiredump.spark.connections import Options
 from wiredump.spark.rotation import Rotated, RotationError
+from wiredump.spark.sinks import Layout
 from wiredump.spark.state import StateError
 from wiredump.spark.stream_folder import Record, StreamError, StreamFolder, Taken
 from wiredump.storage import Location
@@ -49,6 +53,9 @@ quiet = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 2**32)
+LAYOUTS = (
+    Layout(), Layout(form="delta"), Layout(partition_by=("date", "hour", "api", "records.topic")),
+)  # fmt: skip
 
 
 def fresh(tmp_path: Path) -> Path:
@@ -64,17 +71,22 @@ def fresh(tmp_path: Path) -> Path:
 def test_any_rotation_and_any_batches(
     tmp_path: Path, session: FakeSession, seed: int, partitions: int
 ) -> None:
-    """Files turn up one by one or several at a time, and queries end in between."""
+    """Files turn up one by one or several at a time, and queries end in between; what is visible
+    stays as it is."""
     rng, root = random.Random(seed), fresh(tmp_path)
     capture = made_up.capture(seed, connections=5, exchanges=6, kind="pcap")
     files = rotate(capture, some_cuts(rng, len(records(capture)[1])), root / "all")
     (root / "in").mkdir()
     there: list[Path] = []
+    seen: dict[Path, int] = {}
     while len(there) < len(files):
         for path in files[len(there) : len(there) + rng.randint(1, 3)]:
             there.append(shutil.copy(path, root / "in" / path.name))
         limits = {"max_files": rng.choice((1, 2, None)), "max_bytes": rng.choice((20_000, None))}
         so_far(session, follow(root / "in", root, partitions=partitions, **limits))
+        found = {path: path.stat().st_mtime_ns for path in (root / "out").glob("*/batch-*")}
+        assert seen.items() <= found.items(), "rows that readers have seen changed"
+        seen = found
     made = to_the_end(session, follow(root / "in", root, partitions=partitions))
     expected = one_process(there, root / "one")
     assert difference(expected, root / "out") == {}
@@ -84,13 +96,19 @@ def test_any_rotation_and_any_batches(
 
 @pytest.mark.slow
 @quiet
-@given(seeds, st.integers(1, 120), st.integers(1, 60))
+@given(seeds, st.integers(1, 150), st.integers(1, 60), st.sampled_from(LAYOUTS))
 def test_killed_anywhere(
-    tmp_path: Path, session: FakeSession, seed: int, first: int, second: int
+    tmp_path: Path, session: FakeSession, seed: int, first: int, second: int, layout: Layout
 ) -> None:
-    """At any file that is moved, made or removed, and once more while that is put right."""
+    """At any file that is moved, made or removed, or at the change of a table, and once more while
+    that is put right."""
     root = fresh(tmp_path)
-    cut_off(session, seed, (first, second), root, Location(str(root / "stream")))
+    lake = FakeLake(root / "lake") if layout.form != "parquet" else None
+    with pytest.MonkeyPatch.context() as patch:
+        if lake is not None:
+            patch.setattr("wiredump.spark.outputs.sink_of", lake.sink)
+        place = Location(str(root / "stream"))
+        cut_off(session, seed, (first, second), root, place, lake=lake, layout=layout)
 
 
 def test_an_end_is_the_end(tmp_path: Path, session: FakeSession) -> None:
@@ -117,7 +135,7 @@ def test_an_end_is_the_end(tmp_path: Path, session: FakeSession) -> None:
     found = difference(expected, tmp_path / "next" / "out")
     assert set(found) <= {"lineage"}, "of which the path is another"
     with pytest.raises(StreamError, match=r"there is no capture .*/none in .*/in"):
-        follow(place, tmp_path / "third", start_after=str(place / "none")).begin()
+        follow(place, tmp_path / "third", start_after=str(place / "none")).begin(session)
 
 
 @pytest.mark.slow
@@ -199,16 +217,17 @@ def _killed(*about: object) -> None:
     raise Killed
 
 
-def test_bad_files_are_left_out(tmp_path: Path, session: FakeSession) -> None:
+@pytest.mark.parametrize("policy", ["skip", "quarantine"])
+def test_bad_files_are_left_out(tmp_path: Path, session: FakeSession, policy: str) -> None:
     """A late file, one that changed, and one that is gone when its batch begins: the stream goes
-    on, and says so once."""
+    on, says so once, and moves them away if it is to."""
     capture = made_up.capture(9, connections=5, exchanges=5, kind="pcap", back=0.0)
     files = rotate(capture, [30, 60, 90], tmp_path / "all")
     place = tmp_path / "in"
     place.mkdir()
     for path in files[1:3]:
         shutil.copy(path, place)
-    about = {"on_bad_file": "skip"}
+    about = {"on_bad_file": policy}
     so_far(session, follow(place, tmp_path, **about))
     shutil.copy(files[0], place)
     shutil.copy(files[3], place)
@@ -222,6 +241,10 @@ def test_bad_files_are_left_out(tmp_path: Path, session: FakeSession) -> None:
     assert len(reasons) == 2
     assert "changed although there is a newer file" in str(reasons)
     assert "begins before" in str(reasons)
+    moved = {path.name.partition("-")[2] for path in (tmp_path / "out").glob("_quarantine/*")}
+    wanted = {"r.pcap", "r.pcap.json", "r.pcap1", "r.pcap1.json"} if policy == "quarantine" else {}
+    assert moved == set(wanted)
+    assert (place / "r.pcap").exists() == (policy == "skip")
     to_the_end(session, follow(place, tmp_path, **about))
     shutil.copy(files[1], place)
     expected = one_process([place / path.name for path in files[1:]], tmp_path / "one")
@@ -316,6 +339,39 @@ def test_folders_that_are_not_the_streams(tmp_path: Path, session: FakeSession) 
         path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(StateError, match="in the middle of an entry"):
         to_the_end(session, follow(tmp_path / "in", tmp_path))
+
+
+def test_a_stream_to_a_lake(
+    tmp_path: Path, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are published again after a kill, even if a capture has gone meanwhile; another
+    stream must have another run, and its batches are its own."""
+    capture = made_up.capture(3, connections=4, exchanges=6, kind="pcap")
+    files = rotate(capture, [20, 40], tmp_path / "in")
+    expected = one_process(files, tmp_path / "one")
+    lake = FakeLake(tmp_path / "lake")
+    monkeypatch.setattr("wiredump.spark.outputs.sink_of", lake.sink)
+    about = {"layout": Layout(form="delta"), "on_bad_file": "skip"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamFolder, "commit", _killed)
+        with pytest.raises(Killed):
+            to_the_end(session, follow(tmp_path / "in", tmp_path, **about))
+    for path in files:
+        path.rename(tmp_path / path.name)
+    with pytest.raises(StreamError, match="batch 0 is not complete: run the query"):
+        follow(tmp_path / "in", tmp_path, **about).complete(session, ending=True)
+    to_the_end(session, follow(tmp_path / "in", tmp_path, **about))
+    assert difference(expected, lake.copied(tmp_path / "out")) == {}
+    for path in files:
+        (tmp_path / path.name).rename(path)
+    with pytest.raises(OutputError, match="already have the run"):
+        to_the_end(session, follow(tmp_path / "in", tmp_path / "other", **about))
+    options = Options(out="x", paths={}, tables=EVERY, run="second")
+    again = follow(tmp_path / "in", tmp_path / "other", options=options, **about)
+    made = to_the_end(session, again)
+    assert made.rows == {name: len(rows) for name, rows in expected.items()}
+    runs = {run for run, *_ in lake.rows("frames")}
+    assert runs == {"", "second"}
 
 
 def test_a_state_folder_of_another_stream(tmp_path: Path, session: FakeSession) -> None:

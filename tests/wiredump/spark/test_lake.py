@@ -1,9 +1,10 @@
-"""Runs and batches in tables of Delta and Iceberg, by a release of Spark for which both have a
+"""Runs and streams in tables of Delta and Iceberg, by releases of Spark for which they have a
 runtime.
 
 Neither has one for Spark 4.3, with which the other tests run. Delta 4.4.0 is published for 4.1 and
-4.2, Iceberg 1.12.0 for 4.0 and 4.1; those do not load in 4.3 (``View`` and ``CatalogManager`` of
-Spark have changed).
+4.2, Iceberg 1.12.0 for 4.0 and 4.1; those do not load in 4.3, nor that of Iceberg for 4.1 in 4.2
+(``View`` and ``CatalogManager`` of Spark have changed). Queries of streams need Spark 4.2, so that
+the batches of a stream to Iceberg are run one by one here.
 """
 
 from __future__ import annotations
@@ -23,48 +24,49 @@ from tests.support.maven import artifacts
 from tests.support.toolchain import absent, require, require_module
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import single
+from tests.wiredump.spark.rotating import rotate
 
-SPARK = "pyspark==4.1.4"
+SPARK = {"iceberg": "pyspark==4.1.4", "delta": "pyspark==4.2.0"}
 JARS = {
     "iceberg": [("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13", "1.12.0")],
-    "delta": [("io.delta:delta-spark_4.1_2.13", "4.4.0"), ("io.delta:delta-storage", "4.4.0")],
+    "delta": [("io.delta:delta-spark_4.2_2.13", "4.4.0"), ("io.delta:delta-storage", "4.4.0")],
 }
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("lake.py")
 
 
-def spark_folder() -> Path:
-    """That release of Spark beside the installed one, by pip, kept in the cache."""
+def spark_folder(release: str) -> Path:
+    """A release of Spark beside the installed one, by pip, kept in the cache."""
 
     def build(folder: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
-        run([*command, "--target", str(folder), SPARK], cwd=ROOT)
+        run([*command, "--target", str(folder), release], cwd=ROOT)
 
     try:
-        return built("spark", [SPARK, sys.version], build)
+        return built("spark", [release, sys.version], build)
     except AbsentError as error:
-        absent(SPARK, str(error))
+        absent(release, str(error))
         raise
 
 
 @pytest.mark.slow
 @pytest.mark.java
 @pytest.mark.parametrize("form", JARS)
-def test_runs_and_batches(tmp_path: Path, form: str) -> None:
-    """Every row of each run once: of one that replaces itself, of two at once, of batches that
-    are repeated, and of a run whose rows were compacted with those of others."""
+def test_runs_and_streams(tmp_path: Path, form: str) -> None:
+    """Every row of each run once: of one that replaces itself, of two at once, of a stream whose
+    driver dies three times, and of a run whose rows were compacted with those of others."""
     require("java", "maven")
     require_module("pyspark")
     first = tmp_path / "a.pcap"
     first.write_bytes(knowing())
     captures = [str(first), str(file_of("mock-4.4"))]
+    rotated = rotate(knowing(), [15, 30], tmp_path / "in")
     jars = ",".join(map(str, artifacts(JARS[form])))
+    path = os.pathsep.join([str(spark_folder(SPARK[form])), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), form, jars, str(tmp_path / "lake"), *captures],
-        env={
-            **os.environ, "PYTHONPATH": os.pathsep.join([str(spark_folder()), str(ROOT)]),
-            "PYSPARK_PYTHON": sys.executable,
-        },
+        [sys.executable, str(PROGRAM), form, jars, str(tmp_path / "lake"), *captures,
+         str(tmp_path / "in")],
+        env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
         capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
@@ -74,7 +76,8 @@ def test_runs_and_batches(tmp_path: Path, form: str) -> None:
         single([each], tmp_path / str(number), tables=tables)
         for number, each in enumerate(captures)
     ]
-    runs = {"a": rows[:1], "b": rows[:1], "c": rows[1:], "stream": rows}
+    stream = single(list(map(str, rotated)), tmp_path / "rotated", tables=tables, rotated=True)
+    runs = {"a": rows[:1], "b": rows[:1], "c": rows[1:], "stream": [stream]}
     for table in tables:
         expected = [[name, row] for name, each in runs.items() for of in each for row in of[table]]
         assert found["rows"][table] == sorted(expected), table

@@ -132,7 +132,9 @@ def rows(folder: Path, table: str) -> list[str]:
     [
         (["a.pcap", "--partition-by", "date,apis"], "no table has a column 'apis'"),
         (["--follow", "in", "--checkpoint", "c", "--mode", "overwrite"], "cannot overwrite"),
-        (["--follow", "in", "--checkpoint", "c", "--partition-by", "date"], "divide them"),
+        (["--follow", "in", "--checkpoint", "c", "--partition-by", "no"], "no table has a column"),
+        (["--follow", "in", "--checkpoint", "c", "--format", "iceberg"], "iceberg needs --staging"),
+        (["a.pcap", "--format", "iceberg"], "iceberg needs --staging"),
         (["--follow", "in", "--checkpoint", "c"], "/in does not exist: check --follow"),
         (["--follow", "in/*.pcap", "--checkpoint", "c"], "/in does not exist: check --follow"),
         (["--follow", "in", "--checkpoint", "c", "--trigger", "5"], "has no unit: use 5ms"),

@@ -26,6 +26,7 @@ from wiredump.spark.columns import RUN
 from wiredump.spark.connections import Options
 from wiredump.spark.job import Job, Made
 from wiredump.spark.planning import plan
+from wiredump.spark.sinks import Layout
 from wiredump.spark.splits import read_split
 from wiredump.storage import ChangedError, Location
 from wiredump.tables.publishing import OutputError, RunManifest
@@ -232,7 +233,7 @@ def test_folders_and_modes(session: FakeSession, bucket: Bucket, tmp_path: Path)
     path = bucket.put("in/a.pcap", knowing())
     (tmp_path / "a.pcap").write_bytes(knowing())
     expected = single([str(tmp_path / "a.pcap")], tmp_path / "one", tables=FEW)
-    by = {"partition_by": ("date", "api")}
+    by = {"layout": Layout(partition_by=("date", "api"))}
 
     def found() -> list[str]:
         out = Location(bucket.uri("tables/requests"))

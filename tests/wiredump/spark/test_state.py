@@ -30,7 +30,7 @@ def test_a_stream_goes_on_from_the_version_before(tmp_path: Path, session: FakeS
     for source, target in zip(("before.pcap", "after.pcap"), files, strict=True):
         shutil.copy(STATES / source, target)
     stream = follow(tmp_path / "in", tmp_path, TABLES, partitions=1)
-    stream.begin()
+    stream.begin(session)
     store = StreamFolder(stream.folder)
     index, data = (tmp_path / "checkpoint" / "wiredump" / kind for kind in ("state", "data"))
     for folder, name in ((index, "index"), (data, "data")):

@@ -32,7 +32,7 @@ from tests.wiredump.spark.rotating import (
 )
 from wiredump.cli import cli
 from wiredump.rows.schema import ON_REQUEST, TABLES
-from wiredump.spark import end, stream
+from wiredump.spark import BatchListener, end, stream
 from wiredump.spark.connections import Options
 from wiredump.spark.rotation import RotationError
 from wiredump.spark.stream_folder import StreamFolder
@@ -50,6 +50,10 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
     place = tmp_path / "in"
     place.mkdir()
     told: list[dict[str, Any]] = []
+    heard: list[dict[str, Any]] = []
+    observed: list[dict[str, Any]] = []
+    listener = BatchListener(heard.append)
+    spark.streams.addListener(listener)
     about = {"out": str(tmp_path / "out"), "checkpoint": str(tmp_path / "checkpoint")}
     about |= {"tables": EVERY, "available_now": True, "progress": told.append}
     for some, closed in ((files[:2], False), (files[2:], True)):
@@ -58,6 +62,7 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
         query = stream(spark, str(place), max_files=1, closed=closed, **about)
         assert query.awaitTermination(240)
         assert query.exception() is None
+        observed += [each.observedMetrics["wiredump"].asDict() for each in query.recentProgress]
     made = end(spark, str(tmp_path / "checkpoint"))
     there = [place / path.name for path in files]
     assert difference(one_process(there, tmp_path / "one"), tmp_path / "out") == {}
@@ -70,6 +75,13 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
     assert [each["batch"] for each in told] == list(range(len(files)))
     assert [each["bytes"] for each in told] == [path.stat().st_size for path in files]
     assert [each["lag"]["files"] for each in told] == [0, 3, 2, 1, 0]
+    until = time.monotonic() + 60
+    while len(heard) < len(told) and time.monotonic() < until:
+        time.sleep(0.05)
+    spark.streams.removeListener(listener)
+    assert heard == told
+    for name in ("files", "bytes"):
+        assert [each[name] for each in observed if each["files"]] == [each[name] for each in told]
     assert sum(each["rows"].get("frames", 0) for each in told) <= made.rows["frames"]
     assert spark.range(3).count() == 3
 
