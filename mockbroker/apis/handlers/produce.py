@@ -271,6 +271,7 @@ def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcom
                 facts,
                 may_write=may_write,
                 is_known=found is not None and found.partition(each.index) is not None,
+                knows_topic=found is not None,
                 layout=next(layouts),
             )
             for each in topic.partition_data

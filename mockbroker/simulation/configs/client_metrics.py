@@ -133,6 +133,16 @@ class SubscriptionCheck(msgspec.Struct):
         return None
 
     @property
+    def bad_raw_pattern(self) -> str | None:
+        """As ``bad_pattern``, with the spaces around it."""
+        for each in self.values.get(MATCH, "").split(","):
+            try:
+                match_patterns(each)
+            except ValueError:
+                return each
+        return None
+
+    @property
     def is_empty_match(self) -> bool:
         return self.values.get(MATCH, " ") == ""
 
@@ -214,6 +224,17 @@ CONFIG_ROWS: Final[Sequence[Row[SubscriptionCheck, SubscriptionCheck]]] = (
         "TELEM-06",
         lambda check: check.is_empty_match,
         (refuse_with_text("Illegal client matching pattern: ", ErrorCode.INVALID_CONFIG),),
+        until=(4, 0),
+    ),
+    Row(
+        "TELEM-06",
+        lambda check: check.bad_raw_pattern is not None,
+        (
+            refuse_with_text(
+                "Illegal client matching pattern: {subject.bad_raw_pattern}",
+                ErrorCode.INVALID_CONFIG,
+            ),
+        ),
         until=(4, 0),
     ),
     Row(

@@ -24,7 +24,7 @@ from mockbroker.simulation.log.log_settings import LogSettings, log_settings
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog, Segment
 from mockbroker.simulation.log.producing.producer_states import START_ROWS, Guard
 from mockbroker.simulation.log.replicas.replication import Replication
-from mockbroker.simulation.releases import fixes
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import (
@@ -114,6 +114,7 @@ class Logs:
 
     def _use_release(self, release: Release) -> None:
         self._needs_min_isr = release.has(fixes.KAFKA_15583)
+        self._leaders_begin_epochs = release.has(facts.LEADERS_BEGIN_EPOCHS)
         self._start_rows = rows_of_release(START_ROWS, release)
 
     # ---- finding -------------------------------------------------------------------------------
@@ -135,7 +136,8 @@ class Logs:
         found = self._partitions.get(tp)
         if found is None:
             partition = self._controller.partition(tp)
-            log = PartitionLog(partition.leader_epoch, self._controller.now_ms)
+            epoch = partition.leader_epoch if self._leaders_begin_epochs else None
+            log = PartitionLog(epoch, self._controller.now_ms)
             found = self._partitions[tp] = PartitionData(log, Replication(log))
             if tp[0] in self._sources:
                 self._fill(log, partition, *self._sources[tp[0]])
@@ -480,7 +482,8 @@ class Logs:
             end_offset = log.end_offset if has_all else replication.end_of(after.leader, before)
             self.truncate(cause, tp, end_offset)
             replication.leader_changed(log.end_offset, after.leader)
-            log.epochs.assign(after.leader_epoch, log.end_offset)
+            if self._leaders_begin_epochs:
+                log.epochs.assign(after.leader_epoch, log.end_offset)
         replication.partition_changed(before, after)
         self._advance_watermark(tp, data, after)
         log.changed()

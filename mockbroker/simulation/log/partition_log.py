@@ -45,13 +45,15 @@ class Segment(NamedTuple):
 class PartitionLog:
     """The log of a partition, which its leader appends to.
 
-    ``epoch`` is the leader's, ``now_ms`` the time at which the log is made.
+    ``epoch`` is the leader's if it begins with the leader, and not with its first batch.
+    ``now_ms`` is the time at which the log is made.
     """
 
-    def __init__(self, epoch: int, now_ms: int) -> None:
+    def __init__(self, epoch: int | None, now_ms: int) -> None:
         self.storage = BatchStorage()
         self.epochs: Final = LeaderEpochs()
-        self.epochs.assign(epoch, 0)
+        if epoch is not None:
+            self.epochs.assign(epoch, 0)
         self.producers: Final = Producers()
         self.start_offset = 0
         self.end_offset = 0
@@ -92,6 +94,7 @@ class PartitionLog:
         """Append a checked batch of magic 2 and return the offset of its first record."""
         self._roll_if_full(len(batch), header.max_timestamp, now_ms, settings)
         base_offset = self.end_offset
+        self.epochs.assign(epoch, base_offset)
         self.storage.append(batch, base_offset, epoch)
         self.end_offset = base_offset + header.last_offset_delta + 1
         if header.is_control:

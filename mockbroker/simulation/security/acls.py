@@ -157,8 +157,9 @@ class Acls(Collection[AclBinding]):
             raise _invalid("Host pattern cannot be null or empty")
 
     def _check_names(self, binding: AclBinding) -> None:
-        """Raise Refusal with the texts of Scala's classes, which list the names that are valid."""
-        unknown = self._unknown_element(binding)
+        """Raise Refusal with the texts of Scala's classes, which list the names that are valid. The
+        pattern type is the last element that Kafka reads."""
+        unknown = self._unknown_element(replace(binding, pattern_type=PatternType.LITERAL))
         names = {
             "resourceType": _RESOURCE_TYPES[: self._largest_type - 1],
             "operation": _OPERATIONS,
@@ -170,6 +171,8 @@ class Acls(Collection[AclBinding]):
             raise _invalid(
                 f"UNKNOWN not a valid {unknown} name. The valid names are {','.join(names)}"
             )
+        if self._unknown_element(binding):
+            raise _invalid("patternType must not be UNKNOWN")
 
     def _check_filter(self, acl_filter: AclFilter) -> None:
         unknown = self._unknown_element(acl_filter)

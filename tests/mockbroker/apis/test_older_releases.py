@@ -338,6 +338,19 @@ def test_valid_names_of_access_rules(release: Release) -> None:
     ]
 
 
+@pytest.mark.requirement("REL-56")
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [((2, 3), "patternType must not be UNKNOWN"), ((2, 4), "Failed to create ACL")],
+)
+def test_unknown_pattern_types_of_access_rules(release: Release, text: str) -> None:
+    rules = [rule(resource_pattern_type=8), rule(resource_pattern_type=8, operation=99)]
+    found = broker(release).ask(CreateAclsRequest(creations=rules), 1).results
+    assert [each.error_code for each in found] == [42, 42]
+    assert found[0].error_message == text
+    assert (found[1].error_message != text) == (release == (2, 3))
+
+
 @pytest.mark.requirement("DP-MARK-01")
 @pytest.mark.parametrize(
     ("release", "epoch", "code"),

@@ -84,7 +84,7 @@ def _fail(query: StateQuery, code: ErrorCode, text: str = "") -> None:
 
 
 def _is_older(epoch: int | None, stored: int) -> bool:
-    return epoch is not None and ANY_EPOCH < epoch < stored
+    return epoch not in (None, ANY_EPOCH) and epoch < stored
 
 
 def _has_older_state_epoch(query: StateQuery) -> bool:

@@ -66,6 +66,7 @@ from mockbroker.simulation.log.producing.record_rules import (
 )
 from mockbroker.simulation.log.replicas.answer_holds import AnswerHolds
 from mockbroker.simulation.log.replicas.replica_wait import LogWait
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import (
     Row,
@@ -124,7 +125,8 @@ class Appender:
         self._gap_row = first_row(rows_of_release(GAP_ROWS, release))
         self._unreadable_row = first_row(rows_of_release(UNREADABLE_ROWS, release))
         self._producer_row = first_row(rows_of_release(PRODUCER_ROWS, release))
-        self._internal_row = first_row(rows_of_release(COORDINATOR_ROWS, release))
+        checks = COORDINATOR_ROWS if release.has(facts.COORDINATOR_BATCHES_CHECKED) else ()
+        self._internal_row = first_row(rows_of_release(checks, release))
 
     # ---- a request -----------------------------------------------------------------------------
 
@@ -147,6 +149,7 @@ class Appender:
         *,
         may_write: bool,
         is_known: bool,
+        knows_topic: bool = False,
         layout: Layout | None = None,
     ) -> AppendOutcome:
         """Append one partition's data, all of it or nothing.
@@ -183,6 +186,7 @@ class Appender:
                 attributes & CODEC_MASK,
                 unverified is not None,
                 partition is not None and self._logs.is_failed(tp, broker_id),
+                knows_topic=knows_topic or is_known,
             )
         )
         if row is not None:

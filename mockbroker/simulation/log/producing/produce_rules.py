@@ -326,7 +326,8 @@ class Arrival(msgspec.Struct, frozen=True):
     that do not lead, ``min_isr`` also without acks -1. ``batches`` is the number of batches,
     ``magic`` that of the first one, -1 without one, and ``codec`` its codec. ``is_unverified``: the
     transaction coordinator has not confirmed that the partition is part of the transaction.
-    ``is_failed``: the log directory of the broker's replica has failed.
+    ``is_failed``: the log directory of the broker's replica has failed. ``knows_topic``: the broker
+    has metadata of the topic, if not of the partition.
     """
 
     version: int
@@ -345,6 +346,11 @@ class Arrival(msgspec.Struct, frozen=True):
     codec: int
     is_unverified: bool = False
     is_failed: bool = False
+    knows_topic: bool = False
+
+    @property
+    def has_valid_acks(self) -> bool:
+        return self.acks in (ALL_IN_SYNC, 0, 1)
 
     @property
     def has_formats_of_now(self) -> bool:
@@ -362,6 +368,12 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         "DP-PRODUCE-05",
         lambda arrival: not arrival.may_write,
         (refuse_data(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
+    ),
+    Row(
+        "DP-PRODUCE-10",
+        lambda arrival: arrival.knows_topic and not arrival.has_valid_acks,
+        (refuse_data(ErrorCode.INVALID_REQUIRED_ACKS),),
+        until=(2, 0),
     ),
     Row(
         "DP-PRODUCE-06",
@@ -412,7 +424,7 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     ),
     Row(
         "DP-PRODUCE-10",
-        lambda arrival: arrival.acks not in (ALL_IN_SYNC, 0, 1),
+        lambda arrival: not arrival.has_valid_acks,
         (refuse_data(ErrorCode.INVALID_REQUIRED_ACKS),),
     ),
     Row(

@@ -83,6 +83,24 @@ def test_epochs_that_the_log_no_longer_has() -> None:
     assert ask(DirectBroker(cluster), request(0)) == (0, 0, 3)
 
 
+@pytest.mark.requirement("DP-EPOCH-03")
+@pytest.mark.parametrize(("release", "begins"), [((1, 1), False), ((2, 0), True)])
+def test_epochs_without_batches(release: tuple[int, int], begins: bool) -> None:
+    cluster = simulated_cluster(2, topics=["foo=1,2"], release=release)
+    broker = DirectBroker(cluster, profile_name="kafka-1.1")
+
+    def end(epoch: int) -> int:
+        return ask(broker, request(epoch), version=0)[2]
+
+    first = cluster.topics.partition(*FOO).leader_epoch
+    assert end(first) == (0 if begins else -1)
+    append_times(cluster, 1)
+    assert end(first) == 1
+    fail_over_twice(cluster)
+    latest = cluster.topics.partition(*FOO).leader_epoch
+    assert (end(first), end(latest)) == (1, 1 if begins else -1)
+
+
 @pytest.mark.requirement("DP-EPOCH-02")
 @pytest.mark.parametrize(
     ("broker_id", "body", "code"),

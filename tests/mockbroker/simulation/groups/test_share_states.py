@@ -136,7 +136,7 @@ def test_the_text_about_an_older_state_epoch(release: tuple[int, int], text: str
 @pytest.mark.requirement("DP-SHARE-41")
 @pytest.mark.parametrize("release", [(4, 3), (4, 4)])
 def test_negative_epochs(release: tuple[int, int]) -> None:
-    """Until 4.3 they count as any epoch."""
+    """Until 4.3 the epoch -1 counts as any, and smaller ones as older."""
     states = States(release)
     states.initialize(epoch=2)
     states.read(leader=5)
@@ -148,6 +148,8 @@ def test_negative_epochs(release: tuple[int, int]) -> None:
     ]
     if release < (4, 4):
         assert not any(isinstance(each, ShareStateError) for each in results)
+        assert code(states.read(leader=-2)) == ErrorCode.FENCED_LEADER_EPOCH
+        assert code(states.write(leader=5, epoch=-2)) == ErrorCode.FENCED_STATE_EPOCH
         return
     of_leader = "The leader epoch cannot be a negative number."
     of_state = of_leader.replace("leader", "state")

@@ -57,11 +57,12 @@ def produce(
     version: int = 9,
     may_write: bool = True,
     is_known: bool = True,
+    knows_topic: bool = False,
     **facts: Any,
 ) -> AppendOutcome:
     return cluster.appender.append(
         broker_id, topic, index, data, RequestFacts(acks, version, **facts),
-        may_write=may_write, is_known=is_known,
+        may_write=may_write, is_known=is_known, knows_topic=knows_topic,
     )  # fmt: skip
 
 

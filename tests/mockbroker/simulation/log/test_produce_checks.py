@@ -97,6 +97,15 @@ PARTITIONS: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("DP-PRODUCE-10")
+@pytest.mark.parametrize(("release", "code"), [((1, 1), 21), ((2, 0), 3)])
+def test_acks_in_a_partition_that_a_topic_lacks(release: tuple[int, int], code: int) -> None:
+    cluster = new_cluster(release)
+    unknown = {"acks": 2, "version": 3, "is_known": False}
+    assert produce(cluster, GOOD, **unknown, knows_topic=True).error == code
+    assert produce(cluster, GOOD, **unknown).error == 3
+
+
 @pytest.mark.parametrize(("facts", "data", "code", "start"), PARTITIONS)
 @pytest.mark.requirement("DP-PRODUCE-36")
 def test_nothing_of_it_is_appended(

@@ -394,6 +394,17 @@ def test_offsets_of_a_producer_without_an_epoch(release: tuple[int, int], code: 
     assert wrong == {FOO: code, ("foo", 9): -1 if release == OLD else 3}
 
 
+@pytest.mark.requirement("DP-TXNOFF-05")
+@pytest.mark.parametrize(("release", "code"), [((2, 3), 0), ((2, 4), 47)])
+def test_offsets_of_a_fenced_producer(release: tuple[int, int], code: int) -> None:
+    client = Client(release)
+    client.init(1)
+    client.add_offsets(1)
+    assert client.commit({FOO: 5}, 0) == {FOO: 0}
+    client.init(1)
+    assert client.commit({FOO: 6}, 0, producer_epoch=0) == {FOO: code}
+
+
 @pytest.mark.requirement("DP-TXNOFF-01")
 def test_another_broker_does_not_coordinate_the_group() -> None:
     client = Client(brokers=2)

@@ -118,6 +118,9 @@ def test_an_empty_match() -> None:
     assert refusal({"match": ""}, (4, 0))[0] == 0
     assert refusal({"match": ""}, (3, 9)) == (BAD, "Illegal client matching pattern: ")
     assert refusal({"match": " client_id = a "})[0] == 0
+    for release, named in (((3, 9), " x "), ((4, 0), "x")):
+        text = f"Illegal client matching pattern: {named}"
+        assert refusal({"match": "client_id=a, x "}, release) == (BAD, text)
 
 
 def test_nothing_is_appended() -> None:
