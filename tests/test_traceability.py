@@ -143,3 +143,10 @@ def test_facts_that_contradict_themselves(tmp_path: Path, change, text):
     path.write_text(json.dumps(FACTS | change))
     with pytest.raises(ValueError, match=text):
         requirements.load(path)
+
+
+def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.json"
+    path.write_text('{"sections": [], "requirements": {"X-01": {}, "X-02": {}, "X-01": {}}}')
+    with pytest.raises(ValueError, match="X-01 is there twice"):
+        requirements.load(path)

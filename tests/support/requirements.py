@@ -8,9 +8,11 @@ gives the reason why an id has no test. ``partly`` notes which part of it is mis
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "Requirement",
@@ -54,8 +56,17 @@ Tests = Mapping[str, Mapping[str, Shown]]
 
 
 def load(path: Path) -> Requirements:
-    """Read the file. Raises ValueError with the id of an entry that contradicts itself."""
-    data = json.loads(path.read_text())
+    """Read the file. Raises ValueError with the id of an entry that contradicts itself, or that the
+    file has twice."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+            raise ValueError(f"{path.name}: {twice} is there twice")
+        return found
+
+    data = json.loads(path.read_text(), object_pairs_hook=distinct)
     sections = tuple((each["prefix"], each["title"]) for each in data["sections"])
     by_id = {}
     for each, facts in data["requirements"].items():

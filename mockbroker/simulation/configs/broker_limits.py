@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.rows import Row, with_arguments
 from mockbroker.simulation.state.java_maps import hash_order
 
@@ -271,7 +270,6 @@ def _changes_cleaner(check: BrokerConfigCheck) -> bool:
 _JAVA_SETS_SINCE: Final = (4, 3)
 _CORDONED_SINCE: Final = (4, 3)
 _ZSTD_SINCE: Final = (2, 1)
-_LISTENERS_UNTIL: Final = (4, 0)
 
 ON_BROKER_NAMES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] = (
     Row("CONFIG-01", lambda check: bool(check.static), (_refuse_static,)),
@@ -351,7 +349,6 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         lambda check: check.unknown_codec(_CODECS),
         (_refuse_codec(_CODECS),),
         since=_ZSTD_SINCE,
-        until=facts.CODECS_DEFINED,
     ),
     Row(
         "CONFIG-22",
@@ -363,13 +360,11 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         "CONFIG-23",
         lambda check: check.unreadable_listener is not None,
         (_refuse_listener,),
-        until=_LISTENERS_UNTIL,
     ),
     Row(
         "CONFIG-23",
         lambda check: check.advertises_nothing,
         (_refuse_no_listener,),
-        until=_LISTENERS_UNTIL,
     ),
     Row(
         "CONFIG-08",

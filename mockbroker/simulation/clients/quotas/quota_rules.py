@@ -187,7 +187,7 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
         (refuse_with_text("Empty {subject.empty_type} not supported"),),
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda check: IP in check.names and len(check.names) > 1 and not check.kraft,
         (
             refuse_with_text(
@@ -226,11 +226,11 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
         until=_ADDRESSES,
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda check: not check.kraft and not check.is_whole,
         (refuse_with_text("Configuration {subject.key} must be a {subject.type} value"),),
     ),
-    Row("QUOTA-21", lambda check: not check.kraft, ()),
+    Row("QUOTA-24", lambda check: not check.kraft, ()),
     Row(
         "QUOTA-23",
         lambda check: not check.is_whole,

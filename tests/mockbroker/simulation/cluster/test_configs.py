@@ -298,6 +298,8 @@ def test_codecs_of_brokers(release: tuple[int, int], codecs: str) -> None:
     assert alter(cluster, (BROKER, ""), (name, SET, "best")) == (42, text)
     wrong_case, _ = alter(cluster, (BROKER, ""), (name, SET, " GZIP "))
     assert wrong_case == (0 if codecs else 42)
+    zstd, _ = alter(cluster, (BROKER, ""), (name, SET, "zstd"))
+    assert zstd == (42 if release == (2, 0) else 0)
 
 
 @pytest.mark.requirement("CONFIG-23")

@@ -289,7 +289,7 @@ def test_quotas_need_rights() -> None:
     assert code == denied
 
 
-@pytest.mark.requirement("QUOTA-21")
+@pytest.mark.requirement("QUOTA-24")
 def test_zookeeper_mode_checks_that_values_are_whole() -> None:
     at = in_zookeeper_mode()
     for value in (-1.0, 0.5, 1e30):
@@ -322,7 +322,7 @@ def test_kraft_checked_only_that_values_are_whole_before_3_5() -> None:
     assert one(broker((3, 5)), ALICE, (RATE, 0.0)) == f"Quota {RATE} must be greater than 0"
 
 
-@pytest.mark.requirement("QUOTA-21")
+@pytest.mark.requirement("QUOTA-24")
 @pytest.mark.parametrize(
     ("parts", "code", "text"),
     [
@@ -349,7 +349,7 @@ def test_filters_in_zookeeper_mode(
     assert refusal(in_zookeeper_mode(), *parts) == (code, text)
 
 
-@pytest.mark.requirement("QUOTA-21")
+@pytest.mark.requirement("QUOTA-24")
 def test_zookeeper_mode_takes_any_match_of_a_default() -> None:
     at = in_zookeeper_mode()
     assert one(at, {"user": None}, (RATE, 1.0)) is None
