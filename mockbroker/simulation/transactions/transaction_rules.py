@@ -187,7 +187,7 @@ def _fence_and_refuse(event: InitEvent) -> None:
 
 ON_INIT: Final[tuple[Row[InitEvent, InitEvent], ...]] = (
     Row("DP-TXN-06 DP-TXN-20", is_pending, (_CONCURRENT,)),
-    Row("DP-END-05", is_prepared, (_CONCURRENT,), until=fixes.KAFKA_9600),
+    Row("DP-END-05", is_prepared, (_CONCURRENT,)),
     Row("DP-INIT-07", _is_foreign, (_FENCED,)),
     Row("DP-TXN-05", is_ongoing, (_fence_and_refuse,)),
     Row("DP-TXN-04", _rotates, (_rotate,)),
@@ -238,7 +238,7 @@ ON_ADD: Final[tuple[Row[AddEvent, AddEvent], ...]] = (
     Row("DP-ADD-03", other_producer, (_OTHER_PRODUCER,)),
     Row("DP-ADD-03", other_epoch, (_FENCED,)),
     Row("DP-TXN-09 DP-TXN-20", is_pending, (_CONCURRENT,), until=_TRANSACTION_VERSIONS),
-    Row("DP-END-05", is_prepared, (_CONCURRENT,), until=fixes.KAFKA_9600),
+    Row("DP-END-05", is_prepared, (_CONCURRENT,)),
     Row("DP-TXN-08", _adds_nothing, (refuse(ErrorCode.NONE),)),
     Row("DP-TXN-08", is_ongoing, (_join,)),
     Row("DP-TXN-07", always, (_begin,)),
@@ -298,9 +298,9 @@ ON_END: Final[tuple[Row[EndEvent, EndEvent], ...]] = (
     Row("DP-END-01", other_epoch, (_FENCED,), since=fixes.KAFKA_9600),
     Row("DP-END-01", _has_older_epoch, (_FENCED,), until=fixes.KAFKA_9600),
     Row("DP-TXN-13 DP-TXN-20", is_pending, (_CONCURRENT,)),
-    Row("DP-END-05", _is_ongoing_with_newer_epoch, (_prepare_in_vain,), until=fixes.KAFKA_9600),
+    Row("DP-END-05", _is_ongoing_with_newer_epoch, (_prepare_in_vain,)),
     Row("DP-TXN-10", is_ongoing, (_prepare,)),
-    Row("DP-END-05", _repeats_prepared, (_CONCURRENT,), until=fixes.KAFKA_9600),
+    Row("DP-END-05", _repeats_prepared, (_CONCURRENT,)),
     Row("DP-TXN-11 DP-TXN-12", lambda event: event.completed_as_wanted, (refuse(ErrorCode.NONE),)),
     Row("DP-TXN-11 DP-TXN-12 DP-TXN-14", always, (_INVALID_STATE,)),
 )
