@@ -66,6 +66,9 @@ def alter_each(
             results.append(_refused(kind, name, "Each resource must appear at most once."))
         elif not may_config(call, AclOperation.ALTER_CONFIGS, kind, name):
             results.append(_unauthorized(kind, name))
+        elif kind == BROKER and not call.release.has(facts.BROKERS_ALTERED):
+            text = "AlterConfigs is only supported for topics, but resource type is BROKER"
+            results.append(_refused(kind, name, text))
         elif kind == BROKER and name not in ("", str(call.broker_id)):
             results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):

@@ -22,6 +22,8 @@ from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import UnreadableError
+from mockbroker.simulation.releases.facts import NULLS_READ
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import CreateTopicResult, NewTopic
 
@@ -35,6 +37,10 @@ __all__ = ["create_topics"]
 )
 def create_topics(call: Call) -> CreateTopicsResponse:
     request: CreateTopicsRequest = call.body
+    if not call.release.has(NULLS_READ) and any(
+        each.value is None for topic in request.topics for each in topic.configs
+    ):
+        raise UnreadableError("a config without a value, which Kafka does not read")
     times = Counter(topic.name for topic in request.topics)
     allowed = (
         frozenset(times)

@@ -39,6 +39,7 @@ from mockbroker.simulation.log.producing.produce_rules import (
     RequestFacts,
     has_unknown_codec,
 )
+from mockbroker.simulation.releases.facts import NULLS_READ
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import Topic, TopicPartition, find_partition
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -59,6 +60,10 @@ _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 @register(0, "0-13")
 def produce(call: Call) -> Answer:
     request = _named_once(call.body, call.version)
+    if not call.release.has(NULLS_READ) and any(
+        part.records is None for topic in request.topic_data for part in topic.partition_data
+    ):
+        raise UnreadableError("a partition without records, which Kafka does not read")
     facts = _facts(call, request)
     refused = call.cluster.appender.refusal(facts)
     if refused is not None:

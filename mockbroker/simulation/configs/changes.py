@@ -411,7 +411,8 @@ class ConfigChanges:
         if resource_type == TOPIC:
             for name in values:
                 if name not in self._configs.definitions.topic:
-                    raise Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+                    text = self._release.value_of(facts.UNKNOWN_CONFIG_OF_TOPIC)
+                    raise Refusal(ErrorCode.INVALID_CONFIG, text.format(name=name))
         for name, value in values.items():
             try:
                 check_value(self._definition(resource_type, name), value)

@@ -48,12 +48,29 @@ def _older_text(name: str) -> str:
     )
 
 
+def _oldest_text(name: str) -> str:
+    if not name:
+        return "topic name is illegal, can't be empty"
+    if name in (".", ".."):
+        return 'topic name cannot be "." or ".."'
+    if len(name) > MAX_NAME_LENGTH:
+        return f"topic name is illegal, can't be longer than {MAX_NAME_LENGTH} characters"
+    return (
+        f"topic name {name} is illegal, contains a character other than ASCII alphanumerics, "
+        "'.', '_' and '-'"
+    )
+
+
 def check_topic_name(name: str, release: Release) -> None:
     """Raise Refusal (17) for an invalid name, with the text of a release."""
     problem = name_problem(name)
     if problem is not None:
-        older = release.has(facts.TOPIC_NAMES_ILLEGAL)
-        text = _older_text(name) if older else f"Topic name is invalid: {problem}"
+        if not release.has(facts.TOPIC_NAMES_CAPITAL):
+            text = _oldest_text(name)
+        elif release.has(facts.TOPIC_NAMES_ILLEGAL):
+            text = _older_text(name)
+        else:
+            text = f"Topic name is invalid: {problem}"
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 

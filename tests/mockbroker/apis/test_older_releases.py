@@ -9,6 +9,7 @@ import pytest
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages import (
+    AlterConfigsRequest,
     CreateAclsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
@@ -25,13 +26,15 @@ from kproto.messages import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetForLeaderEpochRequest,
+    ProduceRequest,
     SaslHandshakeRequest,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     WriteTxnMarkersRequest,
 )
+from kproto.messages.alter_configs_request import AlterableConfig, AlterConfigsResource
 from kproto.messages.create_acls_request import AclCreation
-from kproto.messages.create_topics_request import CreatableTopic
+from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from kproto.messages.delete_acls_request import DeleteAclsFilter
 from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest
@@ -50,12 +53,13 @@ from kproto.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 
-Release = tuple[int, int]
+Release = tuple[int, ...]
 
 
 def broker(release: Release, *, zookeeper: bool = True, creates: bool = False) -> DirectBroker:
@@ -67,8 +71,8 @@ def broker(release: Release, *, zookeeper: bool = True, creates: bool = False) -
         broker_configs={"auto.create.topics.enable": str(creates).lower()},
     )
     both = (2, 8) <= release < (4, 0)
-    patch = ".0" if release == (0, 11) else ""
-    name = f"kafka-{release[0]}.{release[1]}{patch}{'-zk' if zookeeper and both else ''}"
+    number = ".".join(map(str, (*release, 0) if release == (0, 11) else release))
+    name = f"kafka-{number}{'-zk' if zookeeper and both else ''}"
     return DirectBroker(cluster, profile_name=name)
 
 
@@ -508,3 +512,60 @@ def test_texts_about_counts_of_new_topics(count: int, factor: int, text: str) ->
         broker(release).ask(request, 2).topics[0].error_message for release in ((0, 11), (1, 0))
     )
     assert (former, later) == (text, f"{text[0].upper()}{text[1:]}.")
+
+
+@pytest.mark.requirement("REL-93")
+@pytest.mark.parametrize(("release", "code"), [((1, 0), 42), ((1, 1), 0)])
+def test_configs_of_brokers(release: Release, code: int) -> None:
+    config = AlterableConfig(name="retention.ms", value="1")
+    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+    body = AlterConfigsRequest(resources=[resource], validate_only=True)
+    (row,) = broker(release).ask(body, 0).responses
+    text = "AlterConfigs is only supported for topics, but resource type is BROKER"
+    assert (row.error_code, row.error_message) == (code, text if code else None)
+
+
+OLDEST, NEXT = (0, 10, 2), (0, 11)
+
+
+@pytest.mark.requirement("REL-94", "REL-30")
+@pytest.mark.parametrize(
+    ("name", "text", "later"),
+    [
+        ("", "topic name is illegal, can't be empty", "Topic name is illegal, it can't be empty"),
+        (".", 'topic name cannot be "." or ".."', 'Topic name cannot be "." or ".."'),
+        ("n" * 250, "topic name is illegal, can't be longer than 249 characters",
+         "Topic name is illegal, it can't be longer than 249 characters, topic name: " + "n" * 250),
+        ("a b", "topic name a b is illegal, contains a character other than ASCII alphanumerics, "
+         "'.', '_' and '-'", 'Topic name "a b" is illegal, it contains a character other than '
+         "ASCII alphanumerics, '.', '_' and '-'"),
+    ],
+)  # fmt: skip
+def test_texts_about_names_of_topics(name: str, text: str, later: str) -> None:
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    for release, expected in ((OLDEST, text), (NEXT, later)):
+        (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+        assert (row.error_code, row.error_message) == (17, expected)
+
+
+@pytest.mark.requirement("REL-94")
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [(OLDEST, "Unknown Log configuration x.y."), (NEXT, "Unknown topic config name: x.y")],
+)
+def test_texts_about_unknown_configs_of_topics(release: Release, text: str) -> None:
+    config = CreatableTopicConfig(name="x.y", value="1")
+    topic = CreatableTopic(name="n", num_partitions=1, replication_factor=1, configs=[config])
+    (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+    assert (row.error_code, row.error_message) == (40, text)
+
+
+@pytest.mark.requirement("REL-95")
+@pytest.mark.parametrize(("release", "is_read"), [(OLDEST, False), (NEXT, True)])
+def test_nulls_that_cannot_be_read(release: Release, is_read: bool) -> None:
+    config = CreatableTopicConfig(name="retention.ms", value=None)
+    topic = CreatableTopic(name="n", num_partitions=1, replication_factor=1, configs=[config])
+    data = TopicProduceData(name="foo", partition_data=[PartitionProduceData(index=0)])
+    produce = ProduceRequest(acks=1, timeout_ms=0, topic_data=[data])
+    for body, version in ((CreateTopicsRequest(topics=[topic]), 1), (produce, 2)):
+        assert (broker(release).ask(body, version) is not None) == is_read

@@ -187,6 +187,7 @@ class Appender:
                 unverified is not None,
                 partition is not None and self._logs.is_failed(tp, broker_id),
                 knows_topic=knows_topic or is_known,
+                newest_magic=max((each[2] for each in batches), default=-1),
             )
         )
         if row is not None:

@@ -327,7 +327,8 @@ class Arrival(msgspec.Struct, frozen=True):
     ``magic`` that of the first one, -1 without one, and ``codec`` its codec. ``is_unverified``: the
     transaction coordinator has not confirmed that the partition is part of the transaction.
     ``is_failed``: the log directory of the broker's replica has failed. ``knows_topic``: the broker
-    has metadata of the topic, if not of the partition.
+    has metadata of the topic, if not of the partition. ``newest_magic`` is the largest of all
+    batches.
     """
 
     version: int
@@ -347,6 +348,7 @@ class Arrival(msgspec.Struct, frozen=True):
     is_unverified: bool = False
     is_failed: bool = False
     knows_topic: bool = False
+    newest_magic: int = -1
 
     @property
     def has_valid_acks(self) -> bool:
@@ -457,6 +459,12 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         "DP-PRODUCE-18",
         lambda arrival: arrival.is_corrupt,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
+    ),
+    Row(
+        "DP-PRODUCE-18",
+        lambda arrival: arrival.newest_magic == _NEWEST_MAGIC,
+        (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
+        until=(0, 11),
     ),
 )
 

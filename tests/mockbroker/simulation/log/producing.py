@@ -20,7 +20,7 @@ NOW_MS = 1_000_000
 
 
 def new_cluster(
-    release: tuple[int, int] = (4, 4),
+    release: tuple[int, ...] = (4, 4),
     configs: Mapping[str, str] | None = None,
     static: Mapping[str, str] | None = None,
 ) -> Cluster:

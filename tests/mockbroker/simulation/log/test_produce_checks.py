@@ -97,6 +97,12 @@ PARTITIONS: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("DP-PRODUCE-18")
+@pytest.mark.parametrize(("release", "code"), [((0, 10, 2), 2), ((0, 11), 0)])
+def test_batches_of_a_later_magic(release: tuple[int, ...], code: int) -> None:
+    assert produce(new_cluster(release), GOOD, version=2).error == code
+
+
 @pytest.mark.requirement("DP-PRODUCE-10")
 @pytest.mark.parametrize(("release", "code"), [((1, 1), 21), ((2, 0), 3)])
 def test_acks_in_a_partition_that_a_topic_lacks(release: tuple[int, int], code: int) -> None:
