@@ -122,6 +122,9 @@ class EffectiveConfigs:
             synonyms += self._broker_sources(broker_config, broker_id)
         elif definition.default is not None:
             synonyms.append(ConfigSynonym(name, definition.default, DEFAULT))
+        if synonyms and not self.release.has(facts.GROUP_CONFIGS_HAVE_SYNONYMS):
+            source = DEFAULT if own is None else DYNAMIC_GROUP
+            synonyms = [ConfigSynonym(name, synonyms[0].value, source)]
         return replace(_entry(definition, synonyms), read_only=False)
 
     def broker(self, broker_id: int, name: str) -> ConfigEntry:

@@ -262,6 +262,28 @@ def test_groups_have_configs() -> None:
     assert by_name["share.auto.offset.reset"].value == "latest"
 
 
+@pytest.mark.requirement("CONFIG-25")
+@pytest.mark.parametrize(
+    ("profile", "synonyms"),
+    [("kafka-4.2", []), ("kafka-4.3", ["group.consumer.session.timeout.ms"])],
+)
+def test_synonyms_of_configs_of_groups(profile: str, synonyms: list[str]) -> None:
+    name = "consumer.session.timeout.ms"
+    resource = DescribeConfigsResource(
+        resource_type=GROUP, resource_name="g", configuration_keys=[name]
+    )
+    at = broker(profile)
+
+    def described() -> tuple[Any, ...]:
+        body = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        (row,) = at.ask(body, 4).results[0].configs
+        return row.value, row.config_source, [each.name for each in row.synonyms]
+
+    assert described() == ("45000", 5, synonyms or [name])
+    at.cluster.config_changes.alter_incrementally([(GROUP, "g", [(name, 0, "46000")])])
+    assert described() == ("46000", 8, [name, *synonyms])
+
+
 @pytest.mark.requirement("DP-CGH-25")
 def test_earlier_releases_have_no_configs_of_groups() -> None:
     at = broker("kafka-3.9")
