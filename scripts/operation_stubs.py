@@ -1,9 +1,10 @@
-"""Write the stubs of the classes that have a method for each operation::
+"""Write the stubs of the classes that have a method for each operation, and the generated parts of
+the clients of other languages::
 
     python -m scripts.operation_stubs [--check]
 
 The methods are made from the declarations in ``mockbroker/simulation/operations/subjects``, so that
-type checkers and editors need stubs. ``--check`` writes nothing and exits with 1 if a stub is
+type checkers and editors need stubs. ``--check`` writes nothing and exits with 1 if a file is
 stale.
 """
 
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mockbroker.simulation.operations import OPERATIONS, Operation
+from scripts.client_code.description import MissingFormatterError
+from scripts.client_code.files import generated
 
 __all__ = ["STUBS", "main", "stub"]
 
@@ -117,16 +120,21 @@ def _formatted(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
+    texts = {path: stub(classes) for path, classes in STUBS.items()}
+    try:
+        texts |= generated()
+    except MissingFormatterError as error:
+        print(f"the generated parts of clients/ are left out: {error}")
     stale = [
         path
-        for path, classes in STUBS.items()
-        if not (ROOT / path).exists() or (ROOT / path).read_text("utf-8") != stub(classes)
+        for path, text in texts.items()
+        if not (ROOT / path).exists() or (ROOT / path).read_text("utf-8") != text
     ]
     for path in stale:
         if check:
             print(f"{path} is stale; run python -m scripts.operation_stubs")
         else:
-            (ROOT / path).write_text(stub(STUBS[path]), "utf-8")
+            (ROOT / path).write_text(texts[path], "utf-8")
             print(f"wrote {path}")
     return 1 if check and stale else 0
 

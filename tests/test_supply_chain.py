@@ -228,8 +228,10 @@ def test_maven_takes_exact_versions() -> None:
 
 def test_go_takes_exact_versions_and_checks_them() -> None:
     for path in manifests("go.mod"):
-        assert path.with_name("go.sum").is_file(), path
-        assert not re.search(r"\blatest\b|=>", path.read_text()), path
+        text = path.read_text()
+        assert path.with_name("go.sum").is_file() or "require" not in text, path
+        # A folder of this repository may stand in for a module.
+        assert not re.search(r"\blatest\b|=>(?! \.\./)", text), path
 
 
 def test_npm_takes_exact_versions() -> None:

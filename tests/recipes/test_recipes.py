@@ -59,15 +59,6 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-@pytest.mark.go
-def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
-    require("go")
-    for source in (RECIPES / "mock_test.go", *(ROOT / "kspec/adapters/go").glob("go.*")):
-        shutil.copy(source, tmp_path)
-    out = run(["go", "test", "-count=1", "-v", "./..."], tmp_path, environment)
-    assert "--- PASS: TestReassignment" in out
-
-
 def play_adapter(command: str, folder: Path, environment: dict[str, str]) -> None:
     """It answers both calls, and an `unsupported` to what it lacks."""
     verdicts = {
@@ -132,4 +123,4 @@ def test_every_recipe_is_listed() -> None:
         re.search(rf"\[{re.escape(name)}\]\({re.escape(name)}(/README\.md)?\)", listed)
         for name in names
     )
-    assert len(names) == 7
+    assert len(names) == 6

@@ -1,0 +1,3 @@
+module github.com/kproto/kproto/clients/go
+
+go 1.24

@@ -1,0 +1,25 @@
+"""The generated files of ``clients/``: the types of the control port's answers, the options of a
+cluster, and a method for each operation, from the same declarations as everything else.
+``scripts.operation_stubs`` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from scripts.client_code import go
+from scripts.client_code.description import Description, description
+
+__all__ = ["FILES", "generated"]
+
+FILES: Final[dict[str, Callable[[Description], str]]] = {
+    "clients/go/types.go": go.types,
+    "clients/go/options.go": go.options,
+    "clients/go/operations.go": go.operations,
+}
+
+
+def generated() -> dict[str, str]:
+    """The text of each file by its path. Raises MissingFormatterError."""
+    found = description()
+    return {name: write(found) for name, write in FILES.items()}
