@@ -82,6 +82,7 @@ commands = program(
     "guide, run against real clients on a mock cluster.",
     {
         "compare": "kspec.cli.compare:compare_command",
+        "holes": "kspec.cli.holes:holes_command",
         "publish": "kspec.cli.publish:publish_command",
         "report": "kspec.cli.report:report_command",
         "vectors": "kspec.cli.vectors:vectors_command",

@@ -292,6 +292,7 @@ FEEDS: dict[str, Feed] = {
     ],
     "kspec completion": bad_argument,
     "kspec help": bad_argument,
+    "kspec holes": lambda place: [run("--cases", str(place.cases), "--case", ARGUMENT)],
     "kspec list": lambda place: [run("--cases", str(place.cases)), run(ARGUMENT)],
     "kspec misbehaviours": bad_argument,
     "kspec prove": lambda place: [run(ARGUMENT, "--cases", str(place.cases))],

@@ -1,0 +1,103 @@
+"""Import the reference client with a defect, beside the right one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Final
+
+import kspec
+from kspec import reference_client
+from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
+from kspec.reference_client.client import Client
+
+__all__ = ["MODULES", "every_mutation", "mutant_client", "places_by_name", "source_of"]
+
+_PACKAGE: Final = reference_client.__name__
+_FOLDER: Final = Path(reference_client.__path__[0])
+MODULES: Final = tuple(sorted(each.stem for each in _FOLDER.glob("[a-z]*.py")))
+"""The modules of the reference client."""
+
+
+def source_of(module: str) -> Path:
+    return _FOLDER / f"{module}.py"
+
+
+def every_mutation() -> list[Mutation]:
+    """Return every defect that can be made of the reference client, by module and line."""
+    return [
+        each
+        for module in MODULES
+        for each in mutations(source_of(module).read_text("utf-8"), module)
+    ]
+
+
+def places_by_name() -> Mapping[str, frozenset[tuple[str, int]]]:
+    """Return the modules and lines that use each name or attribute."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for module in MODULES:
+        for name, lines in lines_by_name(source_of(module).read_text("utf-8")).items():
+            found.setdefault(name, set()).update((module, line) for line in lines)
+    return {name: frozenset(places) for name, places in found.items()}
+
+
+def mutant_client(mutation: Mutation) -> type[Client]:
+    """Return the client with that defect. Raises whatever the changed module raises when it is
+    imported, such as a TypeError."""
+    path = source_of(mutation.module)
+    code = compile(mutate(path.read_text("utf-8"), mutation), str(path), "exec")
+    with _imported_anew(_Finder(f"{_PACKAGE}.{mutation.module}", path, code)):
+        client: type[Client] = import_module(f"{_PACKAGE}.client").Client
+    return client
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, code: CodeType) -> None:
+        super().__init__(name, path)
+        self._code = code
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._code
+
+
+class _Finder(MetaPathFinder):
+    """Finds the changed module in place of its file."""
+
+    def __init__(self, name: str, path: Path, code: CodeType) -> None:
+        self._name, self._path, self._code = name, path, code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        loader = _Loader(fullname, str(self._path), self._code)
+        return spec_from_file_location(fullname, self._path, loader=loader)
+
+
+@contextmanager
+def _imported_anew(finder: _Finder) -> Iterator[None]:
+    """Import the package's modules once more, and leave the right ones in place."""
+    right = {name: each for name, each in sys.modules.items() if _is_part(name)}
+    for name in right:
+        del sys.modules[name]
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [each for each in sys.modules if _is_part(each)]:
+            del sys.modules[name]
+        sys.modules |= right
+        kspec.reference_client = reference_client
+
+
+def _is_part(name: str) -> bool:
+    return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")

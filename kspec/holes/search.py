@@ -1,0 +1,290 @@
+"""Play defects of the reference client, and report those that no case catches.
+
+The right client plays every case twice, for the lines that each case runs and for what two plays
+have in common. A defect then plays the cases that run its line, those of its subject first, until
+one fails it in two plays. It is *caught* by that case, *the same* if every play looks like those of
+the right client, and otherwise a *hole*. Each defect has a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from kspec.errors import KspecError
+from kspec.holes.coverage import Lines, current_case, recorded
+from kspec.holes.fingerprint import Fingerprint, Seen, fingerprint, seen
+from kspec.holes.mutant_client import mutant_client
+from kspec.holes.mutations import Mutation
+from kspec.holes.workers import SILENT_SECONDS, Workers
+from kspec.model import CaseFile
+from kspec.reference_client.client import Client
+from kspec.results import Result
+from kspec.runner.adapters import Adapter, LocalAdapter
+from kspec.runner.schedule import run_pairs
+
+__all__ = ["CAUGHT", "COMMON", "Baseline", "Outcome", "Status", "baseline", "sample", "search"]
+
+Status: TypeAlias = Literal["caught", "hole", "same", "not reached", "does not start"]
+
+Places: TypeAlias = Mapping[str, frozenset[tuple[str, int]]]
+"""The modules and lines that use each name."""
+
+CAUGHT: Final = ("fail", "non-strict")
+"""The verdicts by which a case catches a defect."""
+COMMON: Final = "common"
+"""The subject of lines that most subjects run alike."""
+
+PLAYS: Final = 6
+"""Plays at a time in each process: they mostly wait."""
+_MOST_SUBJECTS: Final = 6
+_ENOUGH: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Playing:
+    """A client of one class, on the event loop of this process."""
+
+    client: type[Client]
+    name: str = "defect"
+
+    async def start(self) -> Adapter:
+        return LocalAdapter(self.client())
+
+
+@dataclass(slots=True)
+class Baseline:
+    """What the right client does. ``lines`` and ``fingerprints`` are by case."""
+
+    cases: Mapping[str, CaseFile]
+    lines: Lines = field(default_factory=dict)
+    fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def running(self, mutation: Mutation, places: Places) -> list[str]:
+        """Return the cases that run a line of the defect."""
+        wanted = {(mutation.module, line) for line in mutation.lines}
+        wanted.update(place for name in mutation.names for place in places.get(name, ()))
+        return [case for case, lines in self.lines.items() if not wanted.isdisjoint(lines)]
+
+    def subject(self, running: Iterable[str]) -> str:
+        """Return the group of cases of which the largest share runs a line."""
+        sizes = Counter(each.group for each in self.cases.values())
+        found = Counter(self.cases[each].group for each in running)
+        shares = {group: count / sizes[group] for group, count in found.items()}
+        most = max(shares.values())
+        best = [group for group, share in shares.items() if share >= _ENOUGH * most]
+        if len(best) > _MOST_SUBJECTS:
+            return COMMON
+        return min(best, key=lambda each: (-shares[each], each))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a defect. ``by`` is the case that catches it, ``why`` its reason, or where the
+    plays of a hole differ from those of the right client."""
+
+    mutation: Mutation
+    status: Status
+    subject: str = ""
+    by: str = ""
+    why: str = ""
+    played: int = 0
+
+
+def sample(every: Sequence[Mutation], seed: int, number: int | None) -> list[Mutation]:
+    """Draw so many defects by the seed, all of them by default. Those of a larger sample include
+    those of a smaller one."""
+    drawn = list(every)
+    random.Random(f"holes {seed}").shuffle(drawn)
+    return drawn[:number]
+
+
+# ---- the right client ----------------------------------------------------------------------------
+
+
+def baseline(
+    cases: Sequence[CaseFile], *, jobs: int, on_progress: Callable[[int], None]
+) -> Baseline:
+    """Play every case twice with the right client. Raises KspecError if it fails one."""
+    found = Baseline({each.id: each for each in cases})
+    done = 0
+    workers = Workers(jobs)
+    shares = [list(cases[at::jobs]) for at in range(jobs)]
+    for share in shares:
+        if share:
+            workers.start(_play_right, share, key=None)
+    for _, message in workers.messages():
+        kind, *content = message
+        if kind == "played":
+            done += 1
+            on_progress(done)
+        elif kind == "right":
+            case, lines, prints, seconds = content
+            found.lines[case] = lines
+            found.fingerprints[case] = prints
+            found.seconds[case] = seconds
+        elif kind != "done":
+            raise KspecError(f"the reference client: {next(iter(content), 'no play ends')}")
+    return found
+
+
+def _play_right(cases: Sequence[CaseFile], tell: Callable[..., None]) -> None:
+    lines: Lines = {}
+    plays: dict[str, list[tuple[Seen, Mapping[str, int]]]] = {}
+    seconds: dict[str, float] = {}
+
+    def take(result: Result) -> None:
+        if result.judgement.verdict in (*CAUGHT, "error"):
+            raise KspecError(
+                f"{result.case.id}: {result.judgement.verdict}: {result.judgement.why}"
+            )
+        plays.setdefault(result.case.id, []).append(seen(result))
+        seconds[result.case.id] = result.seconds
+        tell("played")
+
+    with recorded(lines):
+        asyncio.run(_play(Client, cases, take))
+    asyncio.run(_play(Client, list(reversed(cases)), take))
+    for each in cases:
+        tell(
+            "right", each.id, lines.get(each.id, set()), fingerprint(plays[each.id]),
+            seconds[each.id],
+        )  # fmt: skip
+
+
+async def _play(
+    client: type[Client], cases: Sequence[CaseFile], take: Callable[[Result], None]
+) -> None:
+    """Play cases, several at a time, each in a context that names it. ``take`` gets the results; a
+    case that seems to fail is played again at the end, and the second result counts."""
+    waiting = list(reversed(cases))
+    doubted: list[CaseFile] = []
+
+    async def work() -> None:
+        while waiting:
+            case = waiting.pop()
+            current_case.set(case.id)
+            (result,) = await run_pairs([(_Playing(client), case)])
+            if client is Client and result.judgement.verdict in (*CAUGHT, "error"):
+                doubted.append(case)
+            else:
+                take(result)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(PLAYS):
+            group.create_task(work())
+    for case in doubted:
+        current_case.set(case.id)
+        (result,) = await run_pairs([(_Playing(client), case)])
+        take(result)
+
+
+# ---- defects -------------------------------------------------------------------------------------
+
+
+def search(
+    wanted: Sequence[Mutation],
+    right: Baseline,
+    places: Places,
+    *,
+    subjects: Sequence[str] = (),
+    jobs: int,
+) -> Iterator[Outcome]:
+    """Play the defects and yield what became of each, in the order in which they end.
+
+    ``subjects`` leaves out the defects of others.
+    """  # fmt: skip
+    workers = Workers(jobs)
+    waiting: list[tuple[Mutation, str, list[str]]] = []
+    for mutation in wanted:
+        running = right.running(mutation, places)
+        subject = right.subject(running) if running else mutation.module
+        if subjects and subject not in subjects:
+            continue
+        if not running:
+            yield Outcome(mutation, "not reached", subject)
+            continue
+        groups = {each: right.cases[each].group for each in running}
+        running.sort(key=lambda each: (groups[each] != subject, right.seconds[each], each))
+        waiting.append((mutation, subject, running))
+    waiting.reverse()
+    begun: dict[str, tuple[Mutation, str, list[str]]] = {}
+
+    def begin() -> None:
+        while waiting and workers.has_room:
+            mutation, subject, running = waiting.pop()
+            begun[mutation.id] = mutation, subject, running
+            cases = [right.cases[each] for each in running]
+            workers.start(_play_defect, (mutation, cases, right.fingerprints), key=mutation.id)
+
+    try:
+        begin()
+        for key, message in workers.messages():
+            kind, *content = message
+            if kind == "played":
+                continue
+            mutation, subject, running = begun.pop(key)
+            if kind == "hung":
+                why = f"no play ends within {SILENT_SECONDS:.0f} s"
+                yield Outcome(mutation, "caught", subject, running[0], why)
+            elif kind == "failed":
+                yield Outcome(mutation, "does not start", subject, why=content[0])
+            else:
+                status, by, why, played = content
+                yield Outcome(mutation, status, subject, by, why, played)
+            begin()
+    finally:
+        workers.kill()
+
+
+def _play_defect(
+    work: tuple[Mutation, Sequence[CaseFile], Mapping[str, Fingerprint]], tell: Callable[..., None]
+) -> None:
+    mutation, cases, prints = work
+    client = mutant_client(mutation)
+    tell("done", *asyncio.run(_caught(client, cases, prints, tell)))
+
+
+class _Caught(Exception):
+    """A case seems to catch the defect."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.case.id)
+        self.result = result
+
+
+async def _caught(
+    client: type[Client], cases: Sequence[CaseFile], prints: Mapping[str, Fingerprint],
+    tell: Callable[..., None],
+) -> tuple[Status, str, str, int]:  # fmt: skip
+    left = {each.id: each for each in cases}
+    difference = ""
+    played = 0
+
+    def take(result: Result) -> None:
+        nonlocal difference, played
+        left.pop(result.case.id, None)
+        played += 1
+        tell("played")
+        if result.judgement.verdict in CAUGHT:
+            raise _Caught(result)
+        found = prints[result.case.id].difference(*seen(result))
+        difference = difference or (f"{result.case.id}: {found}" if found else "")
+
+    while left:
+        seemed: list[Result] = []
+        try:
+            await _play(client, list(left.values()), take)
+        except* _Caught as group:
+            seemed = [each.result for each in group.exceptions if isinstance(each, _Caught)]
+        for each in seemed:
+            (result,) = await run_pairs([(_Playing(client), each.case)])
+            tell("played")
+            if result.judgement.verdict in CAUGHT:
+                return "caught", each.case.id, result.judgement.why, played
+    return ("hole" if difference else "same"), "", difference, played

@@ -1,0 +1,92 @@
+"""Processes that play: copies of this one, so many at a time, each of which tells what it finds.
+
+One that is silent for too long is killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from kspec.errors import KspecError, own_failure
+
+__all__ = ["SILENT_SECONDS", "Workers"]
+
+SILENT_SECONDS: Final = 120.0
+"""A process in which no play ends for so long hangs, whatever the load of the machine."""
+
+
+class Workers:
+    """So many processes at a time, each a copy of this one that tells what it finds."""
+
+    def __init__(self, most: int) -> None:
+        if "fork" not in multiprocessing.get_all_start_methods():
+            raise KspecError("kspec holes needs a system that can fork, such as Linux or macOS")
+        self._context = multiprocessing.get_context("fork")
+        self._most = most
+        self._running: dict[Connection, tuple[Any, BaseProcess, float]] = {}
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._running) < self._most
+
+    def start(self, work: Callable[..., None], argument: Any, *, key: Any) -> None:
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_run, args=(work, argument, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        self._running[ours] = key, process, time.monotonic()
+
+    def messages(self) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """Yield each message with the key of its process until every process has ended. The last
+        one of a process that was killed is ``("hung",)``."""
+        while self._running:
+            for connection in wait(list(self._running), timeout=1):
+                assert isinstance(connection, Connection)
+                key, process, _ = self._running[connection]
+                try:
+                    message = connection.recv()
+                except EOFError:
+                    message = ("hung",) if process.is_alive() else ("failed", "it ended by itself")
+                self._running[connection] = key, process, time.monotonic()
+                if message[0] not in ("played", "right"):
+                    self._end(connection)
+                yield key, message
+            for connection, (key, _, last) in list(self._running.items()):
+                if time.monotonic() - last > SILENT_SECONDS:
+                    self._end(connection)
+                    yield key, ("hung",)
+
+    def _end(self, connection: Connection) -> None:
+        _, process, _ = self._running.pop(connection)
+        process.kill()
+        process.join()
+        connection.close()
+
+    def kill(self) -> None:
+        for connection in list(self._running):
+            self._end(connection)
+
+
+def _run(work: Callable[..., None], argument: Any, connection: Connection) -> None:
+    """Work in a process of its own, which signals end."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+    logging.disable(logging.CRITICAL)
+
+    def tell(*message: Any) -> None:
+        with suppress(BrokenPipeError):  # the search has ended
+            connection.send(message)
+
+    try:
+        work(argument, tell)
+        tell("done")
+    except Exception as error:  # whatever a changed module raises
+        tell("failed", own_failure(error))
