@@ -14,6 +14,7 @@ from kspec.reference_client.topics import TopicPartition, Topics, message
 
 __all__: list[str] = []
 
+_LIST_OFFSETS: Final = 2
 _NOT_CONTROLLER: Final = 41
 _INCREMENTAL_ALTER_CONFIGS: Final = 44
 _STATES_SINCE, _TYPES_SINCE = 4, 5
@@ -226,3 +227,15 @@ class KeepsTheCoordinatorsOfGroups(Client):
     def coordinators(self) -> Coordinators:
         self.kept = self.kept or _KeptCoordinators(self)
         return self.kept
+
+
+@defect("takes-no-match-for-the-start")
+class TakesNoMatchForTheStart(Link):
+    """Reports offset 0 where no record is as late as the time that was asked for."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        body = super().decode(frame, api_key, version)
+        for topic in body.topics if api_key == _LIST_OFFSETS else ():
+            for row in topic.partitions:
+                row.offset = max(row.offset, 0)
+        return body

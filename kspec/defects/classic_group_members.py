@@ -427,3 +427,15 @@ class FailsWhenTheGroupRebalances(Membership):
         if code == 27:
             raise BrokerError(code)
         super().on_heartbeat_error(code)
+
+
+@defect("drops-the-remainder")
+class DropsTheRemainder(Membership):
+    """Assigns the same number of partitions to each member, and leaves the others unassigned."""
+
+    def share(
+        self, protocol: str, members: Sequence[Subscriber], counts: Mapping[str, int]
+    ) -> dict[str, list[TopicPartition]]:
+        found = super().share(protocol, members, counts)
+        fewest = min(len(each) for each in found.values())
+        return {name: each[:fewest] for name, each in found.items()} if fewest else found

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
 from kspec.reference_client.consumer import Assigned, Consumer
-from kspec.reference_client.link import BrokerError, LinkClosedError, TimedOutError
+from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.membership import Membership
 from kspec.reference_client.topics import Offsets, TopicPartition
 
 __all__: list[str] = []
 
+_REBALANCE_IN_PROGRESS: Final = 27
 _OLD_GENERATION: Final = (22, 25)
 
 
@@ -155,3 +156,26 @@ class TakesNoIdsOfTopics(Membership):
         for topic in body.topics:
             topic.topic_id = type(topic)().topic_id
         return body
+
+
+@defect("takes-unstable-offsets")
+class TakesUnstableOffsets(Membership):
+    """Asks for committed offsets without requiring stable ones."""
+
+    def offsets_body(self, link: Link, wanted: Mapping[str, list[int]]) -> Any:
+        body = super().offsets_body(link, wanted)
+        body.require_stable = False
+        return body
+
+
+@defect("takes-a-rebalance-for-a-commit")
+class TakesARebalanceForACommit(Membership):
+    """Reports a commit as done that was refused because the group rebalances."""
+
+    def on_commit_error(self, code: int) -> None:
+        if code != _REBALANCE_IN_PROGRESS:
+            super().on_commit_error(code)
+
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
+        codes = await super().commit(offsets)
+        return {tp: 0 if code == _REBALANCE_IN_PROGRESS else code for tp, code in codes.items()}

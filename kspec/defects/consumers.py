@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from kproto.records import Compression, RecordBatches
 from kproto.records.batch import Batch
@@ -193,3 +194,67 @@ class ReadsWhatIsNotCommitted(Consumer):
 
     def __init__(self, client: Any, options: Mapping[str, Any], *more: Any) -> None:
         super().__init__(client, {**options, "isolation": "read_uncommitted"}, *more)
+
+
+@defect("forgets-every-abort-with-one")
+class ForgetsEveryAbortWithOne(Consumer):
+    """Takes the end of one aborted transaction for the end of every one."""
+
+    class Hasty(Aborted):
+        def covers(self, batch: Batch) -> bool:
+            open_ids = set(self.open_ids)
+            covered = super().covers(batch)
+            if batch.is_control and self.open_ids != open_ids:
+                self.open_ids.clear()
+            return covered
+
+    def aborted(self, row: Any) -> Aborted:
+        return self.Hasty(super().aborted(row).listed)
+
+
+class _Buffering(Consumer):
+    """Hands over one record at a time, and keeps the others."""
+
+    def delivered(self) -> list[dict[str, Any]]:
+        for each in self.assigned.values():
+            if each.queue:
+                return [each.queue.pop(0)]
+        return []
+
+    async def fetch_all(self) -> None:
+        if not any(each.queue for each in self.assigned.values()):
+            await super().fetch_all()
+
+
+@defect("commits-what-is-buffered")
+class CommitsWhatIsBuffered(_Buffering):
+    """Commits the position behind records that the application has not got yet."""
+
+
+@defect("keeps-its-buffer")
+class KeepsItsBuffer(_Buffering):
+    """Delivers what it has buffered although the application has chosen another position."""
+
+    def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        queues = {tp: each.queue for tp, each in self.assigned.items()}
+        super().assign(positions)
+        for tp, each in self.assigned.items():
+            each.queue = queues.get(tp, [])
+
+
+@defect("reads-empty-keys-as-null")
+class ReadsEmptyKeysAsNull(Consumer):
+    """Delivers no key where a record has an empty one."""
+
+    def delivered(self) -> list[dict[str, Any]]:
+        return [{**each, "key": each["key"] or None} for each in super().delivered()]
+
+
+@defect("forgets-no-partition")
+class ForgetsNoPartition(Consumer):
+    """Leaves partitions in a fetch session that it does not read any more."""
+
+    def forgotten(
+        self, session: Session, partitions: Sequence[TopicPartition], *, by_id: bool
+    ) -> list[tuple[TopicPartition, UUID]]:
+        return []

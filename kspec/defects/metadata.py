@@ -85,6 +85,14 @@ class KeepsTheFirstTopicId(Topics):
         super().take(answer)
 
 
+@defect("keeps-the-epochs-of-a-deleted-topic")
+class KeepsTheEpochsOfADeletedTopic(Topics):
+    """Compares the leader epochs of a topic with those of a deleted one of the same name."""
+
+    def forget(self, name: str) -> None:
+        """Nothing."""
+
+
 @defect("takes-no-hints")
 class TakesNoHints(Topics):
     """Does not look at the leader that an answer names, for records to write or to read."""

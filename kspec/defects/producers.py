@@ -132,6 +132,15 @@ class CompressesNothing(Producer):
             self.codec = codec
 
 
+@defect("loses-half-of-a-split")
+class LosesHalfOfASplit(Producer):
+    """Sends the first half of a batch that it splits, and reports both as written."""
+
+    def split(self, batch: OutgoingBatch) -> None:
+        super().split(batch)
+        batch.parts[1].done, batch.parts[1].base_offset = True, 0
+
+
 @defect("splits-nothing")
 class SplitsNothing(Producer):
     """Fails every record of a batch that is too large."""
@@ -237,6 +246,18 @@ class KeepsTheEpoch(Producer):
         identity = self.identity
         super().begin_epoch(refused)
         self.identity = identity
+
+
+@defect("keeps-the-sequence")
+class KeepsTheSequence(Producer):
+    """Raises the epoch and continues its sequences."""
+
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        numbers = [each.sequence for each in refused]
+        super().begin_epoch(refused)
+        for batch, sequence in zip(refused, numbers, strict=True):
+            batch.sequence, batch.identity = sequence, self.identity
+            self.numbered_under[batch.tp] = self.identity
 
 
 @defect("has-acks-of-its-own")
