@@ -3,18 +3,23 @@ other."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from kproto.capture.packets import ACK, RST, SYN
 from tests.support.full import either
 from tests.support.seeds import generator
+from tests.support.toolchain import require_module
 from tests.wiredump.known_captures import BEGINNINGS, KINDS, Fact, Known, known, reused
 from tests.wiredump.other_traffic import OTHERS
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
-from tests.wiredump.unread_captures import Line, merged
+from tests.wiredump.unread_captures import Line, beaten, heartbeat, heartbeats, merged
+from wiredump.cli import cli
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.readers.share import Share
 from wiredump.skipped import requests_of, unread_of
@@ -81,6 +86,62 @@ def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
         made = known(seed, kind)
         found, _ = read(made, tmp_path)
         check(made, found)
+
+
+def test_copies_are_no_retransmissions(tmp_path: Path) -> None:
+    """Each segment with data has one copy, and the times of their acknowledgements are known."""
+    for seed in _seeds("copies"):
+        made = known(seed, "copied")
+        (tmp_path / "a.pcap").write_bytes(made.capture)
+        sources = open_sources([str(tmp_path / "a.pcap")])
+        list(sources)
+        for connection in sources.connections.values():
+            tally = connection.tally
+            assert tally is not None
+            assert (tally.syns, tally.syn_acks, tally.client.retransmitted) == (1, 1, 0)
+            assert tally.client.copies > 0
+            assert tally.client.round_trips.samples > 0
+            assert sum(tally.counts) == 0
+
+
+def test_times_begin_at_the_first_packet(tmp_path: Path) -> None:
+    """Also if the exchange that is shown first belongs to a later connection."""
+    slow, quick = Line(client_port=50_000), Line(client_port=50_001)
+    slow.send(0, heartbeat(1))
+    slow.wait(1)
+    slow.send(1, beaten(1))
+    heartbeats(quick)
+    (tmp_path / "a.pcap").write_bytes(merged(slow, quick))
+    result = CliRunner().invoke(cli, ["show", str(tmp_path / "a.pcap"), "--from", "0"])
+    times = [float(line.split()[0]) for line in result.stdout.splitlines()[:6]]
+    assert min(times) >= 0
+    assert len(times) == 6
+
+
+def _attempt(port: int, *packets: tuple[int, int]) -> Line:
+    line = Line(9092, client_port=port, syn=False)
+    for end, flags in packets:
+        line.put(end, flags, sequence=(1000, 2000)[end])
+    return line
+
+
+def test_attempts_that_failed_are_an_answer(tmp_path: Path) -> None:
+    lines = [
+        _attempt(50_000, *[(0, SYN)] * 4),
+        _attempt(50_001, (0, SYN), (1, RST | ACK)),
+        _attempt(50_002, (0, SYN), (1, SYN | ACK), (1, SYN | ACK)),
+        Line(9092, client_port=50_003),
+    ]
+    lines[-1].reset()
+    heartbeats(good := Line(9092, client_port=50_004))
+    path = tmp_path / "a.pcap"
+    path.write_bytes(merged(*lines, good))
+    require_module("duckdb")
+    result = CliRunner().invoke(cli, ["ask", "attempts", str(path), "--format", "json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {(row["outcome"], row["attempts"], row["syns"]) for row in rows} == {
+        ("unanswered", 1, 4), ("refused", 1, 1), ("half open", 1, 1), ("reset unused", 1, 1)
+    }  # fmt: skip
 
 
 def test_ports_that_were_used_again(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ class Line:
         self._next = [isn[0] + 1, isn[1] + 1]
         self._time = start_ns
         if syn:
-            self._put(0, SYN, b"", isn[0], 0)
-            self._put(1, SYN | ACK, b"", isn[1])
-            self._put(0, ACK)
+            self.put(0, SYN, b"", isn[0], 0)
+            self.put(1, SYN | ACK, b"", isn[1])
+            self.put(0, ACK)
 
     @property
     def now(self) -> int:
@@ -76,7 +76,7 @@ class Line:
         """Send data in segments, end 0 being the client; returns how many bytes these are."""
         for at in range(0, len(data), segment):
             piece = data[at : at + segment]
-            self._put(end, ACK, piece)
+            self.put(end, ACK, piece)
             self._next[end] += len(piece)
         return len(data)
 
@@ -86,22 +86,22 @@ class Line:
 
     def again(self, end: int, data: bytes, back: int) -> int:
         """Send a segment that begins ``back`` bytes before the next one."""
-        self._put(end, ACK, data, self._next[end] - back)
+        self.put(end, ACK, data, self._next[end] - back)
         return len(data)
 
     def finish(self) -> None:
         for end in (0, 1):
-            self._put(end, FIN | ACK)
+            self.put(end, FIN | ACK)
             self._next[end] += 1
-        self._put(0, ACK)
+        self.put(0, ACK)
 
     def reset(self) -> None:
-        self._put(1, RST | ACK)
+        self.put(1, RST | ACK)
 
     def acknowledge(self, end: int) -> None:
-        self._put(end, ACK)
+        self.put(end, ACK)
 
-    def _put(
+    def put(
         self, end: int, flags: int, data: bytes = b"", sequence: int | None = None,
         acknowledged: int | None = None,
     ) -> None:  # fmt: skip

@@ -60,6 +60,8 @@ class Show:
     as_hex: bool = False
     unfold: bool = False
     bodies: bool = False
+    connections: Callable[[], Mapping[int, Connection]] = dict
+    """Returns the connections that are known by now."""
 
     def __post_init__(self) -> None:
         self.summary = Summary()
@@ -70,11 +72,11 @@ class Show:
     def add(self, item: Item) -> None:
         if isinstance(item, Exchange):
             view = ExchangeView(item, self.codec, secrets=self.secrets)
-            self._start(view.timestamp_ns, item.connection)
+            self._start(view.timestamp_ns)
             if self.filters.passes(view, self._lines.start_ns):
                 self._exchange(view)
             return
-        self._start(item.timestamp_ns, item.connection)
+        self._start(item.timestamp_ns)
         if self.filters.passes_anomaly(item, self._lines.start_ns):
             self.shown += 1
             self.summary.anomaly(item)
@@ -83,12 +85,14 @@ class Show:
             else:
                 self.output.line(self._lines.anomaly(item))
 
-    def _start(self, timestamp_ns: int, connection: Connection | None) -> None:
-        """Count times from the first item, or from the start of its connection."""
+    def _start(self, timestamp_ns: int) -> None:
+        """Count times from the first packet, as far as the connections that are known by then show
+        it, or from the first item."""
         if not self._started:
             self._started = True
-            opened_ns = connection.opened_ns if connection is not None else 0
-            self._lines.start_ns = opened_ns if 0 < opened_ns < timestamp_ns else timestamp_ns
+            opened = (each.opened_ns for each in self.connections().values())
+            times = [each for each in opened if 0 < each < timestamp_ns]
+            self._lines.start_ns = min(times, default=timestamp_ns)
 
     def _exchange(self, view: ExchangeView) -> None:
         self.shown += 1
@@ -219,6 +223,7 @@ def show_command(
     source = open_sources(
         captures, codec=codec, follow=follow, progress=bar.update, **options.reading
     )
+    show.connections = lambda: source.connections
     ended = interrupted = False
     collect_seldom()
     try:

@@ -257,6 +257,15 @@ static enum outcome take_late(const arrival *in) {
 
 /* ---- in between ----------------------------------------------------------------------------- */
 
+static int count_syn_ack(const connection *on) {
+    PyObject *tally = PyObject_GetAttrString(on->connection, "tally");
+    PyObject *one = tally == NULL ? NULL : PyLong_FromLong(1);
+    int failed = one == NULL || PyObject_SetAttrString(tally, "syn_acks", one);
+    Py_XDECREF(tally);
+    Py_XDECREF(one);
+    return failed ? -1 : 0;
+}
+
 static enum outcome take_syn_ack(const arrival *in) {
     connection *on = in->on;
     if (on->opened.stage != STAGE_SYN || in->direction != SERVER || in->segment.size ||
@@ -266,7 +275,7 @@ static enum outcome take_syn_ack(const arrival *in) {
     begin(on, SERVER, in->segment.sequence);
     on->opened.stage = STAGE_OPEN;
     note_packet(in);
-    return TAKEN;
+    return count_syn_ack(on) ? FAILED : TAKEN;
 }
 
 /* Whether a payload may follow: neither behind a FIN, nor before the first request. */

@@ -26,6 +26,7 @@ __all__ = [
     "resend",
     "restart",
     "send",
+    "sent_ns",
     "sums",
 ]
 
@@ -86,6 +87,16 @@ def send(state: State, sequence: int, size: int, now: int) -> None:
     state[at] = now & _MASK_64  # a capture's clock may have any time
     state[at + 1] = (sequence & _MASK) << 32 | end
     state[COUNT] = count + 1
+
+
+def sent_ns(state: State, sequence: int, size: int) -> int | None:
+    """Return when a segment with exactly these bytes was sent; None if it is not timed."""
+    key = (sequence & _MASK) << 32 | (sequence + size) & _MASK
+    for number in range(state[COUNT]):
+        at = RING + 2 * ((state[FIRST] + number) % TIMED)
+        if state[at + 1] == key:
+            return state[at]
+    return None
 
 
 def resend(state: State, sequence: int, size: int) -> None:

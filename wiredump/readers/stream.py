@@ -22,7 +22,7 @@ from typing import Final
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
 from wiredump.readers.model import REASSEMBLY_LIMITS, AnomalyKind, At, Data, GapReason, Segment
-from wiredump.readers.round_trips import acknowledge, resend, restart, send
+from wiredump.readers.round_trips import acknowledge, resend, restart, send, sent_ns
 from wiredump.readers.tally import EndTally
 from wiredump.readers.tcp_state import StreamState
 
@@ -30,6 +30,8 @@ __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
 SEQUENCES: Final = 1 << 32
 WINDOW: Final = 1 << 30
+COPY_NS: Final = 100_000
+"""How soon after a segment the same one is its copy on another interface."""
 """The largest window TCP can announce: no sender is further ahead of its receiver."""
 
 _MASK: Final = SEQUENCES - 1
@@ -55,9 +57,10 @@ class Stream:
 
     __slots__ = (
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_cut_end",
-        "_delivered_ns", "_gaps", "_hole_at", "_hole_since", "_ledger", "_recent", "_stray_end",
+        "_delivered_ns", "_gaps", "_hole_at", "_hole_since", "_ledger", "_may_be_fin", "_recent",
+        "_stray_end",
         "closed", "connection", "direction", "end", "first_sequence", "isn", "next",
-        "next_sequence", "plain", "recent", "started", "tally", "waiting",
+        "next_sequence", "plain", "previous_ns", "recent", "started", "tally", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger, tally: EndTally) -> None:
@@ -68,6 +71,8 @@ class Stream:
         self.closed = False
         self.plain = False
         self.isn: int | None = None
+        self.previous_ns: int | None = None
+        """The time of the connection's packet before the one that is placed."""
         self.first_sequence = 0
         self.next = 0
         self.next_sequence = -1  # never equal to a segment's
@@ -89,6 +94,8 @@ class Stream:
         self._hole_since = 0
         self._hole_at = 0
         self._acknowledged = 0
+        self._may_be_fin = False
+        """Whether the last acknowledgement was of one byte: of a FIN that was not captured."""
         self._acknowledged_since = 0
         self._stray_end = -1
 
@@ -140,7 +147,10 @@ class Stream:
         acknowledge(self.tally.time_from(self.next_sequence), sequence, now)
         if self._acknowledged <= self.next:
             self._acknowledged_since = now
-        self._acknowledged = max(self._acknowledged, self.next + ahead)
+        before = max(self._acknowledged, self.next)
+        if self.next + ahead > before:
+            self._acknowledged = self.next + ahead
+            self._may_be_fin = self._acknowledged == before + 1
 
     # ---- segments ----------------------------------------------------------------------------
 
@@ -152,6 +162,10 @@ class Stream:
         if abs(ahead) > WINDOW and not self._resynchronise(segment, sequence, ahead):
             return
         start = self.next + distance(sequence, self.next_sequence)
+        if self._is_copy(sequence, start, segment):
+            self.tally.copies += 1
+            self._ledger.repeated(self, start, size, 0, segment)
+            return
         whole_end = start + size + segment.missing
         seen, repeated = self._seen, self.tally.retransmitted
         self._time(sequence, start, whole_end, seen, segment.timestamp_ns)
@@ -181,6 +195,21 @@ class Stream:
         if self._cut or self._blocks:
             self._drain(segment, segment.timestamp_ns)
         self.settle(segment)
+
+    def _is_copy(self, sequence: int, start: int, segment: Segment) -> bool:
+        """Whether the segment was captured a moment ago, on another interface. No sender repeats
+        one so soon."""
+        size, timing = len(segment.payload), self.tally.timing
+        if timing is None or not size or segment.missing or start + size > self._seen:
+            return False
+        sent = sent_ns(timing, sequence, size)
+        if sent is None and start + size == self.next:
+            sent = self.previous_ns  # too many segments are timed; this one may be the newest
+        return (
+            sent is not None
+            and 0 <= segment.timestamp_ns - sent <= COPY_NS
+            and self._compare(start, bytes(segment.payload)) == (size, 0)
+        )
 
     def _time(self, sequence: int, start: int, end: int, seen: int, now: int) -> None:
         """Time a segment, unless bytes of it or behind it have been captured before."""
@@ -405,7 +434,7 @@ class Stream:
         if self.closed:
             return
         self.give_up(at)
-        sent = self.end if self.end is not None else self._acknowledged
+        sent = self.end if self.end is not None else self._acknowledged - self._may_be_fin
         if self.started and (sent > self.next + 1 or (self.end is not None and sent > self.next)):
             self._gap(sent - self.next, "lost", at)
         self.end_here()

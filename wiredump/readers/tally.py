@@ -24,7 +24,9 @@ class EndTally(msgspec.Struct, gc=False):
     - ``zero_windows``: segments that announce a window of 0.
     - ``resets``: segments with RST.
 
-    ``timing`` is the state of ``round_trips`` until the connection is closed; None without data.
+    ``copies`` are segments that were captured again within microseconds, on another interface; they
+    count as nothing else. ``timing`` is the state of ``round_trips`` until the connection is
+    closed; None without data.
     """
 
     retransmitted: int = 0
@@ -36,6 +38,7 @@ class EndTally(msgspec.Struct, gc=False):
     resets: int = 0
     timing: State | None = None
     measured: RoundTrips | None = None
+    copies: int = 0
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -67,12 +70,20 @@ COUNTS = EndTally.__struct_fields__[:7]
 
 
 class Tally(msgspec.Struct, gc=False):
-    """Of both ends. ``handshake_ns`` is the time from the last SYN to the client's first segment
+    """Of both ends. ``syns`` counts the client's SYNs and ``syn_acks`` the answers to them, without
+    copies. ``handshake_ns`` is the time from the last SYN to the client's first segment
     after the SYN-ACK; None where one of the three was not captured."""
 
     client: EndTally = msgspec.field(default_factory=EndTally)
     broker: EndTally = msgspec.field(default_factory=EndTally)
     handshake_ns: int | None = None
+    syns: int = 0
+    syn_acks: int = 0
+
+    @property
+    def copies(self) -> int:
+        """Of both ends together."""
+        return self.client.copies + self.broker.copies
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from wiredump.readers.model import (
     Segment,
 )
 from wiredump.readers.round_trips import ACKNOWLEDGED, acknowledge, send
-from wiredump.readers.stream import SEQUENCES, Stream, distance
+from wiredump.readers.stream import COPY_NS, SEQUENCES, Stream, distance
 from wiredump.readers.tally import Tally
 from wiredump.readers.tcp_state import Opening, TcpState
 
@@ -151,8 +151,8 @@ class TcpReassembler:
             self._special(found, segment)
             return events
         connection, stream, other = found
-        time = segment.timestamp_ns
-        if time - connection.timestamp_ns > STALE_NS and _is_another(stream, other, segment):
+        time, before = segment.timestamp_ns, connection.timestamp_ns
+        if time - before > STALE_NS and _is_another(stream, other, segment):
             self._begin_again(connection, segment)
             return events
         connection.timestamp_ns = time
@@ -176,6 +176,7 @@ class TcpReassembler:
                 send(timing, sequence, len(payload), time)
                 stream.advance(bytes(payload), time, capture, offset)
         elif payload or segment.missing:
+            stream.previous_ns = before
             self._place(stream, segment)
         if stream.waiting or other.waiting or stream.end is not None:
             self._settle(connection, segment)
@@ -260,7 +261,10 @@ class TcpReassembler:
             self._begin_again(found[0], segment)
             return
         connection, stream, other = found = found or self._open(segment)
+        is_copy = 0 <= segment.timestamp_ns - connection.timestamp_ns <= COPY_NS
         connection.saw(segment)
+        if flags & SYN and not (flags & RST or connection.closed):
+            self._count_syn(connection, stream, other, segment, is_copy)
         self._count_flags(connection, stream, other, segment)
         if flags & SYN and not flags & RST:
             stream.isn = segment.sequence
@@ -295,13 +299,22 @@ class TcpReassembler:
         flags = segment.flags
         if flags & RST:
             stream.tally.resets += 1
-        elif flags & SYN:
-            if not flags & ACK and other.isn is None and stream.direction == FROM_CLIENT:
-                connection.syn_ns = segment.timestamp_ns
-        else:
+        elif not flags & SYN:
             if not segment.window and not flags & FIN:
                 stream.tally.zero_windows += 1
             self._shake(connection, stream, other, segment)
+
+    def _count_syn(
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment,
+        is_copy: bool,
+    ) -> None:  # fmt: skip
+        tally = connection.tally
+        if segment.flags & ACK:
+            tally.syn_acks += not is_copy or not tally.syn_acks
+            return
+        tally.syns += not is_copy or not tally.syns
+        if other.isn is None and stream.direction == FROM_CLIENT:
+            connection.syn_ns = segment.timestamp_ns
 
     def _shake(
         self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
@@ -441,6 +454,8 @@ class TcpReassembler:
 
     def _restore_opening(self, connection: _Connection, opening: Opening, state: TcpState) -> None:
         connection.syn_ns = opening.syn_ns
+        if opening.server_isn is not None:
+            connection.tally.syn_acks = max(1, connection.tally.syn_acks)
         isns = opening.client_isn, opening.server_isn
         for stream, isn, each in zip(
             connection.streams, isns, (state.client, state.server), strict=True

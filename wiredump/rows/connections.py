@@ -17,7 +17,7 @@ from wiredump.skipped import bytes_of, lost, lost_of, skipped_of, unread, unread
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
 
-_NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 1 + 2 * len(RoundTrips._fields))
+_NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 4 + 2 * len(RoundTrips._fields))
 
 
 class ConnectionCounts:
@@ -80,8 +80,8 @@ def _tally(tally: Tally | None) -> tuple[int | None, ...]:
         return _NO_TALLY
     client, broker = tally.client, tally.broker
     return (
-        *tally.counts, tally.handshake_ns, *client.counts, *broker.counts,
-        *client.round_trips, *broker.round_trips,
+        *tally.counts, tally.handshake_ns, tally.syns, tally.syn_acks, tally.copies,
+        *client.counts, *broker.counts, *client.round_trips, *broker.round_trips,
     )  # fmt: skip
 
 

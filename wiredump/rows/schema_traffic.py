@@ -69,6 +69,9 @@ CONNECTIONS: Final = Table(
         zero_windows      int64      segments that announce a window of 0
         resets            int64      segments with RST
         handshake_ns      int64      round trip of the handshake, SYN to ACK; null if not captured
+        syns              int64      SYNs of the client; null in journals and logs
+        syn_acks          int64      answers to them
+        copies            int64      segments that another interface had a moment before
         client_retransmitted        int64  segments that the client sent again
         client_retransmitted_bytes  int64  bytes that the client sent again
         client_out_of_order         int64  segments of the client out of order

@@ -76,7 +76,7 @@ class NativeConnections:
         client, server = map(str, endpoints_of(flow))
         connection = Connection(
             number, client, server, time, from_start=True, place=Place(capture, packet),
-            tally=Tally(),
+            tally=Tally(syns=1),
         )  # fmt: skip
         items.connections[number] = connection
         return connection, open_requests(connection, self._codec.name)
