@@ -145,7 +145,7 @@ class _Run:
         ]
         parts += self._named(record, before, [*micro.kept, *texts])
         made = summed([*micro.kept, *texts])
-        record.summary |= summary_of(record, before, made, planned.left)
+        record.summary = summary_of(record, before, made, planned.left)
         settings = store.settings
         assert settings is not None
         staging = Location(self._work) / STAGING

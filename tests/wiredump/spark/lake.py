@@ -105,7 +105,8 @@ class Lake:
         )  # fmt: skip
         stream.begin(self.spark)
         run_batches = self._query if self.form == "delta" else self._batches
-        with killed(sinks, "rows_of", 6):  # five tables are prepared
+        prepared = 5 if self.form == "delta" else 0  # by a call for each table
+        with killed(sinks, "rows_of", prepared + 2):
             run_batches(stream)
         with killed(StreamFolder, "commit", 0):
             run_batches(stream)
