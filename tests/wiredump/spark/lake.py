@@ -122,7 +122,9 @@ class Lake:
     def _batches(self, stream: Stream) -> None:
         """The batches of such a query, by a Spark that lacks its interfaces."""
         stream.begin(self.spark)
-        for number, file in enumerate(Rotation(stream.where).new({}, None).files):
+        files = Rotation(stream.where).new({}, None).files
+        done = StreamFolder(stream.folder).batches
+        for number, file in enumerate(files[done:], done):
             stream.batch.run(self.spark, number, Planned(files=[Taken(number, file)]))
 
     def compact(self) -> None:

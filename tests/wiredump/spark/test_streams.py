@@ -19,6 +19,8 @@ from click.testing import CliRunner
 
 from kproto.errors import KprotoError
 from tests.captures import damage
+from tests.support import seeds
+from tests.support.full import either
 from tests.support.object_store import Bucket
 from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
@@ -28,6 +30,7 @@ from tests.wiredump.spark.rotating import (
     difference,
     follow,
     one_process,
+    records,
     rotate,
 )
 from wiredump.cli import cli
@@ -38,6 +41,7 @@ from wiredump.spark.rotation import RotationError
 from wiredump.spark.stream_folder import StreamFolder
 from wiredump.spark.streaming import cause_of
 from wiredump.storage import Location
+from wiredump.tables.publishing import STAGING
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -142,6 +146,53 @@ def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
     assert told["out"] == f"s3://{bucket.name}/out"
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert lines[-1]["batch"] == len(files) - 1
+
+
+def test_kill_9_again_and_again(spark, tmp_path: Path) -> None:
+    """Drivers that are killed at any moment from the begin of a batch on, or from a record on.
+    What they leave is a stream that goes on."""
+    kills = either(20, 1)
+    capture = made_up.capture(23, connections=8, exchanges=40, kind="pcap")
+    count = len(records(capture)[1])
+    files = rotate(capture, range(5, count, count // (4 * kills + 4)), tmp_path / "in")
+    arguments = [
+        "spark", "--follow", str(tmp_path / "in"), "--json", "--partition-by", "date,api",
+        "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "--master", "local[2]", "--max-files", "1", "--end",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "wiredump", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    rng, store = seeds.generator("kills"), StreamFolder(str(tmp_path / "checkpoint" / "wiredump"))
+    parts = Path(store.work.path) / STAGING
+    met = []
+    for _ in range(kills):
+        batches, in_batch, since_ns = store.batches, rng.random() < 0.5, time.time_ns()
+        with (tmp_path / "log").open("wb") as log:
+            running = subprocess.Popen(command, env=environment, stderr=log, stdout=log)
+        until = time.monotonic() + 300
+        while store.batches == batches and not (in_batch and changed(parts, since_ns)):
+            assert running.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < until, "no batch began"
+            time.sleep(0.01)
+        time.sleep(rng.random() * 2)
+        running.kill()
+        running.wait()
+        met.append((store.batches - batches, store.made is not None))
+    print(f"batches that each driver completed, and whether it had made another one: {met}")
+    assert store.batches < len(files)
+    with damage.spark_kept(spark):
+        done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert done.exception is None, done.output
+    every = one_process(files, tmp_path / "one")
+    expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
+    assert difference(expected, tmp_path / "out") == {}
+    rows = json.loads(done.stdout.splitlines()[-1])["rows"]
+    assert rows == {name: len(rows) for name, rows in expected.items()}
+
+
+def changed(folder: Path, since_ns: int) -> bool:
+    """Whether a folder was changed since then."""
+    return folder.exists() and folder.stat().st_mtime_ns > since_ns
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
