@@ -46,16 +46,19 @@ def to_value(message: RootStruct, version: int) -> dict[str, Any]:
         return StructWriter(structs_of(cls)).struct(plan_of(cls, version).root, message, "")
 
 
-def from_value(cls: type[R], data: str | bytes | Mapping[str, Any], version: int) -> R:
-    """Make a message from JSON. Raises JsonError with the path of the wrong field, or
-    UnsupportedVersionError for a value at a version that lacks its field."""
+def from_value(
+    cls: type[R], data: str | bytes | Mapping[str, Any], version: int, *, fill: bool = False
+) -> R:
+    """Make a message from JSON. With ``fill``, fields that are missing have their defaults. Raises
+    JsonError with the path of the wrong field, or UnsupportedVersionError for a value at a version
+    that lacks its field."""
     if isinstance(data, str | bytes | bytearray):
         try:
             data = json.loads(data)
         except (ValueError, RecursionError) as error:
             at = error.pos if isinstance(error, json.JSONDecodeError) else 0
             raise JsonError(f"not JSON: {error}", offset=at) from None
-    reader = _Reader(cls.MESSAGE_NAME, version, structs_of(cls))
+    reader = _Reader(cls.MESSAGE_NAME, version, structs_of(cls), fill=fill)
     made = reader.struct(plan_of(cls, version).root, data, "")
     assert isinstance(made, cls)
     return made
@@ -124,7 +127,8 @@ class StructWriter:
 
 
 class _Reader:
-    def __init__(self, message: str, version: int, classes: Classes) -> None:
+    def __init__(self, message: str, version: int, classes: Classes, *, fill: bool) -> None:
+        self.fill = fill
         self.message = message
         self.version = version
         self.classes = classes
@@ -140,7 +144,7 @@ class _Reader:
             name = names.get(item.json_name)
             item_path = _join(path, name or item.json_name)
             if name is None:
-                if item.tag is None and item not in plan.absent:
+                if item.tag is None and item not in plan.absent and not self.fill:
                     raise JsonError(
                         f"{plan.name}: unable to locate field '{item.json_name}', which is "
                         f"mandatory in version {self.version}",

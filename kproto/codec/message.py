@@ -114,12 +114,15 @@ class Message(RootStruct, kw_only=True, gc=False):
         return json_form.to_value(self, version)
 
     @classmethod
-    def from_json(cls: type[M], data: str | bytes | Mapping[str, Any], version: int) -> M:
+    def from_json(
+        cls: type[M], data: str | bytes | Mapping[str, Any], version: int, *, fill: bool = False
+    ) -> M:
         """Make a message from what ``to_json`` writes, as text or as parsed JSON.
 
-        A missing untagged field raises JsonError (a DecodeError) whose ``path`` names the field.
+        A missing untagged field raises JsonError (a DecodeError) whose ``path`` names the field, or
+        has its default with ``fill``.
         """
-        return json_form.from_value(cls, data, version)
+        return json_form.from_value(cls, data, version, fill=fill)
 
 
 if TYPE_CHECKING:

@@ -109,8 +109,25 @@ class Call(msgspec.Struct, eq=False):
     authorizer: Authorizer | None = None
     in_parts: bool = False
     """Set by a handler whose answer holds tuples of buffers in place of large bytes."""
+    takes_parts: bool = True
+    """Whether the answer may hold tuples of buffers."""
+    respond: Callable[[], Awaitable[Message]] | None = None
     draws_controller: Callable[[], int] | None = None
     """Set by a handler whose answer has a ``controller_id`` that is drawn for each answer."""
+
+    async def response(self) -> Any:
+        """Return what the broker answers, for a function of a test that amends it::
+
+            @mock.on(3, versions="14")
+            async def metadata(call):
+                response = await call.response()
+                response.region = "eu"
+                return response
+
+        Whatever the request changes in the cluster has happened then.
+        """
+        assert self.respond is not None, "only functions of tests amend responses"
+        return await self.respond()
 
     @property
     def advertised(self) -> Mapping[int, Versions]:

@@ -291,7 +291,7 @@ def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:
     problem: KprotoError | None = None
     for version in versions:
         try:
-            api.response.from_json(reply, version)
+            api.response.from_json(reply, version, fill=True)
             fitting.append(version)
         except KprotoError as error:
             problem = error

@@ -28,7 +28,7 @@ _INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "i
 
 def reply_message(reply: dict[str, Any], response: type[Message], version: int) -> Message:
     """Return the rule's reply as a message. Raises JsonError if it does not fit this version."""
-    return response.from_json({**response().to_json_value(version), **reply}, version)
+    return response.from_json(reply, version, fill=True)
 
 
 def lengthen(body: Message, version: int, name: str, count: int) -> bool:

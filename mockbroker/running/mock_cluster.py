@@ -43,7 +43,7 @@ from mockbroker.serving.limits import Admission, BufferBudget, idle_timeout_ms
 from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
-from mockbroker.serving.scripts import Script, Scripted
+from mockbroker.serving.scripts import EVERY_VERSION, Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
 from mockbroker.serving.server import BrokerProtocol
 from mockbroker.serving.suspended_calls import Calls, SuspendedCalls
@@ -468,22 +468,27 @@ class MockCluster(DataMethods, LoopOperations):
 
     # ---- scripted answers --------------------------------------------------------------------
 
-    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+    def on(
+        self, api_key: int, *, versions: str | None = None, times: int | None = None
+    ) -> Callable[[Script], Script]:
         """Register the decorated function to answer an API key in place of the broker::
 
             @mock.on(3)
             def metadata(call):
                 return None if call.broker_id == 1 else MetadataResponse(...)
 
-        It returns a response message, or its JSON, or None to leave the request to the broker. An
+        It returns a response message, or its JSON, in which missing fields have their defaults, or
+        None to leave the request to the broker. ``await call.response()`` is the broker's answer,
+        which the function may amend. ``versions`` are those of requests, such as ``"9-14"``. An
         exception is answered with UNKNOWN_SERVER_ERROR(-1), journalled, and raised by ``check`` at
         the latest. ``times`` limits the number of requests. The function added last is called
         first.
         """
         self._check_served(api_key)
+        chosen = EVERY_VERSION if versions is None else Versions.parse(versions)
 
         def register(script: Script) -> Script:
-            self._dispatcher.scripts.add(api_key, script, times)
+            self._dispatcher.scripts.add(api_key, script, times, chosen)
             return script
 
         return register

@@ -141,7 +141,7 @@ class Dispatcher:
             cluster.throttles, cluster.meters, self._broker_answer, self._send
         )
         cluster.throttles.on_live.append(self._link_stages)
-        self._script_stage = ScriptStage(self.scripts, self.handlers.call)
+        self._script_stage = ScriptStage(self.scripts, self.handlers)
         self.scripts.on_change.append(self._scripts_changed)
         self._link_stages()
 

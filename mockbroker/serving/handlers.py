@@ -11,6 +11,7 @@ from kproto.connection import RequestReceived
 from kproto.dialects import Dialect
 from mockbroker.apis import Call, Handler
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
+from mockbroker.errors import ClusterError
 from mockbroker.serving.broker_software import BrokerSoftware
 from mockbroker.serving.exchange import Exchange, Pending, Reply
 from mockbroker.serving.suspended_calls import Calls
@@ -58,6 +59,21 @@ class HandlerStage:
             self._cluster, self._software.profile_of(exchange.session.broker_id),
             self._software.served_by, self._authorizer,
         )  # fmt: skip
+
+    async def response(self, exchange: Exchange, request: RequestReceived) -> Message:
+        """What the broker answers, for a script that amends it. Raises ClusterError if it has no
+        answer."""
+        handler = self._handlers_of(request.dialect).get(exchange.api_key)
+        if handler is None or exchange.version not in handler.versions:
+            raise ClusterError(
+                f"the broker has no answer of its own to {request.api.name} v{exchange.version}"
+            )
+        call = self.call(exchange, request)
+        call.takes_parts = False
+        body: Message | Awaitable[Any] = self.calls.start(handler.answer, call)
+        found = body if isinstance(body, Message) else await body
+        answer: Message = found if isinstance(found, Message) else await found
+        return answer
 
     def answer(self, exchange: Exchange) -> Reply | Pending | None:
         request = exchange.request

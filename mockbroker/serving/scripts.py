@@ -15,15 +15,19 @@ import msgspec
 from kproto.codec.message import Message
 from kproto.connection import RequestReceived
 from kproto.dialects import Api
+from kproto.schema.versions import Versions
 from mockbroker.apis.registry import Call
 from mockbroker.serving.exchange import Exchange, Pending, Reply
+from mockbroker.serving.handlers import HandlerStage
 
-__all__ = ["Script", "ScriptStage", "Scripted", "Scripts"]
+__all__ = ["EVERY_VERSION", "Script", "ScriptStage", "Scripted", "Scripts"]
 
+EVERY_VERSION: Final = Versions(0, 32767)
 _MOST_ERRORS: Final = 20
 
 Scripted: TypeAlias = Message | Mapping[str, Any] | str
-"""A response: a message, or its JSON for the version of the request, parsed or as text."""
+"""A response: a message, or its JSON for the version of the request, parsed or as text, in which
+missing fields have their defaults."""
 
 Script: TypeAlias = Callable[[Call], Scripted | Awaitable[Scripted] | None]
 """None leaves the request to the broker; an awaitable must give a response in the end."""
@@ -32,6 +36,7 @@ Script: TypeAlias = Callable[[Call], Scripted | Awaitable[Scripted] | None]
 class _Entry(msgspec.Struct):
     script: Script
     left: int | None
+    versions: Versions
 
 
 class Scripts:
@@ -52,9 +57,15 @@ class Scripts:
         if len(self.errors) < _MOST_ERRORS:
             self.errors.append(error)
 
-    def add(self, api_key: int, script: Script, times: int | None = None) -> None:
+    def add(
+        self,
+        api_key: int,
+        script: Script,
+        times: int | None = None,
+        versions: Versions = EVERY_VERSION,
+    ) -> None:
         """``times`` None: until ``clear``."""
-        self.by_key.setdefault(api_key, []).insert(0, _Entry(script, times))
+        self.by_key.setdefault(api_key, []).insert(0, _Entry(script, times, versions))
         self._changed()
 
     def clear(self, api_key: int | None = None) -> None:
@@ -72,6 +83,8 @@ class Scripts:
     def call(self, api_key: int, call: Call) -> Scripted | Awaitable[Scripted] | None:
         """Return the first reply that a script gives, None if none does. Raises what it raises."""
         for entry in list(self.by_key.get(api_key, ())):
+            if call.version not in entry.versions:
+                continue
             scripted = entry.script(call)
             if scripted is None:
                 continue
@@ -90,21 +103,22 @@ class Scripts:
 
 
 class ScriptStage:
-    """Answers with a test's scripts. ``make_call`` gives what a handler would be given."""
+    """Answers with a test's scripts. ``handlers`` have what a handler would be given, and what it
+    would answer."""
 
-    def __init__(
-        self, scripts: Scripts, make_call: Callable[[Exchange, RequestReceived], Call]
-    ) -> None:
+    def __init__(self, scripts: Scripts, handlers: HandlerStage) -> None:
         self._by_key = scripts.by_key
         self._scripts = scripts
-        self._make_call = make_call
+        self._handlers = handlers
 
     def answer(self, exchange: Exchange) -> Reply | Pending | None:
         request = exchange.request
         if exchange.api_key not in self._by_key or not isinstance(request, RequestReceived):
             return None
         try:
-            scripted = self._scripts.call(exchange.api_key, self._make_call(exchange, request))
+            call = self._handlers.call(exchange, request)
+            call.respond = partial(self._handlers.response, exchange, request)
+            scripted = self._scripts.call(exchange.api_key, call)
             if scripted is None:
                 return None
             if isinstance(scripted, Awaitable):
@@ -125,4 +139,4 @@ class ScriptStage:
 def _reply(scripted: Scripted, api: Api, version: int) -> Reply:
     if isinstance(scripted, Message):
         return Reply(scripted, scripted=True)
-    return Reply(api.response.from_json(scripted, version), scripted=True)
+    return Reply(api.response.from_json(scripted, version, fill=True), scripted=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kproto.connection import ServerConnection
-from kproto.dialects import dialect
+from kproto.dialects import Dialect, dialect
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
@@ -33,12 +33,13 @@ class DirectBroker:
         apis: Mapping[int, Versions | None] | None = None,
         security: Security = OPEN,
         principal: str = ANONYMOUS,
+        codec: Dialect | None = None,
     ) -> None:
         self.cluster = cluster
         self.principal = principal
         self.journal = Journal()
         found = profile(profile_name) if isinstance(profile_name, str) else profile_name
-        self.codec = dialect(found.dialect)
+        self.codec = codec or dialect(found.dialect)
         self.dispatcher = Dispatcher(
             cluster=cluster,
             profile=found,

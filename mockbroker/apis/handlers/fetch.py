@@ -160,7 +160,7 @@ def _response(call: Call, started: StartedFetch) -> FetchResponse:
     throttle = call.cluster.throttles.of(call.client_id) or _over_quota(call, started)
     withheld = throttle is not None and throttle.empties_fetches
     result = started.withhold() if withheld else started.answer()
-    call.in_parts = sum([each.size for each in result.partitions]) >= _LARGE
+    call.in_parts = call.takes_parts and sum([each.size for each in result.partitions]) >= _LARGE
     response = FetchResponse(
         throttle_time_ms=0 if throttle is None else throttle.milliseconds,
         error_code=result.error_code,

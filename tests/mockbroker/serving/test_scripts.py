@@ -129,7 +129,7 @@ async def test_later_scripts_are_asked_first_and_run_out() -> None:
         assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
 
 
-@pytest.mark.parametrize("reply", ["{}", '{"errorCode": "x"}', "not json"])
+@pytest.mark.parametrize("reply", ["[]", '{"errorCode": "x"}', "not json"])
 async def test_a_reply_that_cannot_be_sent_is_a_server_error(reply: str) -> None:
     """Our user's mistake: told in the journal, -1 on the wire, and the server lives on."""
     async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
