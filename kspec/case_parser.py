@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from kproto.dialects import dialect
+from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import squash
 from kspec.access_rules import access_rule
@@ -394,9 +394,9 @@ def _check_selector(
             _check_selector(inner, f"{place}.{word}", names, refuse)
 
 
-def api_key(api: str | int) -> int | None:
+def api_key(api: str | int, codec: Dialect | None = None) -> int | None:
     """Return the key of ``ApiVersions``, ``API_VERSIONS`` or 18; None if there is no such API."""
-    apis = dialect("kafka").apis
+    apis = (codec or dialect("kafka")).apis
     if isinstance(api, int):
         return api if api in apis else None
     wanted = squash(api)

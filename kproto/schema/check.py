@@ -68,11 +68,14 @@ def _check_file(path: Path, *, lenient: bool) -> tuple[list[Finding], CheckedMes
 def _check_one(
     text: str, source: str, *, lenient: bool
 ) -> tuple[list[Finding], CheckedMessage | None]:
+    refused: list[SchemaError] = []
     try:
-        schema = parse_message(text, source, lenient=lenient, with_lines=True)
+        schema = parse_message(text, source, lenient=lenient, with_lines=True, refused=refused)
         message = CheckedMessage(schema, text, read_json(text, source))
     except SchemaError as error:
-        return [_refused(error)], None
+        refused.append(error)
+    if refused:
+        return [_refused(error) for error in refused], None
     return [finding for rule in (*RULES, *GENERATOR_RULES) for finding in rule(message)], message
 
 

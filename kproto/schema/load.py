@@ -29,15 +29,22 @@ __all__ = [
 
 
 def parse_message(
-    text: str, source: str = "<text>", *, lenient: bool = False, with_lines: bool = False
+    text: str,
+    source: str = "<text>",
+    *,
+    lenient: bool = False,
+    with_lines: bool = False,
+    refused: list[SchemaError] | None = None,
 ) -> MessageSchema:
     """Parse one message's schema.
 
     ``lenient`` accepts ``boolean`` for ``bool`` (KIP-860's page writes it so). ``with_lines`` sets
     ``Field.line`` and ``Struct.line``, which about doubles the time. Raises SchemaError and no
-    other error, whatever the text.
+    other error, whatever the text. The errors of fields are added to ``refused`` instead, if it is
+    given; the message then lacks these fields.
     """
-    return MessageParser(text, source, lenient=lenient, with_lines=with_lines).message()
+    parser = MessageParser(text, source, lenient=lenient, with_lines=with_lines, refused=refused)
+    return parser.message()
 
 
 def read_schema_text(path: Path) -> str:

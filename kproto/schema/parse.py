@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast, get_args
 
+from kproto.errors import SchemaError
 from kproto.schema.defaults import parse_default
 from kproto.schema.jsontext import Path, read_json, refuse_lone_surrogates
 from kproto.schema.model import (
@@ -45,10 +46,20 @@ _NULLABLE: Final = frozenset(("string", "bytes", "records", "struct", "array"))
 
 
 class MessageParser(ValueReader):
-    """Parses one document; call ``message`` once."""
+    """Parses one document; call ``message`` once. The errors of fields go to ``refused``, if it is
+    given, and their fields are left out."""
 
-    def __init__(self, text: str, source: str, *, lenient: bool, with_lines: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        *,
+        lenient: bool,
+        with_lines: bool,
+        refused: list[SchemaError] | None = None,
+    ) -> None:
         super().__init__(text, source, with_lines=with_lines)
+        self.refused = refused
         self.lenient = lenient
         self.flexible = Versions.NONE
         self.common: dict[str, tuple[dict[str, Any], Path]] = {}
@@ -145,11 +156,19 @@ class MessageParser(ValueReader):
         tags: dict[int, str] = {}
         for index, item in enumerate(self.list(node, "fields", at)):
             where = (*at, "fields", index)
-            made = self.field(item, where)
-            self.path.append(made.name)
-            self.check_unique(made, taken, tags, where)
-            self.path.pop()
-            struct.fields.append(made)
+            path, depth = list(self.path), len(self.open)
+            try:
+                made = self.field(item, where)
+                self.path.append(made.name)
+                self.check_unique(made, taken, tags, where)
+                self.path.pop()
+                struct.fields.append(made)
+            except SchemaError as error:
+                if self.refused is None:
+                    raise
+                self.refused.append(error)
+                self.path = path
+                del self.open[depth:]
         self.open.pop()
         self.structs.append(struct)
         return struct

@@ -13,6 +13,7 @@ from rich.table import Table
 
 import kproto
 from kproto.cli.console import Console
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.cli.outputs import OutputFile
 from kproto.outputs import open_output
 from kspec.vectors import Vector, file_lines, vectors
@@ -35,14 +36,7 @@ __all__ = ["vectors_command"]
     metavar="NAME",
     help="Write only this message, such as MetadataResponse. Repeat it for several.",
 )
-@click.option(
-    "--dialect",
-    "dialect_name",
-    default="kafka",
-    show_default=True,
-    metavar="D",
-    help="Dialect: a draft's name, or a folder of your own schemas.",
-)
+@dialect_option
 def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None:
     """Write test vectors for decoders in any language.
 
@@ -64,9 +58,7 @@ def vectors_command(out: str, names: tuple[str, ...], dialect_name: str) -> None
 
 
 def _dialect(name: str) -> kproto.Dialect:
-    if "/" in name or name == ".":
-        return kproto.load_dialect(name)
-    found = kproto.dialect(name)
+    found = named_dialect(name)
     if not isinstance(found, kproto.Dialect):
         raise click.UsageError("vectors need a single dialect; auto is not one")
     return found

@@ -17,8 +17,10 @@ import click
 from rich.table import Table
 
 import kproto
+from kproto import Dialect
 from kproto.cli.completing import starting_with
 from kproto.cli.console import Console
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.cli.outputs import OutputFolder
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo
@@ -83,6 +85,7 @@ _DEFAULT_CASES = 300
     help="Start no new case after this time.",
 )
 @click.option("--api", "apis", metavar="KEY|NAME,...", help="Mutate only answers of these APIs.")
+@dialect_option
 @click.option(
     "--kind",
     "kinds",
@@ -140,6 +143,7 @@ def fuzz(
     cases: int | None,
     seconds: float | None,
     apis: str | None,
+    dialect_name: str,
     kinds: str | None,
     out: Path | None,
     replay: Path | None,
@@ -169,14 +173,19 @@ def fuzz(
         if name is None and command is None and known is not None:
             name = known.client or None
         label, launch = _launch(name, command)
-        wanted = _api_keys(apis)
+        dialect = named_dialect(dialect_name)
+        wanted = _api_keys(apis, dialect)
         chosen = _kinds(kinds)
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
 
     def session() -> Session:
         return Session(
-            launch, timeout_ms=timeout_ms, answer_seconds=hang_after, memory=memory_mb << 20
+            launch,
+            timeout_ms=timeout_ms,
+            answer_seconds=hang_after,
+            memory=memory_mb << 20,
+            dialect=dialect,
         )
 
     try:
@@ -256,14 +265,14 @@ def _launch(name: str | None, command: str | None) -> tuple[str, Launch]:
     return client.name, install(client)
 
 
-def _api_keys(text: str | None) -> set[int]:
+def _api_keys(text: str | None, dialect: Dialect) -> set[int]:
     found = set()
     for word in (text or "").split(","):
         if not word.strip():
             continue
-        key = api_key(int(word) if word.strip().isdigit() else word.strip())
+        key = api_key(int(word) if word.strip().isdigit() else word.strip(), dialect)
         if key is None:
-            raise KspecError(f"--api: {word.strip()!r} is not an API of Kafka")
+            raise KspecError(f"--api: {word.strip()!r} is not an API of the dialect {dialect.name}")
         found.add(key)
     return found
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-import kproto
 from kproto.cli.completing import api_names
+from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.cli.outputs import OutputFolder
 from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
@@ -40,6 +40,7 @@ __all__ = ["seeds_command"]
     shell_complete=api_names,
     help="API key or name. Repeat it for several; the default is all.",
 )
+@dialect_option
 @click.option("--version", type=int, help="API version; the default is all.")
 @click.option("--request", is_flag=True, help="Write requests instead of responses.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the mutations.")
@@ -49,17 +50,18 @@ def seeds_command(
     format_name: str,
     out: Path,
     apis: Sequence[str],
+    dialect_name: str,
     version: int | None,
     request: bool,
     seed: int,
     mutated: int,
 ) -> None:
     """Write valid and mutated frames as a corpus for libFuzzer, Go's fuzzing or Jazzer."""
-    keys = [api_key(each) for each in apis]
     direction: Direction = "request" if request else "response"
     try:
+        dialect = named_dialect(dialect_name)
         made = seeds(
-            kproto.dialect("kafka"), keys, direction,
+            dialect, [api_key(each, dialect) for each in apis], direction,
             seed=seed, mutated=mutated, version=version,
         )  # fmt: skip
         count = write_seeds(format_name, out, made)

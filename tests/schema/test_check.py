@@ -230,3 +230,23 @@ def test_a_dialect_refuses_what_the_lint_refuses(text: str, problem: str, tmp_pa
     assert (found.rule, found.severity) == ("load", "error")
     assert (found.problem, found.line) != ("", None)
     assert found.problem == refused.value.problem
+
+
+def test_every_wrong_field_is_reported_in_one_run() -> None:
+    schema = {
+        "apiKey": 40, "type": "request", "name": "ARequest", "validVersions": "0",
+        "flexibleVersions": "0+",
+        "fields": [
+            {"name": "x-y", "type": "string", "versions": "0+"},
+            {"name": "Fine", "type": "int8", "versions": "0+"},
+            {"name": "Inner", "type": "[]Thing", "versions": "0+", "fields": [
+                {"name": "Deep", "type": "strin", "versions": "0+"},
+                {"name": "Falling", "type": "int32", "versions": "3-1"},
+            ]},
+            {"name": "fine", "type": "int8", "versions": "0+"},
+        ],
+    }  # fmt: skip
+    problems = [str(each) for each in check_text(json.dumps(schema), "a.json")]
+    for part in ("'x-y'", "'strin'", "'3-1'", "collides with the field Fine"):
+        assert sum(part in each for each in problems) == 1, (part, problems)
+    assert len(problems) == 4

@@ -20,7 +20,7 @@ from kspec.clientfuzz.brokers.exchange import Reply
 from kspec.clientfuzz.brokers.run import EXCLUDED_APIS, BrokerComparison, play
 from kspec.clientfuzz.comparison import Finding
 from kspec.clientfuzz.comparison_report import finding_document, print_findings, summary
-from kspec.clientfuzz.options import api_key, frame_options
+from kspec.clientfuzz.options import api_key, chosen_dialect, frame_options
 from kspec.clientfuzz.progress import Progress
 from kspec.errors import KspecError
 from kspec.runner.processes import interruptible
@@ -43,6 +43,7 @@ def broker(
     against: str | None,
     seed: int,
     apis: Sequence[str],
+    dialect_name: str,
     version: int | None,
     cases: int,
     only: int | None,
@@ -55,7 +56,6 @@ def broker(
     The exit status is 1 if the broker stops answering valid requests, if a complete request hangs,
     or if the broker given by --against behaves differently and no expected difference explains it.
     """
-    dialect = kproto.dialect("kafka")
     try:
         targets = {"broker": parse_address(address, anywhere=not_loopback)}
         if against is not None:
@@ -65,7 +65,8 @@ def broker(
             }
     except KspecError as error:
         raise click.UsageError(str(error)) from None
-    keys = [api_key(each) for each in apis]
+    dialect = chosen_dialect(dialect_name)
+    keys = [api_key(each, dialect) for each in apis]
     first, count = (0, cases) if only is None else (only, 1)
     progress = Progress(_progress_line)
     comparison: BrokerComparison | None = None

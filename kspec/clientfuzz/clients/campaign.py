@@ -172,7 +172,10 @@ class Campaign:
             if ends is not None and time.monotonic() >= ends:
                 break
             number, self._next = self._next, self._next + 1
-            case = draw_case(result.learned.targets, self._seed, number, kinds=self._kinds)
+            case = draw_case(
+                result.learned.targets, self._seed, number, kinds=self._kinds,
+                dialect=session.dialect,
+            )  # fmt: skip
             outcome = await session.play(case, result.learned)
             self._count(number, case, outcome, result)
             since_idle.append((number, case))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
+from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kspec.clientfuzz.clients.case import Case
 from kspec.clientfuzz.mutate import MutationError, mutation_of
@@ -43,7 +44,12 @@ class Target(NamedTuple):
 
 
 def draw_case(
-    targets: Sequence[Target], seed: int, number: int, *, kinds: Collection[str] | None = None
+    targets: Sequence[Target],
+    seed: int,
+    number: int,
+    *,
+    kinds: Collection[str] | None = None,
+    dialect: Dialect | str = "kafka",
 ) -> Case:
     """Return the case of a number. It depends only on the targets, the seed and the number.
 
@@ -66,7 +72,13 @@ def draw_case(
         depth = draws.one([1, 1, 1, 2, 3])
         try:
             mutation = mutation_of(
-                target.frame, target.api_key, target.version, own, depth=depth, kinds=kinds
+                target.frame,
+                target.api_key,
+                target.version,
+                own,
+                depth=depth,
+                kinds=kinds,
+                dialect=dialect,
             )
             made = case.without(mutation=mutation)
             if _possible(made):

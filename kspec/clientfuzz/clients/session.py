@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from kproto import Dialect
 from kproto.journal import Entry
 from kproto.messages import GetTelemetrySubscriptionsResponse, PushTelemetryResponse
 from kproto.schema.versions import Versions
@@ -88,7 +89,9 @@ class Session:
         answer_seconds: float = 12.0,
         limits: Limits | None = None,
         memory: int | None = 4 << 30,
+        dialect: Dialect | str = "kafka",
     ) -> None:
+        self.dialect = dialect
         self._launch = launch
         self._timeout_ms = timeout_ms
         self._answer_seconds = answer_seconds
@@ -163,7 +166,7 @@ class Session:
         """Make a call, and retry if it fails: the first calls of a process may be slow on a busy
         machine."""
         for _ in range(_TRIES):
-            mock = await _cluster(api_key)
+            mock = await _cluster(api_key, self.dialect)
             try:
                 answer = await self._call(adapter, mock, op, arguments)
                 await asyncio.sleep(_lingers(api_key))  # requests that the client sends by itself
@@ -199,7 +202,7 @@ class Session:
         adapter = await self._ready()
         watch = self._watch
         assert watch is not None
-        mock = await _cluster(case.api_key)
+        mock = await _cluster(case.api_key, self.dialect)
         (rule,) = mock.load_faults(faults_of([case.rule()]))
         seen = Observation(healthy=learned.answers[case.op], probe=learned.probed)
         started = time.monotonic()
@@ -276,13 +279,14 @@ def _lingers(api_key: int | None) -> float:
     return 4 * _LINGER_SECONDS if api_key in TELEMETRY else _LINGER_SECONDS
 
 
-async def _cluster(api_key: int | None = None) -> MockCluster:
-    """Start a cluster. If ``api_key`` belongs to telemetry, it collects client metrics (KIP-714),
-    which brokers do not do by default."""
+async def _cluster(api_key: int | None, dialect: Dialect | str) -> MockCluster:
+    """Start a cluster that serves a dialect. It collects client metrics (KIP-714), which brokers do
+    not do by default, if ``api_key`` belongs to telemetry."""
     telemetry = api_key in TELEMETRY
     mock = MockCluster(
         brokers=BROKERS,
         topics=TOPICS,
+        dialect=dialect,
         named_controller="leader",  # runs meet the same broker, and are compared
         apis=dict.fromkeys(TELEMETRY, Versions(0, 0)) if telemetry else None,
     )

@@ -27,7 +27,7 @@ from kspec.clientfuzz.decoders.program_decoder import ProgramDecoder
 from kspec.clientfuzz.decoders.run import DecoderComparison, play
 from kspec.clientfuzz.decoders.verdicts import Verdict
 from kspec.clientfuzz.frame_cases import case_of
-from kspec.clientfuzz.options import api_key, frame_options, split_names
+from kspec.clientfuzz.options import api_key, chosen_dialect, frame_options, split_names
 from kspec.clientfuzz.progress import Progress
 from kspec.runner import toolchains
 from kspec.runner.clients import words_of
@@ -64,6 +64,7 @@ _LONGEST: Final = 160
 def diff(
     seed: int,
     apis: Sequence[str],
+    dialect_name: str,
     version: int | None,
     request: bool,
     cases: int,
@@ -79,8 +80,8 @@ def diff(
     The decoders are kproto's engines and reference codec, Kafka's own classes and real clients. The
     exit status is 1 if an unexpected disagreement was found.
     """
-    dialect = kproto.dialect("kafka")
-    keys = [api_key(each) for each in apis]
+    dialect = chosen_dialect(dialect_name)
+    keys = [api_key(each, dialect) for each in apis]
     names = split_names(clients)
     if names and request:
         raise click.UsageError("--request: clients decode responses only")
