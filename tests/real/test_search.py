@@ -20,7 +20,7 @@ from kproto.dialects import dialect
 from kproto.schema.versions import Versions
 from kspec.vectors.values import instances
 from tests.real.programs.model import Program
-from tests.real.search.changes import apply, changes
+from tests.real.search.changes import INTERNAL_TOPIC, apply, changes
 from tests.real.search.clusters import RELEASES, search_mock
 from tests.real.search.decisions import undecided
 from tests.real.search.encode import encode_body
@@ -116,6 +116,11 @@ def test_a_seed_reproduces_its_programs(draw: Any) -> None:
     assert {step["api"] for each in draw("a seed", 0, 400, served()) for step in each.steps} >= (
         {0, 1, 2, 8, 9, 11, 19, 22, 26, 30, 44, 49, 51, 68, 76, 78, 88}
     )
+
+
+def test_internal_topics_are_not_deleted() -> None:
+    for program in requests("a seed", 0, 200, served("3.9.2"), (20,)):
+        assert not [step for step in program.steps if INTERNAL_TOPIC in json.dumps(step["body"])]
 
 
 def test_no_request_changes_what_all_programs_share() -> None:

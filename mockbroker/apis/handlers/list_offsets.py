@@ -118,11 +118,18 @@ REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
 
 class _Isolation(NamedTuple):
     """The isolation level of a partition's query. ``duplicate``: the request names the partition
-    more than once. ``unsupported``: its version has no such timestamp."""
+    more than once. ``unsupported``: its version has no such timestamp. ``is_client``: it is no
+    replica's."""
 
     level: int
     duplicate: bool
     unsupported: bool
+    is_client: bool
+
+    @property
+    def is_read_in_vain(self) -> bool:
+        """Whether Kafka fails as it reads the level, up to 3.9 of clients only."""
+        return self.is_client and self.level not in ISOLATION_LEVELS
 
 
 class _Refused(Refusable):
@@ -132,21 +139,28 @@ class _Refused(Refusable):
 ISOLATION: Final[tuple[Row[_Isolation, _Refused], ...]] = (
     Row(
         "DP-LISTOFF-10",
-        lambda at: at.level not in ISOLATION_LEVELS and at.duplicate,
+        lambda at: at.is_read_in_vain and at.duplicate,
         (refuse(ErrorCode.INVALID_REQUEST),),
         until=(4, 0),
     ),
     Row(
         "DP-LISTOFF-15",
-        lambda at: at.level not in ISOLATION_LEVELS and at.unsupported,
+        lambda at: at.is_read_in_vain and at.unsupported,
         (refuse(ErrorCode.UNSUPPORTED_VERSION),),
         since=TIMESTAMPS_CHECKED,
         until=(4, 0),
     ),
     Row(
         "DP-LISTOFF-15",
+        lambda at: at.is_read_in_vain,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        until=(4, 0),
+    ),
+    Row(
+        "DP-LISTOFF-15",
         lambda at: at.level not in ISOLATION_LEVELS,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=(4, 0),
     ),
 )
 """What decides before the offset is looked up."""
@@ -183,6 +197,7 @@ def _offset_of(
             request.isolation_level,
             named[tp] > 1,
             is_unsupported_timestamp(requested.timestamp, call.version),
+            request.replica_id == CONSUMER,
         ),
         refused,
     ):

@@ -90,6 +90,7 @@ def test_an_unknown_isolation_level_fails_a_fetch_that_reads() -> None:
 def test_an_unknown_isolation_level_fails_each_row_of_list_offsets() -> None:
     rows = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 0, 1)]
     body = ListOffsetsRequest(
+        replica_id=-1,
         isolation_level=2,
         topics=[
             ListOffsetsTopic(name="foo", partitions=rows),
@@ -106,6 +107,9 @@ def test_an_unknown_isolation_level_fails_each_row_of_list_offsets() -> None:
     rows[2].timestamp = -6
     assert [codes(release)[0][2] for release in ((3, 8), (3, 9), (4, 0))] == [-1, 35, -1]
     rows[2].timestamp = -1
+    body.replica_id = 1
+    assert [codes(release)[0][2] for release in ((3, 9), (4, 0))] == [0, -1]
+    body.replica_id = -1
     body.isolation_level = 0
     assert codes((4, 4)) == [[42, 0]]
 

@@ -122,8 +122,12 @@ def changes(api_key: int, version: int, body: dict[str, Any]) -> list[list[Chang
     if version in kind.flexible_versions:
         found.append([Change((TAGS,), each) for each in _TAGS])
     if api_key not in _WITH_INTERNAL_TOPICS:
-        found = [[each for each in row if each.value != INTERNAL_TOPIC] for row in found]
+        found = [[each for each in row if not _names_internal_topic(each.value)] for row in found]
     return [each for each in found if each]
+
+
+def _names_internal_topic(value: Any) -> bool:
+    return value == INTERNAL_TOPIC or (isinstance(value, list) and INTERNAL_TOPIC in value)
 
 
 def _draw_config(draw: random.Random, body: dict[str, Any]) -> Change | None:

@@ -75,6 +75,10 @@ _LEVELS: Final[Mapping[str, str]] = {
 """Those of the file that Kafka comes with, as far as the mock has them."""
 
 
+_HEAP: Final = "-Xmx512m"
+"""With half of it a broker of 2.8 that answers thousands of requests runs out of memory."""
+
+
 class SearchKafka(RealKafka):
     """One broker, which keeps access rules: everybody may do everything."""
 
@@ -82,7 +86,7 @@ class SearchKafka(RealKafka):
         super().__init__(release.kafka, folder, zookeeper=release.zookeeper, broker_ids=(BROKER,))
         levels = folder / "log4j.properties"
         levels.write_text("".join(f"log4j.{name}={level}\n" for name, level in _LEVELS.items()))
-        self.options = (f"-Dlog4j.configuration={levels.as_uri()}",)
+        self.options = (f"-Dlog4j.configuration={levels.as_uri()}", _HEAP)
         self._own = {
             **_BOTH, **KAFKA_CONFIGS,
             **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),
