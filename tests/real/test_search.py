@@ -123,6 +123,14 @@ def test_internal_topics_are_not_deleted() -> None:
         assert not [step for step in program.steps if INTERNAL_TOPIC in json.dumps(step["body"])]
 
 
+def test_topics_get_few_partitions() -> None:
+    for key, name in ((19, "numPartitions"), (37, "count")):
+        for program in requests("a seed", 0, 100, served(), (key,)):
+            for step in program.steps:
+                rows = step["body"].get("topics") or []
+                assert all(row[name] < 100 for row in rows if name in row), program.name
+
+
 def test_no_request_changes_what_all_programs_share() -> None:
     for program in requests("a seed", 0, 300, served(), (33, 44, 49, 57, 64, 81)):
         for step in program.steps:

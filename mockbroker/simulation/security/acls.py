@@ -32,6 +32,7 @@ from mockbroker.simulation.state.results import (
     DescribeAclsResult,
 )
 from mockbroker.simulation.state.turns import step
+from mockbroker.simulation.state.znode_paths import path_problem
 
 __all__ = ["Acls", "filter_element"]
 
@@ -145,6 +146,7 @@ class Acls(Collection[AclBinding]):
             if not has_principal:
                 text = f"java.lang.IllegalArgumentException: {_PRINCIPAL}{binding.principal}"
                 raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text if self._explains else None)
+            self._check_znode(binding)
             return
         if unknown:
             raise _invalid(f"Invalid {unknown} UNKNOWN")
@@ -155,6 +157,24 @@ class Acls(Collection[AclBinding]):
             )
         if not binding.host:
             raise _invalid("Host pattern cannot be null or empty")
+
+    def _check_znode(self, binding: AclBinding) -> None:
+        """The name of a resource is that of a znode."""
+        prefixed = binding.pattern_type == PatternType.PREFIXED
+        folder = "/kafka-acl-extended/prefixed" if prefixed else "/kafka-acl"
+        names = (*_RESOURCE_TYPES, "User")
+        path = f"{folder}/{names[binding.resource_type - 2]}/{binding.resource_name}"
+        problem, failure = path_problem(path), "java.lang.IllegalArgumentException"
+        parent, slash, _ = binding.resource_name.rpartition("/")
+        if slash and not problem and not self._has_rules(replace(binding, resource_name=parent)):
+            problem = f"KeeperErrorCode = NoNode for {path}"
+            failure = "org.apache.zookeeper.KeeperException$NoNodeException"
+        if problem:
+            text = problem if self._lists_names else f"{failure}: {problem}"
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text if self._explains else None)
+
+    def _has_rules(self, binding: AclBinding) -> bool:
+        return any(_resource(each) == _resource(binding) for each in self)
 
     def _check_names(self, binding: AclBinding) -> None:
         """Raise Refusal with the texts of Scala's classes, which list the names that are valid. The

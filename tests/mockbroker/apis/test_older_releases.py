@@ -569,3 +569,29 @@ def test_nulls_that_cannot_be_read(release: Release, is_read: bool) -> None:
     produce = ProduceRequest(acks=1, timeout_ms=0, topic_data=[data])
     for body, version in ((CreateTopicsRequest(topics=[topic]), 1), (produce, 2)):
         assert (broker(release).ask(body, version) is not None) == is_read
+
+
+@pytest.mark.requirement("REL-96")
+@pytest.mark.parametrize("release", [(2, 4), (3, 9)])
+def test_names_of_resources_are_those_of_znodes(release: Release) -> None:
+    at = broker(release)
+    names = (".", "a/b", "ok", "ok/b")
+    rules = [rule(resource_name=name) for name in names]
+    literal = at.ask(CreateAclsRequest(creations=rules[:3]), 1).results
+    below = at.ask(CreateAclsRequest(creations=rules[3:]), 1).results
+    assert [each.error_code for each in (*literal, *below)] == [-1, -1, 0, 0]
+    texts = [
+        'java.lang.IllegalArgumentException: Invalid path string "/kafka-acl/Topic/." caused by '
+        "relative paths not allowed @17",
+        "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for "
+        "/kafka-acl/Topic/a/b",
+    ]
+    assert [each.error_message for each in literal[:2]] == (
+        texts if release == (2, 4) else [None, None]
+    )
+    prefixed = rule(resource_name="..", resource_pattern_type=4)
+    (refused,) = at.ask(CreateAclsRequest(creations=[prefixed]), 1).results
+    assert (refused.error_code, refused.error_message) == (
+        (-1, texts[0].replace("/kafka-acl/Topic/.", "/kafka-acl-extended/prefixed/Topic/..")
+             .replace("@17", "@36")) if release == (2, 4) else (-1, None)
+    )  # fmt: skip

@@ -50,6 +50,9 @@ def request(draw: random.Random, api_key: int, version: int) -> dict[str, Any]:
 
 
 _CLUSTER_WIDE: Final = (4, 8, 16)
+_MANY: Final = 99
+_COUNTS: Final = {19: "numPartitions", 37: "count"}
+"""How many partitions a topic gets. Without a limit of the release, brokers run out of memory."""
 
 
 def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
@@ -58,6 +61,9 @@ def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
         rows = body.get("resources") or []
         if any(row.get("resourceType") in _CLUSTER_WIDE for row in rows):
             body["validateOnly"] = True
+    elif api_key in _COUNTS:
+        for row in body.get("topics") or []:
+            row[_COUNTS[api_key]] = min(row[_COUNTS[api_key]], _MANY)
     elif api_key == 57:
         if version >= 1:
             body["validateOnly"] = True
