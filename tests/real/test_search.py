@@ -128,7 +128,7 @@ def test_topics_get_few_partitions() -> None:
         for program in requests("a seed", 0, 100, served(), (key,)):
             for step in program.steps:
                 rows = step["body"].get("topics") or []
-                assert all(row[name] < 100 for row in rows if name in row), program.name
+                assert all(abs(row[name]) < 100 for row in rows), program.name
 
 
 def test_no_request_changes_what_all_programs_share() -> None:

@@ -118,8 +118,8 @@ REPETITIONS: Final[tuple[Row[_Named, _Named], ...]] = (
 
 class _Isolation(NamedTuple):
     """The isolation level of a partition's query. ``duplicate``: the request names the partition
-    more than once. ``unsupported``: its version has no such timestamp. ``is_client``: it is no
-    replica's."""
+    more than once. ``unsupported``: its version has no such timestamp. ``is_client``: no
+    replica sent the request."""
 
     level: int
     duplicate: bool

@@ -52,7 +52,8 @@ def request(draw: random.Random, api_key: int, version: int) -> dict[str, Any]:
 _CLUSTER_WIDE: Final = (4, 8, 16)
 _MANY: Final = 99
 _COUNTS: Final = {19: "numPartitions", 37: "count"}
-"""How many partitions a topic gets. Without a limit of the release, brokers run out of memory."""
+"""How many partitions a topic gets. Without a limit of the release, brokers run out of memory, in
+CreatePartitions by an overflow even for the least number."""
 
 
 def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
@@ -63,7 +64,7 @@ def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
             body["validateOnly"] = True
     elif api_key in _COUNTS:
         for row in body.get("topics") or []:
-            row[_COUNTS[api_key]] = min(row[_COUNTS[api_key]], _MANY)
+            row[_COUNTS[api_key]] = max(-_MANY, min(row[_COUNTS[api_key]], _MANY))
     elif api_key == 57:
         if version >= 1:
             body["validateOnly"] = True
