@@ -88,7 +88,8 @@ class _Run:
         store, began = self._store, time.monotonic()
         done = store.record(batch)
         if done is not None:
-            store.compact(done)
+            if store.batches == batch + 1 and store.made is None:
+                store.compact(done)
             return done
         before = store.record(batch - 1) if batch else None
         if batch and before is None:

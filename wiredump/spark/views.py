@@ -37,6 +37,9 @@ _OWN_SCHEMA: Final = frozenset({"delta", "iceberg", "hudi"})
 
 _ABSENT: Final = frozenset({"PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"})
 
+_TIMED: Final = 6
+"""The version of the schema since which files have a timestamp beside each time."""
+
 _HOUR: Final = 3_600_000_000_000
 _DAY: Final = 24 * _HOUR
 
@@ -55,7 +58,7 @@ def register(
     ``tables`` is a folder that has a folder for each table, as a path or URI for Spark, in the
     format ``form`` (parquet, delta, iceberg, or another of Spark's); or a namespace of a catalog
     (``lake.kafka``) if ``form`` is ``catalog``; or data frames by the names of tables. Columns that
-    a table lacks are null in its view, but for ``date`` and ``hour`` of its first time; views of
+    a table lacks are null in its view, but for timestamps, ``date`` and ``hour``; views of
     tables that are missing are empty. ``dialect`` is that of the functions that decode frames.
     Raises InputError if there is none of the tables.
     """
@@ -67,6 +70,8 @@ def register(
     if not found:
         where = "these data frames" if isinstance(tables, Mapping) else tables
         raise InputError(f"{where} has no tables ({', '.join(TABLES)})")
+    if "lineage" in found and found["lineage"].where(f"schema < {_TIMED}").take(1):
+        found = {name: _with_timestamps(name, view) for name, view in found.items()}
     for name in TABLES:
         view = found.get(name)
         if view is None:
@@ -136,6 +141,16 @@ def _view(
     frame = frame.withColumns(missing) if missing else frame
     # Without a folder for each run there is one, which has no name.
     return frame.withColumn("run", coalesce(col("run"), lit("")))
+
+
+def _with_timestamps(table: str, rows: DataFrame) -> DataFrame:
+    """Return rows of which some files lack timestamps. Spark no longer skips parts of files by
+    them."""
+    made = {
+        name: coalesce(col(name), expr(f"timestamp_micros({source} div 1000)"))
+        for name, source in TABLES[table].timestamps.items()
+    }
+    return rows.withColumns(made) if made else rows
 
 
 def _dates(table: str) -> dict[str, Column]:

@@ -155,6 +155,24 @@ def test_tables_by_name_and_those_that_are_missing(
         again(spark, str(tmp_path / "nothing"))
 
 
+def test_files_without_timestamps(spark: Any, again: Any, folder: str, tmp_path: Path) -> None:
+    """Those of schema 5, beside newer ones or alone."""
+    query = "SELECT requested_ns, requested_at, responded_at FROM requests ORDER BY requested_ns"
+    expected = answer(again(spark, folder), query).rows
+    for name in ("requests", "lineage"):
+        place = tmp_path / name
+        place.mkdir()
+        for number, file in enumerate(sorted(Path(folder, name).rglob("*.parquet"))):
+            rows = pq.read_table(file).drop_columns(list(TABLES[name].timestamps))
+            if name == "lineage":
+                at = rows.schema.get_field_index("schema")
+                old = pa.array([5] * rows.num_rows, rows.schema.field(at).type)
+                rows = rows.set_column(at, rows.schema.field(at), old)
+            pq.write_table(rows, place / f"{number}.parquet")
+    assert answer(again(spark, str(tmp_path)), query).rows == expected
+    assert any(row[1] is not None for row in expected)
+
+
 @pytest.mark.usefixtures("registered")
 def test_the_commands(folder: str, tmp_path: Path) -> None:
     """They use the session that there is, and leave it."""
