@@ -126,7 +126,7 @@ def test_internal_topics_are_not_deleted() -> None:
 def test_topics_get_few_partitions() -> None:
     for key, name in ((19, "numPartitions"), (37, "count")):
         for program in requests("a seed", 0, 100, served(), (key,)):
-            for step in program.steps:
+            for step in (each for each in program.steps if each["api"] == key):
                 rows = step["body"].get("topics") or []
                 assert all(abs(row[name]) < 100 for row in rows), program.name
 
