@@ -51,6 +51,14 @@ def _repeats_protocols(body: Mapping[str, Any]) -> bool:
     return any(times > 1 for times in named.values())
 
 
+def _has_null_records(body: Mapping[str, Any]) -> bool:
+    return any(
+        partition["records"] is None
+        for topic in body["topicData"] or ()
+        for partition in topic["partitionData"] or ()
+    )
+
+
 def _repeats_partitions(body: Mapping[str, Any]) -> bool:
     named = (
         Counter((topic["name"], each) for topic in marker["topics"]
@@ -71,6 +79,7 @@ class Decision(NamedTuple):
 
 
 DECISIONS: Final = (
+    Decision(0, ANY, "Kafka fails after the answer, which may not go out", _has_null_records),
     Decision(11, ANY, "Kafka fails once members are listed", _repeats_protocols),
     Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
     Decision(27, "", "Kafka never answers a marker with a partition twice", _repeats_partitions),

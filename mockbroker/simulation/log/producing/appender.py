@@ -188,6 +188,7 @@ class Appender:
                 partition is not None and self._logs.is_failed(tp, broker_id),
                 knows_topic=knows_topic or is_known,
                 newest_magic=max((each[2] for each in batches), default=-1),
+                is_null=data is None,
             )
         )
         if row is not None:

@@ -349,6 +349,7 @@ class Arrival(msgspec.Struct, frozen=True):
     is_failed: bool = False
     knows_topic: bool = False
     newest_magic: int = -1
+    is_null: bool = False
 
     @property
     def has_valid_acks(self) -> bool:
@@ -459,6 +460,12 @@ PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         "DP-PRODUCE-18",
         lambda arrival: arrival.is_corrupt,
         (refuse_data(ErrorCode.CORRUPT_MESSAGE),),
+    ),
+    Row(
+        "DP-PRODUCE-45",
+        lambda arrival: arrival.is_null and not arrival.has_formats_of_now,
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=(2, 8),
     ),
     Row(
         "DP-PRODUCE-18",

@@ -97,6 +97,13 @@ PARTITIONS: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("DP-PRODUCE-45")
+@pytest.mark.parametrize(("release", "code"), [((2, 7), 0), ((2, 8), -1)])
+def test_null_records_of_old_versions(release: tuple[int, ...], code: int) -> None:
+    assert produce(new_cluster(release), None, version=2).error == code
+    assert produce(new_cluster(release), b"", version=2).error == 0
+
+
 @pytest.mark.requirement("DP-PRODUCE-18")
 @pytest.mark.parametrize(("release", "code"), [((0, 10, 2), 2), ((0, 11), 0)])
 def test_batches_of_a_later_magic(release: tuple[int, ...], code: int) -> None:
