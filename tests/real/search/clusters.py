@@ -52,6 +52,7 @@ _BOTH: Final[Mapping[str, str]] = {
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "delete.topic.enable": "true",
     **{
         f"group.{kind}.min.{name}.ms": "1000"
         for kind in ("consumer", "share", "streams")
@@ -90,7 +91,7 @@ class SearchKafka(RealKafka):
         self._own = {
             **_BOTH, **KAFKA_CONFIGS,
             **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),
-            "super.users": ANONYMOUS, "delete.topic.enable": "true",
+            "super.users": ANONYMOUS,
             # Internal topics appear in ListOffsets and logs; their retention is nothing that
             # requests show.
             "log.retention.check.interval.ms": "3600000",

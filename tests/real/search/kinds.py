@@ -18,7 +18,8 @@ from tests.real.programs.model import Program, ProgramStep
 from tests.real.search.play import Arena, Found
 from tests.real.search.requests import body_of
 
-__all__ = ["Kind", "Kinds", "Signature", "load", "minimise", "save", "signature_of"]
+__all__ = ["Kind", "Kinds", "Signature", "load", "minimise", "save", "shown",
+           "signature_of", "without_rows"]  # fmt: skip
 
 REPLAYS_AT_MOST: Final = 60
 SECONDS: Final = 60.0
@@ -62,10 +63,16 @@ def signature_of(program: Program, found: Found) -> Signature:
     codes = [row for row in rows if row[0].endswith("rrorCode")]
     path, kafka, mock = (codes or rows)[0]
     name = dialect("kafka").api(program.steps[found.step]["api"]).name
-    return Signature(name, re.sub(r"\[[^]]*\]", "[]", path), _shown(kafka), _shown(mock))
+    return Signature(name, without_rows(path), shown(kafka), shown(mock))
 
 
-def _shown(value: Any) -> str:
+def without_rows(path: str) -> str:
+    """The path of a field without the names of rows."""
+    return re.sub(r"\[[^]]*\]", "[]", path)
+
+
+def shown(value: Any) -> str:
+    """A value as signatures have it."""
     text = value if isinstance(value, str) else json.dumps(value)
     text = re.sub(r"s\d{3}x\d{4}", "$", text)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
