@@ -52,7 +52,7 @@ def load(folder: Path, names: Sequence[str] = LOCAL) -> Tables:
 
 
 def _rows(folder: Path, table: str) -> Iterator[dict[str, Any]]:
-    if any("=" in each.name for each in folder.iterdir()):
+    if any("=" in each.name for each in folder.glob("*")):
         columns = [each.name for each in TABLES[table].columns]
         yield from ds.dataset(folder, partitioning="hive").to_table(columns).to_pylist()
         return
