@@ -216,8 +216,6 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
     names = _check_steps(case, refuse)
     if not any(getattr(case, level) for level in LEVELS):
         refuse("", "no expectation: give must, must_not, should, should_not or may")
-    if case.wrong is None and not case.informational:
-        refuse("", "no `wrong`: name the defect that proves that the case can fail")
     for level in ("applies", *LEVELS):
         for number, each in enumerate(getattr(case, level)):
             _check_expectation(each, f"{level}[{number}]", names, refuse)

@@ -171,7 +171,15 @@ class TelemetrySpec(Strict, frozen=True):
 
 
 ServerCertificate: TypeAlias = Literal[
-    "valid", "intermediate", "expired", "not-yet-valid", "other-host", "other-ca", "client-only"
+    "valid",
+    "intermediate",
+    "expired",
+    "not-yet-valid",
+    "other-host",
+    "similar-host",
+    "address-only",
+    "other-ca",
+    "client-only",
 ]
 
 

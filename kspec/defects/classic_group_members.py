@@ -439,3 +439,12 @@ class DropsTheRemainder(Membership):
         found = super().share(protocol, members, counts)
         fewest = min(len(each) for each in found.values())
         return {name: each[:fewest] for name, each in found.items()} if fewest else found
+
+
+@defect("assigns-what-stays")
+class AssignsWhatStays(Membership):
+    """Assigns partitions although the coordinator asks its leader not to (KIP-814)."""
+
+    async def shares(self, joined: Any) -> dict[str, list[TopicPartition]]:
+        joined.skip_assignment = False
+        return await super().shares(joined)

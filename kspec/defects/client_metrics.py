@@ -137,3 +137,11 @@ class TakesAnAsteriskForAPrefix(Telemetry):
 
     def is_wanted(self, name: str) -> bool:
         return any(name.startswith(prefix) for prefix in self.wanted())
+
+
+@defect("finds-prefixes-anywhere")
+class FindsPrefixesAnywhere(Telemetry):
+    """Pushes metrics whose names have the wanted prefix somewhere within them."""
+
+    def is_wanted(self, name: str) -> bool:
+        return any(prefix == "*" or prefix in name for prefix in self.wanted())

@@ -216,3 +216,11 @@ class ForgetsItsInstanceId(ConsumerGroupMember):
         body = super().heartbeat_body(link)
         body.instance_id = None
         return body
+
+
+@defect("forgets-what-was-lost")
+class ForgetsWhatWasLost(ConsumerGroupMember):
+    """Takes a change for known whose heartbeat was lost."""
+
+    def reports_everything(self) -> bool:
+        return self.joins

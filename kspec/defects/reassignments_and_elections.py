@@ -119,3 +119,14 @@ class ElectsPreferredLeadersAlone(Link):
         if getattr(body, "election_type", 0):
             body.election_type = 0
         return super().send(body, version)
+
+
+@defect("overlooks-what-is-only-removed")
+class OverlooksWhatIsOnlyRemoved(Link):
+    """Lists no reassignment that adds no replica."""
+
+    def decode(self, frame: bytes, api_key: int, version: int) -> Any:
+        body = super().decode(frame, api_key, version)
+        for topic in body.topics if api_key == _LIST_REASSIGNMENTS else ():
+            topic.partitions = [each for each in topic.partitions if each.adding_replicas]
+        return body

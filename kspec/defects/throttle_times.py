@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
@@ -89,3 +90,20 @@ class ReconnectsToDodgeThrottles(Client):
         if link is not None and throttled:
             await link.close()
         return await super().link_to(address)
+
+
+@defect("throttles-one-api")
+class ThrottlesOneApi(Link):
+    """Pauses only requests of the API whose answer had the throttle time."""
+
+    ends: Mapping[int, float] = MappingProxyType({})
+
+    def apply_throttle(self, milliseconds: int, api_key: int, version: int) -> None:
+        if milliseconds > 0:
+            end = asyncio.get_running_loop().time() + milliseconds / 1000
+            self.ends = {**self.ends, api_key: end}
+
+    async def ask(self, body: Any, version: int | None = None) -> Any:
+        left = self.ends.get(body.API_KEY, 0) - asyncio.get_running_loop().time()
+        await asyncio.sleep(max(0, min(left, self.timeout)))
+        return await super().ask(body, version)

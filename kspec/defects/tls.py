@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -139,3 +139,55 @@ class EndsWithItsCertificate(Client):
             await link.close()
             raise LinkClosedError("the broker has another certificate")
         return link
+
+
+class _Lax(Client):
+    """Leaves it to its connections to check the names of certificates."""
+
+    def context(self, files: Mapping[str, str]) -> ssl.SSLContext:
+        context = super().context(files)
+        context.check_hostname = False
+        return context
+
+
+class _Checking(Link):
+    host = ""
+
+    async def open(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self.host = host
+        await super().open(host, port, tls)
+
+    async def negotiate(self) -> None:
+        if self._writer is not None:
+            certificate = self._writer.get_extra_info("peercert")
+            names = [name for _, name in (certificate or {}).get("subjectAltName", ())]
+            if certificate is not None and not self.is_for(names):
+                raise LinkClosedError("the certificate has another name")
+        await super().negotiate()
+
+    def is_for(self, names: Sequence[str]) -> bool:
+        return self.host in names
+
+
+@defect("finds-the-host-within-a-name")
+class FindsTheHostWithinAName(_Lax):
+    """Accepts a certificate with a name that contains the host's."""
+
+    class Within(_Checking):
+        def is_for(self, names: Sequence[str]) -> bool:
+            return any(self.host in name for name in names)
+
+    link: type[Link] = Within
+
+
+@defect("checks-the-address")
+class ChecksTheAddress(_Lax):
+    """Compares a certificate with the address that it connected to, not with the host's name."""
+
+    class Resolved(_Checking):
+        def is_for(self, names: Sequence[str]) -> bool:
+            assert self._writer is not None
+            address = self._writer.get_extra_info("peername")[0]
+            return super().is_for(names) or address in names
+
+    link: type[Link] = Resolved

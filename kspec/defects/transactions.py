@@ -386,3 +386,11 @@ class HasATimeOutOfItsOwn(TransactionalProducer):
 @defect("stays-with-the-leader-of-the-transaction")
 class StaysWithTheLeaderOfTheTransaction(KeepsTheOldLeader, TransactionalProducer):
     """Never looks for another leader within a transaction."""
+
+
+@defect("sends-the-first-offset")
+class SendsTheFirstOffset(TransactionalProducer):
+    """Makes the offset of the first partition a part of the transaction, and no others."""
+
+    def offsets_body(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Any:
+        return super().offsets_body(dict([*offsets.items()][:1]), group)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.records import ControlRecordType, Record, RecordBatches, read_control_record
 from kproto.records.batch import Batch
 from kspec.reference_client.coordinators import GroupMetadata
@@ -176,7 +176,7 @@ class Consumer:
                     finally:
                         self.follow(self.membership)
                 await self.fetch_all()
-            except (LinkClosedError, TimedOutError):
+            except (LinkClosedError, TimedOutError, RemoteProtocolError):
                 self.topics.leaders.clear()
                 await asyncio.sleep(_PAUSE)
             except (BrokerError, DecodeError) as error:
@@ -307,7 +307,7 @@ class Consumer:
         for broker, partitions in by_broker.items():
             try:
                 await self.fetch(broker, partitions)
-            except (LinkClosedError, TimedOutError) as error:
+            except (LinkClosedError, TimedOutError, RemoteProtocolError) as error:
                 problem = error
         if problem is not None:
             raise problem
@@ -333,7 +333,7 @@ class Consumer:
             by_id = (version or link.choose_version(_FETCH)) >= _TOPIC_IDS_SINCE
             body = self.body(session, partitions, self.forgotten(session, partitions, by_id=by_id))
             answer = await link.ask(body, version)
-        except (LinkClosedError, TimedOutError):
+        except (LinkClosedError, TimedOutError, RemoteProtocolError):
             for tp in partitions:
                 self.assigned[tp].replica = -1
             raise

@@ -320,6 +320,8 @@ class Membership:
         ]
         self.watched = sorted({name for each in members for name in each.topics})
         await self.look()
+        if getattr(joined, "skip_assignment", False):
+            return {}  # a static leader is back, and the group keeps its assignment (KIP-814)
         return self.share(joined.protocol_name, members, self.topics.counts)
 
     def subscriber(self, row: Any) -> Subscriber:

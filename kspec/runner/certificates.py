@@ -131,6 +131,11 @@ def _server(kind: ServerCertificate) -> _Pair:
     if kind == "other-host":
         elsewhere = (x509.DNSName("broker.elsewhere.example"),)
         return _issued("broker", _root("first"), names=elsewhere, purpose=purpose)
+    if kind == "similar-host":
+        similar = (x509.DNSName("127.0.0.1.example"), x509.DNSName("localhost.example"))
+        return _issued("broker", _root("first"), names=similar, purpose=purpose)
+    if kind == "address-only":
+        here = here[1:]
     if kind == "client-only":
         purpose = ExtendedKeyUsageOID.CLIENT_AUTH
     days = {"expired": (-20, -10), "not-yet-valid": (10, 20)}.get(kind, (-2, 30))

@@ -52,7 +52,12 @@ async def prove(
         for name in each.case.defects
         if name not in DEFECTS
     ]
-    return unknown or await confirmed(await suspected(cases, beside, jobs=jobs))
+    unproved = [
+        Flaw(each.id, "no `wrong`: name the defect that proves that the case can fail")
+        for each in cases
+        if each.case.wrong is None and not each.case.informational
+    ]
+    return unknown or unproved + await confirmed(await suspected(cases, beside, jobs=jobs))
 
 
 async def suspected(

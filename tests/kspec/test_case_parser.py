@@ -72,7 +72,6 @@ def test_a_case_is_what_its_file_says():
         ),
         ("call: describe_cluster", "together: [{call: x}, {call: y}]", "7: steps[0].call: 'x' is"),
         (", as: next", "", "11: must[0].result: no call is named 'next'"),
-        ("wrong: {by: claims-success}", "", "1: no wrong: name the defect"),
         ("KIP-482", "hearsay", "2: source: must name a KIP"),
         ("about: It ends too soon.\n", "", "1: Object missing required field about"),
         ("title:", "title: [", "2: not YAML"),

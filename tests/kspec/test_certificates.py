@@ -15,6 +15,7 @@ REFUSED = {
     "expired": "expired",
     "not-yet-valid": "not yet valid",
     "other-host": "IP address mismatch|Hostname mismatch",
+    "similar-host": "IP address mismatch|Hostname mismatch",
     "other-ca": "unable to get local issuer|self.signed",
     "client-only": "purpose",
 }

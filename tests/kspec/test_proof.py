@@ -111,6 +111,7 @@ wrong: {by: claims-success}
         (SOUND.replace("claims-success", "unheard-of"), "'unheard-of' is not a defect"),
         (SOUND.replace("count: 1", "").replace("AlterPartitionReassignments}", "Produce}"),
          "the reference client: fail: not met: it sends the request"),
+        (SOUND.replace("wrong: {by: claims-success}", ""), "no `wrong`: name the defect"),
         (SOUND.replace("by: claims-success", "by: claims-success, also: [hides-the-error]"),
          "hides-the-error is declared to fail it too, but does not"),
         (SOUND.replace("by: claims-success", "by: claims-success, lax: [hides-the-error]"),
@@ -121,6 +122,11 @@ async def test_a_case_that_proves_nothing_is_found_out(text, problem):
     case = parse_case(text, "x/001-x.yaml")
     flaws = [str(flaw) for flaw in await prove([case], [case])]
     assert any(problem in flaw for flaw in flaws), flaws
+
+
+def test_every_case_of_the_suite_names_what_proves_it():
+    judging = [each for each in load_cases() if not each.case.informational]
+    assert [each.id for each in judging if not each.case.defects] == []
 
 
 def test_every_defect_is_caught_by_a_case():
