@@ -69,7 +69,7 @@ def software_versions(
     if (
         isinstance(level, str)
         and level.startswith("kafka-")
-        and named(level).software.number > profile.software.number
+        and named(level).software.is_newer_than(profile.software)
     ):
         raise ClusterError(
             f"{level} is newer than {profile.name}, whose versions a level can only narrow; "

@@ -23,7 +23,7 @@ BROKER_KILLED = ("unanswered", "the connection was closed by the broker", "Fetch
 REFUSED = ("unanswered", "the connection was closed by the broker", "AlterPartitionReassignments")
 """@platformatic/kafka sends version 1 to a broker that has version 0 alone, which hangs up."""
 
-TLS = ("tls", "TLS: nothing inside can be read without its keys", "")
+TLS = ("tls", "TLS 1.3: nothing inside can be read without its keys", "")
 """Both directions of librdkafka's two connections: its bootstrap's, and the broker's."""
 
 CUT = [("cut", f"{size - 8} of the frame's {size} bytes are missing", "") for size in (22, 87, 88)]

@@ -132,7 +132,7 @@ UPGRADE_ROWS: Final[Sequence[StepRow]] = (
         "UPGRADE-04",
         lambda step: (
             not step.after.in_zookeeper
-            and step.after.release.number > step.before.release.number
+            and step.after.release.is_newer_than(step.before.release)
             and not step.before.release.has(facts.KRAFT_UPGRADES)
         ),
         (_refuse("KRaft was an early access in {before}, which cannot be upgraded to {after}"),),

@@ -122,10 +122,15 @@ class EffectiveConfigs:
             synonyms += self._broker_sources(broker_config, broker_id)
         elif definition.default is not None:
             synonyms.append(ConfigSynonym(name, definition.default, DEFAULT))
-        if synonyms and not self.release.has(facts.GROUP_CONFIGS_HAVE_SYNONYMS):
-            source = DEFAULT if own is None else DYNAMIC_GROUP
-            synonyms = [ConfigSynonym(name, synonyms[0].value, source)]
         return replace(_entry(definition, synonyms), read_only=False)
+
+    def _described_group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
+        """Return one config of a group as DescribeConfigs shows it."""
+        entry = self.group(group_id, name, broker_id)
+        if self.release.has(facts.GROUP_CONFIGS_HAVE_SYNONYMS) or not entry.synonyms:
+            return entry
+        source = entry.source if entry.source == DYNAMIC_GROUP else DEFAULT
+        return replace(entry, source=source, synonyms=(ConfigSynonym(name, entry.value, source),))
 
     def broker(self, broker_id: int, name: str) -> ConfigEntry:
         """Return one broker config. Raises ClusterError for a config that this mock does not
@@ -372,7 +377,7 @@ class EffectiveConfigs:
             own = state.configs.get((GROUP, resource_name), {})
             for name, definition in self.definitions.group.items():
                 if not definition.only_set or name in own:
-                    yield self.group(resource_name, name, seen_from)
+                    yield self._described_group(resource_name, name, seen_from)
         elif resource_type == CLIENT_METRICS and self.definitions.client_metrics:
             if not resource_name:
                 raise _invalid("Client metrics subscription name must not be empty")

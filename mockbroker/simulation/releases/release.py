@@ -136,6 +136,9 @@ class Release(msgspec.Struct, frozen=True):
             return begun and (until is None or self.number < until)
         return begun and not self.has(until)
 
+    def is_newer_than(self, other: Release) -> bool:
+        return self.number > other.number
+
     def is_in_lines(self, first: ReleaseNumber, last: ReleaseNumber) -> bool:
         """Whether it belongs to the lines from ``first`` to ``last``, both included."""
         return first <= self.number and self.number[: len(last)] <= last

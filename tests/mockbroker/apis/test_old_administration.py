@@ -318,7 +318,6 @@ def test_described_topics_exist_since_2_0(name: str, code: int) -> None:
 @pytest.mark.parametrize(
     ("name", "resource", "other"),
     [
-        ("kafka-1.0", "Resource(type={}, name='{}'}}", "2"),
         ("kafka-1.1", "Resource(type={}, name='{}'}}", "Resource(type=BROKER, name='2'}.name"),
         ("kafka-2.0", "ConfigResource(type={}, name='{}')",
          "ConfigResource(type=BROKER, name='2').name"),

@@ -145,10 +145,12 @@ def test_cluster_add_takes_texts_and_lists_as_declared() -> None:
         def post(self, path: str, body: object) -> object:
             assert path == "/clusters"
             assert body == {
-                "brokers": "2", "profile": "kafka-2.4", "clock": "manual", "scram_final": "1",
+                "brokers": 2, "profile": "kafka-2.4", "clock": "manual", "scram_final": "1",
                 "oauth_clients": ["a:1", "b:2"], "racks": {"1": "a"}, "port": 0,
             }  # fmt: skip
-            return {"id": "2", "profile": "kafka-2.4", "brokers": {}, "bootstrap": ""}
+            return {
+                "id": "2", "profile": "kafka-2.4", "brokers": {}, "bootstrap": "", "labels": {},
+            }  # fmt: skip
 
     words = [
         "brokers=2", "profile=kafka-2.4", "clock=manual", "scram_final=1", "oauth_clients=a:1",

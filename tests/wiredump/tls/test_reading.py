@@ -284,7 +284,7 @@ def test_without_its_secrets_it_is_said(tmp_path: Path, rng: Any) -> None:
     _, others = recorded(other, [say(rng, 1)])
     packets = packets_of(passages)
     assert reasons(read(tmp_path, packets)[0]) == {
-        "TLS: nothing inside can be read without its keys"
+        "TLS 1.3 for localhost: nothing inside can be read without its keys"
     }
     items, source = read(tmp_path, packets, others)
     assert reasons(items) == {"TLS: the key log has no secrets of this connection"}

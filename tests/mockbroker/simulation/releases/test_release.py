@@ -82,7 +82,7 @@ def test_a_name_may_have_a_patch_release_and_fixes(
     line = profile(re.sub(r"[+-]KAFKA-\d+", "", name).replace(release, release.rpartition(".")[0]))
     assert (found.name, found.release, dict(found.software.fixes)) == (name, release, fixes)
     assert (found.versions, found.mode) == (line.versions, line.mode)
-    assert MockCluster(1, profile=name).cluster.logs.release == found.software
+    assert MockCluster(1, profile=name).cluster.logs.release.now == found.software
 
 
 @pytest.mark.parametrize(
