@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from scripts.client_code import go
+from scripts.client_code import go, javascript
 from scripts.client_code.description import Description, description
 
 __all__ = ["FILES", "generated"]
@@ -16,6 +16,8 @@ FILES: Final[dict[str, Callable[[Description], str]]] = {
     "clients/go/types.go": go.types,
     "clients/go/options.go": go.options,
     "clients/go/operations.go": go.operations,
+    "clients/js/types.d.ts": javascript.types,
+    "clients/js/operations.mjs": javascript.operations,
 }
 
 

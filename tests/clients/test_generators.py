@@ -89,6 +89,15 @@ def test_typescript_and_a_linter(tmp_path: Path, version: str) -> None:
     assert found["totals"]["warnings"] == 0, found["problems"]
 
 
+@pytest.mark.node
+def test_the_types_of_our_own_package() -> None:
+    tools = packages() / "node_modules" / ".bin"
+    folder = HERE.parents[2] / "clients/js"
+    command = [str(tools / "tsc"), "--noEmit", "--strict", "--allowImportingTsExtensions"]
+    run([*command, "--module", "nodenext", "--target", "es2022", "--lib", "es2023,dom",
+         str(folder / "index.d.ts")], folder)  # fmt: skip
+
+
 @pytest.mark.java
 def test_java(tmp_path: Path) -> None:
     require("java")

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.recipes.test_recipes import installed
 from tests.support.toolchain import require
 
 pytestmark = pytest.mark.slow
@@ -98,3 +100,52 @@ func TestFails(t *testing.T) {
     code, out = run(["go", "test", "-count=1", "./..."], tmp_path, environment)
     assert code == 1
     assert "install it: uv tool install 'kproto[mock] @ git+" in out
+
+
+@pytest.fixture
+def node_project(tmp_path: Path) -> Path:
+    """A folder where Node.js finds this checkout's package, and kafkajs."""
+    folder = tmp_path / "project"
+    modules = folder / "node_modules"
+    modules.mkdir(parents=True)
+    # As npm does for a folder, and so that the package finds nothing of the checkout.
+    shutil.copytree(ROOT / "clients/js", modules / "kproto")
+    (modules / "kafkajs").symlink_to(installed("kafkajs") / "node_modules/kafkajs")
+    return folder
+
+
+@pytest.mark.node
+def test_node(node_project: Path, environment: dict[str, str]) -> None:
+    shutil.copy(HERE / "js/situations.test.mjs", node_project)
+    command = ["node", "--test", "--test-reporter=tap", "situations.test.mjs"]
+    code, out = run(command, node_project, environment)
+    assert code == 0, out
+    assert sorted(re.findall(r"^ok \d+ - (.+)$", out, re.M)) == SITUATIONS
+
+
+@pytest.mark.node
+def test_a_failed_node_test_shows_the_traffic(
+    node_project: Path, environment: dict[str, str]
+) -> None:
+    (node_project / "failing.test.mjs").write_text(
+        """import { test } from 'node:test'
+import { withMock } from 'kproto'
+
+const rule = { name: 'unused', api: 'Produce', error: 'NOT_CONTROLLER' }
+
+test('deliberate', withMock({}, async mock => {
+  await mock.advance('1s')
+  throw new Error('deliberate')
+}))
+test('strict', withMock({ strict_faults: true, faults: [rule] }, async mock => {
+  const refused = await mock.stopBroker(9).catch(error => error.message)
+  if (!/^mockbroker: there is no broker 9/.test(refused)) throw new Error(refused)
+}))
+"""
+    )
+    command = ["node", "--test", "failing.test.mjs"]
+    code, out = run(command, node_project, environment)
+    assert code == 1
+    assert "the journal of the mock cluster:" in out
+    assert "fault rule that no request has hit: unused" in out
+    assert re.search(r"^(#|\S) fail 2$", out, re.M), out
