@@ -46,9 +46,11 @@ longer; the mock deletes it at once."""
 INIT_PRODUCER_ID: Final = 22
 ENDED: Final = 26
 """EndTxn is answered before Kafka has written the markers."""
-MARKERS_SECONDS: Final = 0.25
-"""How long Kafka may take to write the markers of a transaction, which the mock writes at once."""
 CONCURRENT_TRANSACTIONS: Final = 51
+OF_SHARE_SESSIONS: Final = frozenset({78, 79})
+SETTLES_SECONDS: Final = 0.25
+"""How long Kafka may take after its answer for what the mock does at once: write the markers of a
+transaction, and release the records of a share session that is closed."""
 FETCH: Final = 1
 
 
@@ -152,9 +154,8 @@ class _Lane:
         if answers is None:
             return None
         found = await self._compare(place, step, answers)
-        aborts = step["api"] == INIT_PRODUCER_ID and CONCURRENT_TRANSACTIONS in _codes(answers)
-        if step["api"] == ENDED or aborts:
-            await asyncio.sleep(MARKERS_SECONDS)
+        if _settles_later(step, answers):
+            await asyncio.sleep(SETTLES_SECONDS)
         return found
 
     async def _both(
@@ -249,6 +250,15 @@ class _Lane:
             if found is not None:
                 return found
         return None
+
+
+def _settles_later(step: Mapping[str, Any], answers: Sequence[Any]) -> bool:
+    """Whether Kafka may do later what the step asks for."""
+    if step["api"] == INIT_PRODUCER_ID:
+        return CONCURRENT_TRANSACTIONS in _codes(answers)
+    if step["api"] in OF_SHARE_SESSIONS:
+        return bool(step["body"].get("shareSessionEpoch") == -1)
+    return bool(step["api"] == ENDED)
 
 
 def _has(answer: Any, path: Any) -> bool:
