@@ -63,6 +63,11 @@ _IDS: Final = ("broker.id", "node.id")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+_FOLLOWING: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
+"""The configs of groups that follow those of the broker in every release. Up to 4.2 others do so
+for groups without any configs alone."""
+
+
 class EffectiveConfigs:
     """The configs of one cluster: its current state, and the configs that its release defines."""
 
@@ -107,17 +112,22 @@ class EffectiveConfigs:
         found = next(self._topic_sources(definition, overrides, broker_id), None)
         return self._topic_default(definition, broker_id) if found is None else found.value
 
-    def group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
-        """Return one config of a group, which need not exist, as a broker sees it.
+    def group(
+        self, group_id: str, name: str, broker_id: int, *, described: bool = False
+    ) -> ConfigEntry:
+        """Return one config of a group, which need not exist, as a broker sees it, or as it is
+        ``described``.
 
         Raises KeyError for a config that the release does not define.
         """
         definition = self.definitions.group[name]
-        own = self._state.configs.get((GROUP, group_id), {}).get(name)
+        configs = self._state.configs.get((GROUP, group_id), {})
+        own = configs.get(name)
+        follows = self.release.has(facts.GROUP_CONFIGS_HAVE_SYNONYMS) or name in _FOLLOWING
         synonyms = []
         if own is not None:
             synonyms.append(ConfigSynonym(name, shown_value(definition, own), DYNAMIC_GROUP))
-        if definition.synonym is not None:
+        if definition.synonym is not None and (follows or not (described or configs)):
             broker_config = self.definitions.broker[definition.synonym]
             synonyms += self._broker_sources(broker_config, broker_id)
         elif definition.default is not None:
@@ -126,7 +136,7 @@ class EffectiveConfigs:
 
     def _described_group(self, group_id: str, name: str, broker_id: int) -> ConfigEntry:
         """Return one config of a group as DescribeConfigs shows it."""
-        entry = self.group(group_id, name, broker_id)
+        entry = self.group(group_id, name, broker_id, described=True)
         if self.release.has(facts.GROUP_CONFIGS_HAVE_SYNONYMS) or not entry.synonyms:
             return entry
         source = entry.source if entry.source == DYNAMIC_GROUP else DEFAULT

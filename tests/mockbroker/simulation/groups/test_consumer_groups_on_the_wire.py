@@ -284,6 +284,27 @@ def test_synonyms_of_configs_of_groups(profile: str, synonyms: list[str]) -> Non
     assert described() == ("46000", 8, [name, *synonyms])
 
 
+@pytest.mark.requirement("CONFIG-25")
+@pytest.mark.parametrize(("release", "values"), [((4, 2), (7, 7, 5)), ((4, 3), (7, 7, 7))])
+def test_configs_of_groups_follow_those_of_the_broker(
+    release: tuple[int, int], values: tuple[int, ...]
+) -> None:
+    static = {
+        f"group.{kind}.heartbeat.interval.ms": "7000" for kind in ("consumer", "share", "streams")
+    }
+    cluster = simulated_cluster(1, release=release, broker_configs=static)
+    names = ("consumer.heartbeat.interval.ms", "share.heartbeat.interval.ms")
+    shown = [cluster.configs.group("g", name, 1, described=True).value for name in names]
+    before = cluster.configs.group("g", names[1], 1).value
+    cluster.config_changes.alter_incrementally(
+        [(GROUP, "g", [("consumer.session.timeout.ms", 0, "46000")])]
+    )
+    after = [cluster.configs.group("g", name, 1).value for name in names]
+    expected = [f"{each}000" for each in values]
+    assert (before, after) == (expected[0], expected[1:])
+    assert shown == after
+
+
 @pytest.mark.requirement("DP-CGH-25")
 def test_earlier_releases_have_no_configs_of_groups() -> None:
     at = broker("kafka-3.9")
