@@ -258,3 +258,19 @@ class ForgetsNoPartition(Consumer):
         self, session: Session, partitions: Sequence[TopicPartition], *, by_id: bool
     ) -> list[tuple[TopicPartition, UUID]]:
         return []
+
+
+@defect("sends-no-leader-epoch")
+class SendsNoLeaderEpoch(Consumer):
+    """Fetches without the leader epoch that it knows."""
+
+    def known_epoch(self, tp: TopicPartition) -> int:
+        return -1
+
+
+@defect("sends-one-leader-epoch-for-all")
+class SendsOneLeaderEpochForAll(Consumer):
+    """Fetches every partition of a topic with the leader epoch of the first one."""
+
+    def known_epoch(self, tp: TopicPartition) -> int:
+        return super().known_epoch((tp[0], 0))

@@ -50,3 +50,19 @@ class WritesTwice(Processor):
     ) -> None:
         await super().process_in_transaction(producer, records, offsets)
         await super().process_in_transaction(producer, records, offsets)
+
+
+@defect("leaves-its-transaction-open")
+class LeavesItsTransactionOpen(Processor):
+    """Does not abort a transaction that cannot be committed."""
+
+    async def process_in_transaction(
+        self,
+        producer: TransactionalProducer,
+        records: Sequence[Mapping[str, Any]],
+        offsets: Mapping[TopicPartition, int],
+    ) -> None:
+        await producer.begin()
+        await self.write(records)
+        await producer.send_offsets(offsets, self.consumer.group_metadata())
+        await producer.commit()

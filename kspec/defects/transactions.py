@@ -394,3 +394,15 @@ class SendsTheFirstOffset(TransactionalProducer):
 
     def offsets_body(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Any:
         return super().offsets_body(dict([*offsets.items()][:1]), group)
+
+
+@defect("sends-offsets-at-any-time")
+class SendsOffsetsAtAnyTime(TransactionalProducer):
+    """Sends offsets to the coordinator although no transaction is open."""
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, int], group: GroupMetadata
+    ) -> None:
+        await self.add_group(group.group)
+        self.has_begun = True
+        await self.commit_offsets(offsets, group)

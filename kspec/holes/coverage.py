@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from kspec.holes.mutant_client import MODULES, source_of
+from kspec.holes.mutant_client import MODULES, path_of
 
 __all__ = ["Lines", "current_case", "recorded"]
 
@@ -19,7 +19,7 @@ Lines: TypeAlias = dict[str, set[tuple[str, int]]]
 current_case: Final[ContextVar[str | None]] = ContextVar("current_case", default=None)
 """The case that is being played. Its tasks inherit it."""
 
-_FILES: Final = {str(source_of(module)): module for module in MODULES}
+_FILES: Final = {str(path_of(module)): module for module in MODULES}
 
 
 @contextmanager

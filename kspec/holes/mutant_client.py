@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -18,7 +19,7 @@ from kspec import reference_client
 from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
 from kspec.reference_client.client import Client
 
-__all__ = ["MODULES", "every_mutation", "mutant_client", "places_by_name", "source_of"]
+__all__ = ["MODULES", "every_mutation", "mutant_client", "path_of", "places_by_name", "source_of"]
 
 _PACKAGE: Final = reference_client.__name__
 _FOLDER: Final = Path(reference_client.__path__[0])
@@ -26,24 +27,26 @@ MODULES: Final = tuple(sorted(each.stem for each in _FOLDER.glob("[a-z]*.py")))
 """The modules of the reference client."""
 
 
-def source_of(module: str) -> Path:
+def path_of(module: str) -> Path:
     return _FOLDER / f"{module}.py"
+
+
+@cache
+def source_of(module: str) -> str:
+    """Return a module's source. It is read once, so that it may be edited during a search."""
+    return path_of(module).read_text("utf-8")
 
 
 def every_mutation() -> list[Mutation]:
     """Return every defect that can be made of the reference client, by module and line."""
-    return [
-        each
-        for module in MODULES
-        for each in mutations(source_of(module).read_text("utf-8"), module)
-    ]
+    return [each for module in MODULES for each in mutations(source_of(module), module)]
 
 
 def places_by_name() -> Mapping[str, frozenset[tuple[str, int]]]:
     """Return the modules and lines that use each name or attribute."""
     found: dict[str, set[tuple[str, int]]] = {}
     for module in MODULES:
-        for name, lines in lines_by_name(source_of(module).read_text("utf-8")).items():
+        for name, lines in lines_by_name(source_of(module)).items():
             found.setdefault(name, set()).update((module, line) for line in lines)
     return {name: frozenset(places) for name, places in found.items()}
 
@@ -51,8 +54,8 @@ def places_by_name() -> Mapping[str, frozenset[tuple[str, int]]]:
 def mutant_client(mutation: Mutation) -> type[Client]:
     """Return the client with that defect. Raises whatever the changed module raises when it is
     imported, such as a TypeError."""
-    path = source_of(mutation.module)
-    code = compile(mutate(path.read_text("utf-8"), mutation), str(path), "exec")
+    path = path_of(mutation.module)
+    code = compile(mutate(source_of(mutation.module), mutation), str(path), "exec")
     with _imported_anew(_Finder(f"{_PACKAGE}.{mutation.module}", path, code)):
         client: type[Client] = import_module(f"{_PACKAGE}.client").Client
     return client

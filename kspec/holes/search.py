@@ -2,8 +2,9 @@
 
 The right client plays every case twice, for the lines that each case runs and for what two plays
 have in common. A defect then plays the cases that run its line, those of its subject first, until
-one fails it in two plays. It is *caught* by that case, *the same* if every play looks like those of
-the right client, and otherwise a *hole*. Each defect has a process of its own.
+one fails it in two plays. It is *caught* by that case, a *hole* if requests or answers differ from
+those of the right client in two plays of a case, and otherwise *the same*. Each defect has a
+process of its own.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ COMMON: Final = "common"
 PLAYS: Final = 6
 """Plays at a time in each process: they mostly wait."""
 _MOST_SUBJECTS: Final = 6
+_MOST_CONFIRMED: Final = 12
+"""So many cases are played again to see whether what differs in them differs again."""
 _ENOUGH: Final = 0.9
 
 
@@ -263,28 +266,38 @@ async def _caught(
     tell: Callable[..., None],
 ) -> tuple[Status, str, str, int]:  # fmt: skip
     left = {each.id: each for each in cases}
-    difference = ""
+    differing: dict[str, str] = {}
     played = 0
 
     def take(result: Result) -> None:
-        nonlocal difference, played
+        nonlocal played
         left.pop(result.case.id, None)
         played += 1
         tell("played")
         if result.judgement.verdict in CAUGHT:
             raise _Caught(result)
         found = prints[result.case.id].difference(*seen(result))
-        difference = difference or (f"{result.case.id}: {found}" if found else "")
+        if found is not None:
+            differing[result.case.id] = found
 
     while left:
         seemed: list[Result] = []
         try:
             await _play(client, list(left.values()), take)
-        except* _Caught as group:
-            seemed = [each.result for each in group.exceptions if isinstance(each, _Caught)]
+        except ExceptionGroup as group:  # of plays that were cancelled, beside the one that counts
+            caught, _ = group.split(_Caught)
+            if caught is None:
+                raise
+            seemed = [each.result for each in caught.exceptions if isinstance(each, _Caught)]
         for each in seemed:
             (result,) = await run_pairs([(_Playing(client), each.case)])
             tell("played")
             if result.judgement.verdict in CAUGHT:
                 return "caught", each.case.id, result.judgement.why, played
-    return ("hole" if difference else "same"), "", difference, played
+    by_id = {each.id: each for each in cases}
+    for case, path in list(differing.items())[:_MOST_CONFIRMED]:
+        (result,) = await run_pairs([(_Playing(client), by_id[case])])
+        tell("played")
+        if prints[case].difference(*seen(result)) == path:
+            return "hole", "", f"{case}: {path}", played
+    return "same", "", "", played
