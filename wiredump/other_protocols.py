@@ -32,7 +32,7 @@ _SIGNATURES: Final = tuple(
         ("smtp", rb"220[ -][^\r\n]*\r\n|(?:EHLO|HELO) "),
         ("memcached", rb"(?:get|gets|set|add|stats|version) ?[^\x00-\x1f]*\r\n"),
         ("mqtt", rb"\x10[\x0a-\x7f]\x00(?:\x04MQTT|\x06MQIsdp)"),
-        ("postgresql", rb"\x00\x00..\x00\x03\x00[\x00-\x02](?:[a-z]|\x00)"),
+        ("postgresql", rb"\x00\x00..\x00\x03\x00[\x00-\x02](?:user|database|application_name)\x00"),
         ("postgresql", rb"\x00\x00\x00\x08\x04\xd2\x16[\x2e\x2f\x30]"),
         ("zookeeper", rb"(?:ruok|stat|srvr|mntr|conf)\Z"),
         ("zookeeper", rb"\x00\x00\x00[\x2c\x2d]\x00\x00\x00\x00.{8}.{4}.{8}\x00\x00\x00\x10"),
