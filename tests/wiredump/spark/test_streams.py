@@ -148,44 +148,47 @@ def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
     assert lines[-1]["batch"] == len(files) - 1
 
 
+@pytest.mark.timeout(2400)
 def test_kill_9_again_and_again(spark, tmp_path: Path) -> None:
     """Drivers that are killed at any moment from the begin of a batch on, or from a record on.
-    What they leave is a stream that goes on."""
-    kills = either(20, 1)
+    What they leave is a stream that goes on. Folders have names beyond ASCII, with blanks."""
+    kills, place = either(20, 1), tmp_path / "Ströme 流"
     capture = made_up.capture(23, connections=8, exchanges=40, kind="pcap")
     count = len(records(capture)[1])
-    files = rotate(capture, range(5, count, count // (4 * kills + 4)), tmp_path / "in")
+    files = rotate(capture, range(5, count, count // (4 * kills + 4)), place / "in")
     arguments = [
-        "spark", "--follow", str(tmp_path / "in"), "--json", "--partition-by", "date,api",
-        "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "spark", "--follow", str(place / "in"), "--json", "--partition-by", "date,api",
+        "--out", str(place / "out"), "--checkpoint", str(place / "checkpoint"),
         "--master", "local[2]", "--max-files", "1", "--end",
     ]  # fmt: skip
     command = [sys.executable, "-m", "wiredump", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    rng, store = seeds.generator("kills"), StreamFolder(str(tmp_path / "checkpoint" / "wiredump"))
+    rng, store = seeds.generator("kills"), StreamFolder(str(place / "checkpoint" / "wiredump"))
     parts = Path(store.work.path) / STAGING
-    met = []
-    for _ in range(kills):
+    for number in range(kills):
         batches, in_batch, since_ns = store.batches, rng.random() < 0.5, time.time_ns()
         with (tmp_path / "log").open("wb") as log:
             running = subprocess.Popen(command, env=environment, stderr=log, stdout=log)
         until = time.monotonic() + 300
         while store.batches == batches and not (in_batch and changed(parts, since_ns)):
-            assert running.poll() is None, (tmp_path / "log").read_text()
+            if running.poll() is not None:
+                # Spark gives a worker ten seconds to start, which a busy machine may exceed.
+                assert "failed to connect back" in (tmp_path / "log").read_text()
+                break
             assert time.monotonic() < until, "no batch began"
             time.sleep(0.01)
         time.sleep(rng.random() * 2)
         running.kill()
         running.wait()
-        met.append((store.batches - batches, store.made is not None))
-    print(f"batches that each driver completed, and whether it had made another one: {met}")
+        made = "" if store.made is None else ", and another one was made"
+        print(f"driver {number} completed {store.batches - batches} batches{made}", flush=True)
     assert store.batches < len(files)
     with damage.spark_kept(spark):
         done = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert done.exception is None, done.output
     every = one_process(files, tmp_path / "one")
     expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
-    assert difference(expected, tmp_path / "out") == {}
+    assert difference(expected, place / "out") == {}
     rows = json.loads(done.stdout.splitlines()[-1])["rows"]
     assert rows == {name: len(rows) for name, rows in expected.items()}
 
