@@ -362,7 +362,11 @@ class EffectiveConfigs:
             overrides = state.configs.get((TOPIC, resource_name), {})
             seen_from = state.controller_id if receiver is None else receiver
             yield from self._topic_entries(overrides, seen_from)
-        elif resource_type == BROKER and resource_name == "":
+        elif (
+            resource_type == BROKER
+            and resource_name == ""
+            and self.release.has(facts.BROKERS_ALTERED)
+        ):
             # Only the cluster-wide dynamic configs.
             for name, value in sorted(state.configs.get((BROKER, ""), {}).items()):
                 synonym = ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER)

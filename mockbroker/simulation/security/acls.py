@@ -62,6 +62,7 @@ class Acls(Collection[AclBinding]):
         self._largest_type = release.value_of(facts.LARGEST_RESOURCE_TYPE)
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
         self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
+        self._reads_principals = release.has(facts.PRINCIPALS_OF_RULES_READ)
         self._lists_names = self._controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
 
     def __contains__(self, binding: object) -> bool:
@@ -150,7 +151,7 @@ class Acls(Collection[AclBinding]):
             return
         if unknown:
             raise _invalid(f"Invalid {unknown} UNKNOWN")
-        if not has_principal:
+        if not has_principal and self._reads_principals:
             raise _invalid(
                 f"Could not parse principal from `{binding.principal}` (no colon is present "
                 "separating the principal type from the principal name)"

@@ -15,6 +15,7 @@ from kproto.messages import (
     DeleteAclsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeConfigsRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
@@ -36,6 +37,7 @@ from kproto.messages.alter_configs_request import AlterableConfig, AlterConfigsR
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from kproto.messages.delete_acls_request import DeleteAclsFilter
+from kproto.messages.describe_configs_request import DescribeConfigsResource
 from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
 from kproto.messages.describe_producers_request import TopicRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
@@ -523,6 +525,12 @@ def test_configs_of_brokers(release: Release, code: int) -> None:
     (row,) = broker(release).ask(body, 0).responses
     text = "AlterConfigs is only supported for topics, but resource type is BROKER"
     assert (row.error_code, row.error_message) == (code, text if code else None)
+    described = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=4, resource_name="")]
+    )
+    (shown,) = broker(release).ask(described, 0).results
+    text = "Broker id must be an integer, but it is: "
+    assert (shown.error_code, shown.error_message) == (code, text if code else None)
 
 
 OLDEST, NEXT = (0, 10, 2), (0, 11)
@@ -595,3 +603,11 @@ def test_names_of_resources_are_those_of_znodes(release: Release) -> None:
         (-1, texts[0].replace("/kafka-acl/Topic/.", "/kafka-acl-extended/prefixed/Topic/..")
              .replace("@17", "@36")) if release == (2, 4) else (-1, None)
     )  # fmt: skip
+
+
+@pytest.mark.requirement("REL-97")
+@pytest.mark.parametrize(("release", "code"), [((3, 8), 0), ((3, 9), 42)])
+def test_principals_without_a_colon(release: Release, code: int) -> None:
+    body = CreateAclsRequest(creations=[rule(principal="nobody")])
+    (row,) = broker(release, zookeeper=False).ask(body, 1).results
+    assert row.error_code == code

@@ -25,6 +25,7 @@ from mockbroker.simulation.groups.classic.group_conditions import (
     has_generation,
     is_completing,
     is_dead,
+    is_empty,
     is_preparing,
     is_stable,
     leads,
@@ -98,6 +99,10 @@ def _is_full(event: JoinEvent) -> bool:
 def _is_crowded(event: JoinEvent) -> bool:
     """This mock's own bound."""
     return _is_new(event) and len(event.group.members) + len(event.group.pending) >= MOST_MEMBERS
+
+
+_TYPE_NEEDED: Final = (1, 1)
+"""From here on the first member of a group needs a protocol type: by bytecode not in 0.11.0.3."""
 
 
 def _inconsistent(event: JoinEvent) -> bool:
@@ -259,7 +264,18 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
         (refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE),),
         since=fixes.KAFKA_8386,
     ),
-    Row("DP-JOIN-07", _inconsistent, (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),)),
+    Row(
+        "DP-JOIN-07",
+        lambda event: _inconsistent(event) and not (is_empty(event) and event.request.protocols),
+        (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),),
+        until=_TYPE_NEEDED,
+    ),
+    Row(
+        "DP-JOIN-07",
+        _inconsistent,
+        (refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL),),
+        since=_TYPE_NEEDED,
+    ),
     Row("DP-JOIN-11", _replaces, _REPLACE),
     Row("DP-JOIN-10", lambda event: _is_new(event) and event.instance_id is not None, _ADD),
     Row("DP-JOIN-08", _needs_member_id, (_require_id,)),

@@ -169,6 +169,17 @@ def test_the_first_member_brings_a_type_and_a_protocol(
 
 
 @pytest.mark.requirement("DP-JOIN-07")
+@pytest.mark.parametrize(("release", "needs"), [((1, 0), False), ((1, 1), True)])
+def test_the_first_member_needs_a_type_since_1_1(release: tuple[int, int], needs: bool) -> None:
+    at = Coordinator(release=release)
+    (member,) = at.stable("a")
+    at.leave(member)
+    assert at.state == "Empty"
+    assert at.join("unknown", protocol_type="").code == (23 if needs else 25)
+    assert at.join("unknown", protocol_type="", protocols=()).code == 23
+
+
+@pytest.mark.requirement("DP-JOIN-07")
 @pytest.mark.parametrize(
     ("protocol_type", "protocols", "fits"),
     [
