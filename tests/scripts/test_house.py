@@ -9,6 +9,7 @@ import pytest
 from scripts import house
 
 
+@pytest.mark.slow
 def test_the_house_has_few_rooms_and_floors(capsys: pytest.CaptureFixture[str]) -> None:
     assert house.main(["mockbroker", "mockbroker.simulation", "--json"]) == 0
     for plan in json.loads(capsys.readouterr().out):

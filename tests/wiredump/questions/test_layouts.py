@@ -94,6 +94,7 @@ def expected(session: FakeSession, capture: str, tmp_path_factory: pytest.TempPa
 layouts = st.lists(st.sampled_from(KEYS), max_size=3, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(by=st.tuples(layouts, layouts), is_old=st.tuples(st.booleans(), st.booleans()))
 def test_layouts_do_not_change_an_answer(

@@ -278,6 +278,7 @@ def test_journals_are_read(tmp_path: Path, session: FakeSession) -> None:
     assert made.rows["requests"] == len(expected["requests"])
 
 
+@pytest.mark.slow
 def test_clients_that_vanish_are_forgotten(tmp_path: Path, session: FakeSession) -> None:
     """Thirty days of clients that ask and are never seen again: the state stays as it is on the
     second day, and the requests without a response are rows as soon as ``idle_ns`` has passed."""
