@@ -105,6 +105,7 @@ def _running(request: pytest.FixtureRequest) -> Iterator[MockKafkaFactory]:
     def start(*arguments: Any, **options: Any) -> MockKafka:
         if profile:
             options.setdefault("profile", profile)
+        options.setdefault("ready_coordinators", True)
         cluster = MockKafka(*arguments, **options)
         cluster.start()
         started.append(cluster)

@@ -100,6 +100,10 @@ type clusterOptions struct {
 	Seed *int `json:"seed,omitempty"`
 	// Profile kip-183: a second concurrent election fails with error 7.
 	BusyElectionsFail *bool `json:"busy_elections_fail,omitempty"`
+	// Answer the first FindCoordinator with the coordinator. Kafka answers it with
+	// COORDINATOR_NOT_AVAILABLE(15) while it creates the internal topic, so that clients wait and ask
+	// again. On in the fixture mock_kafka.
+	ReadyCoordinators *bool `json:"ready_coordinators,omitempty"`
 	// How long after EndTxn is answered the markers of a transaction are written.
 	MarkerDelayMs *int `json:"marker_delay_ms,omitempty"`
 	// virtual: long polls and produce requests wait by the simulated time, for scripted clients.
@@ -318,6 +322,13 @@ func Seed(value int) Option {
 // BusyElectionsFail: Profile kip-183: a second concurrent election fails with error 7.
 func BusyElectionsFail(value bool) Option {
 	return func(o *clusterOptions) { o.BusyElectionsFail = &value }
+}
+
+// ReadyCoordinators: Answer the first FindCoordinator with the coordinator. Kafka answers it with
+// COORDINATOR_NOT_AVAILABLE(15) while it creates the internal topic, so that clients wait and ask
+// again. On in the fixture mock_kafka.
+func ReadyCoordinators(value bool) Option {
+	return func(o *clusterOptions) { o.ReadyCoordinators = &value }
 }
 
 // MarkerDelayMs: How long after EndTxn is answered the markers of a transaction are written.

@@ -161,6 +161,12 @@ export interface ClusterOptions {
   seed?: number
   /** Profile kip-183: a second concurrent election fails with error 7. */
   busy_elections_fail?: boolean
+  /**
+   * Answer the first FindCoordinator with the coordinator. Kafka answers it with
+   * COORDINATOR_NOT_AVAILABLE(15) while it creates the internal topic, so that clients wait
+   * and ask again. On in the fixture mock_kafka.
+   */
+  ready_coordinators?: boolean
   /** How long after EndTxn is answered the markers of a transaction are written. */
   marker_delay_ms?: number
   /** virtual: long polls and produce requests wait by the simulated time, for scripted clients. */

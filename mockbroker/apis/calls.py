@@ -44,6 +44,8 @@ class Session(msgspec.Struct):
     sasl: SaslSession | None = None
     ended: bool = False
     passed_mechanism: str | None = None
+    owes_records: bool = False
+    """Whether the last fetch was answered without its records, because its client is throttled."""
     at_close: dict[object, Callable[[], None]] = msgspec.field(default_factory=dict)
     """What to call, by any key, when the connection is closed."""
 

@@ -13,8 +13,19 @@ import functools
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from kproto.dialects import Dialect
 from kproto.journal import Journal
@@ -24,6 +35,14 @@ from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
 from mockbroker.profiles import Profile
 from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.running.operation_methods import AwaitableOperations, ThreadOperations
+from mockbroker.running.recorded_requests import (
+    ApiChoice,
+    M,
+    RecordedRequests,
+    Request,
+    RequestFilters,
+    named,
+)
 from mockbroker.serving.scripts import Script
 from mockbroker.simulation.operations import OperationCall
 from mockbroker.simulation.security.token_issuer import TokenIssuer
@@ -116,13 +135,14 @@ class ForwardedMethods:
         raise NotImplementedError
 
 
-class ThreadedCluster(ForwardedMethods, ThreadOperations):
+class ThreadedCluster(ForwardedMethods, ThreadOperations, RecordedRequests):
     """A ``MockCluster`` with the same arguments, usable from any thread::
 
         with ThreadedCluster(topics=["foo=1,2,3"], brokers=6) as mock:
             admin = KafkaAdminClient(bootstrap_servers=mock.bootstrap)
             ...
             mock.join_isr("foo-0", 4)
+            mock.assert_requested("AlterPartitionReassignments", times=1)
 
     Methods run on the cluster's thread and return when they are done, including the coroutines of
     ``MockCluster``. ``aio`` has the same methods as coroutines, which do not block the caller's
@@ -142,7 +162,9 @@ class ThreadedCluster(ForwardedMethods, ThreadOperations):
         return made
 
     def _set_up(self, options: ClusterOptions) -> None:
-        self.options = options
+        journal = options.new_journal() if options.journal is None else options.journal
+        self.options = replace(options, journal=journal)
+        RecordedRequests.__init__(self, journal, lambda: self.dialect)
         self._cluster: MockCluster | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -289,11 +311,67 @@ class ThreadedCluster(ForwardedMethods, ThreadOperations):
         """The interval of auto-progress; None if it is off."""
         return self.cluster.auto_progress_ms
 
+    # ---- requests ------------------------------------------------------------------------------
+
+    @overload
+    def wait_for(
+        self, api: type[M], *, timeout: float = 10.0, **filters: Unpack[RequestFilters]
+    ) -> Request[M]: ...
+    @overload
+    def wait_for(
+        self,
+        api: int | str | None = None,
+        *,
+        timeout: float = 10.0,
+        **filters: Unpack[RequestFilters],
+    ) -> Request[Any]: ...
+    def wait_for(
+        self,
+        api: ApiChoice | None = None,
+        *,
+        timeout: float = 10.0,
+        **filters: Unpack[RequestFilters],
+    ) -> Request[Any]:
+        """Return the first recorded request of this API (of any, without one), and wait for it if
+        there is none yet. ``after=mock.journal.last_sequence`` waits for a new one. Raises
+        AssertionError with the journal after ``timeout`` seconds.
+
+        This blocks the thread; a test on an event loop awaits ``aio.wait_for``.
+        """
+        return self.submit(self._wait_for(api, timeout, filters)).result()
+
+    async def _wait_for(
+        self, api: ApiChoice | None, timeout: float, filters: RequestFilters
+    ) -> Request[Any]:
+        """Runs on the cluster's thread."""
+        loop, recorded = asyncio.get_running_loop(), asyncio.Event()
+        journal, seen = self.journal, filters.pop("after", 0)
+        # A journal may be shared with clusters on other threads.
+        with journal.listening(lambda: loop.call_soon_threadsafe(recorded.set)):
+            try:
+                async with asyncio.timeout(timeout):
+                    while True:
+                        new, seen = journal.newer(seen), max(seen, journal.last_sequence)
+                        for request in self._select(new, api, filters):
+                            return request
+                        await recorded.wait()
+                        recorded.clear()
+            except TimeoutError:
+                requested = "request" if api is None else f"{named(api)} request"
+                self._fail(f"no {requested} within {timeout} s")
+
+    def journal_text(self, most: int | None = None, *, after: int = 0) -> str:
+        """The newest ``most`` entries of the journal that are numbered above ``after``, one line a
+        frame."""
+        return "\n".join(self.lines(most, after=after))
+
     # ---- scripted answers --------------------------------------------------------------------
 
-    def on(self, api_key: int, *, times: int | None = None) -> Callable[[Script], Script]:
+    def on(
+        self, api_key: int, *, versions: str | None = None, times: int | None = None
+    ) -> Callable[[Script], Script]:
         """As ``MockCluster.on``. The function runs on the cluster's thread."""
-        register = self._read(lambda mock: mock.on(api_key, times=times))
+        register = self._read(lambda mock: mock.on(api_key, versions=versions, times=times))
         return lambda script: self._read(lambda _mock: register(script))
 
 
@@ -307,6 +385,30 @@ class AsyncMethods(ForwardedMethods, AwaitableOperations):
         self, method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Awaitable[Any]:
         return asyncio.wrap_future(self._threaded._submit(method, arguments, options))
+
+    @overload
+    def wait_for(
+        self, api: type[M], *, timeout: float = 10.0, **filters: Unpack[RequestFilters]
+    ) -> Awaitable[Request[M]]: ...
+    @overload
+    def wait_for(
+        self,
+        api: int | str | None = None,
+        *,
+        timeout: float = 10.0,
+        **filters: Unpack[RequestFilters],
+    ) -> Awaitable[Request[Any]]: ...
+    def wait_for(
+        self,
+        api: ApiChoice | None = None,
+        *,
+        timeout: float = 10.0,
+        **filters: Unpack[RequestFilters],
+    ) -> Awaitable[Request[Any]]:
+        """As ``ThreadedCluster.wait_for``."""
+        return asyncio.wrap_future(
+            self._threaded.submit(self._threaded._wait_for(api, timeout, filters))
+        )
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -56,6 +56,11 @@ class ThrottleStage:
         reply = await self._broker_answer(structs.replace(exchange, repeatable=False))
         if isinstance(reply, Close):
             return reply
+        if by is not None and by.empties_fetches and exchange.api_key == _FETCH:
+            session = exchange.session
+            session.owes_records = not session.owes_records
+            if not session.owes_records:
+                return reply
         if by is None:
             by = self._over_quota(exchange, reply)
         if by is None:

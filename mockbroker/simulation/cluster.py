@@ -194,7 +194,9 @@ class Cluster:
         """The log directories of brokers."""
         self.wait_timers = timers if options.data_waits == "virtual" else None
         """The clock by which requests wait for records and replicas; None is real time."""
-        self.coordinators = coordinators = Coordinators(controller, configs, release, self.topics)
+        self.coordinators = coordinators = Coordinators(
+            controller, configs, release, self.topics, ready=options.ready_coordinators
+        )
         """The brokers that coordinate groups and transactions."""
         self.deletions = RecordDeletions(controller, logs)
         """Deletes records at the request of clients."""

@@ -157,7 +157,10 @@ def _positions(call: Call, request: FetchRequest, by_id: bool) -> list[Partition
 
 
 def _response(call: Call, started: StartedFetch) -> FetchResponse:
-    throttle = call.cluster.throttles.of(call.client_id) or _over_quota(call, started)
+    throttle = call.cluster.throttles.of(call.client_id)
+    if throttle is not None and throttle.empties_fetches and call.session.owes_records:
+        throttle = None  # it has waited
+    throttle = throttle or _over_quota(call, started)
     withheld = throttle is not None and throttle.empties_fetches
     result = started.withhold() if withheld else started.answer()
     call.in_parts = call.takes_parts and sum([each.size for each in result.partitions]) >= _LARGE

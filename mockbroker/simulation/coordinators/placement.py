@@ -54,7 +54,10 @@ class Coordinators:
         configs: EffectiveConfigs,
         release: Release,
         topics: Topics,
+        *,
+        ready: bool = False,
     ) -> None:
+        self._ready = ready
         self._controller = controller
         self._configs = configs
         self._release = release
@@ -92,7 +95,8 @@ class Coordinators:
         """Return the coordinator of a key as this broker knows it; None while there is none that is
         live.
 
-        The first call for a kind creates its internal topic and returns None, as Kafka does.
+        The first call for a kind creates its internal topic and returns None, as Kafka does, unless
+        the coordinators are to be ready at once.
         ``view`` is the broker's metadata at the beginning of the request, by default the present.
         """
         if not self.exists(kind):
@@ -104,6 +108,8 @@ class Coordinators:
             return self._known(view, kind, key)
         if new.name not in self._topics and self._controller.state.controller_id != NO_CONTROLLER:
             self._topics.create([new])
+            if self._ready:
+                return self._known(self._controller.metadata_view(broker_id), kind, key)
         return None
 
     def _known(self, view: MetadataView, kind: CoordinatorKind, key: str) -> Broker | None:

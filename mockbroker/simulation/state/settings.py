@@ -76,6 +76,11 @@ class SimulationOptions:
         "waits, or fails with error 7.", "Behaviour", flag="--busy-elections",
         json_help="Profile kip-183: a second concurrent election fails with error 7.",
     )  # fmt: skip
+    ready_coordinators: bool = option(
+        False, FLAG, "Answer the first FindCoordinator with the coordinator. Kafka answers it with "
+        "COORDINATOR_NOT_AVAILABLE(15) while it creates the internal topic, so that clients wait "
+        "and ask again. On in the fixture mock_kafka.", "Behaviour",
+    )  # fmt: skip
     marker_delay_ms: int = option(
         0, DELAY, "Write the markers of a transaction this long after EndTxn is answered, for "
         "example 200ms. Until then its producer gets CONCURRENT_TRANSACTIONS(51).", "Time",

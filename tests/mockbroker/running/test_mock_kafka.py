@@ -11,9 +11,13 @@ import pytest
 
 from kproto.client import Admin, Connection
 from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest, MetadataRequest
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.pytest_plugin import MockKafkaFactory
 from mockbroker.running.fixture import MockKafka
+from mockbroker.running.threaded import ThreadedCluster
+from tests.mockbroker.wire import connect
 
 pytestmark = pytest.mark.mock_kafka(brokers=4, topics=["foo=1,2,3"], profile="kafka-2.4")
 
@@ -109,3 +113,29 @@ def test_a_cluster_that_cannot_start():
         with pytest.raises(OSError, match="in use"):
             cluster.start()
     cluster.stop()
+
+
+@pytest.mark.requirement("DP-COORD-16")
+async def test_coordinators_are_ready_in_the_fixture_and_on_request() -> None:
+    async def codes(**options: Any) -> list[int]:
+        async with MockCluster(2, clock="manual", **options) as mock, connect(mock) as wire:
+            asks = [FindCoordinatorRequest(key="k", key_type=kind) for kind in (0, 1)]
+            return [(await wire.ask(ask, 3)).error_code for ask in asks]
+
+    assert await codes() == [15, 15]
+    assert await codes(ready_coordinators=True) == [0, 0]
+
+
+def test_the_fixture_has_ready_coordinators(mock_kafka: MockKafka) -> None:
+    assert mock_kafka.options.ready_coordinators
+
+
+def test_a_threaded_cluster_has_the_assertions_of_the_fixture() -> None:
+    def public(of: type[Any]) -> set[str]:
+        return {name for name in dir(of) if not name.startswith("_")}
+
+    assert public(MockKafka) == public(ThreadedCluster)
+    with ThreadedCluster(1) as mock:
+        mock.assert_not_requested("Metadata")
+        with pytest.raises(AssertionError, match=r"no Metadata request within 0\.01 s"):
+            mock.wait_for("Metadata", timeout=0.01)

@@ -83,12 +83,26 @@ async def test_a_throttled_fetch_is_empty_and_its_session_goes_on() -> None:
         answer = await wire.ask(throttled, 11)
         assert (answer.throttle_time_ms, answer.responses) == (10, [])
         assert (answer.error_code, answer.session_id) == (0, opened.session_id)
-        answer = await wire.ask(fetch(session_id=0, session_epoch=0), 11)
-        assert (answer.responses, answer.session_id) == ([], 0), "it opens no session"
-        mock.throttle_client("wire", 0)
         again = await wire.ask(fetch(session_id=opened.session_id, session_epoch=2), 11)
         assert (again.error_code, again.session_id) == (0, opened.session_id)
-        assert first(again).records
+        assert (first(again).records is not None, again.throttle_time_ms) == (True, 0)
+        answer = await wire.ask(fetch(session_id=0, session_epoch=0), 11)
+        assert (answer.responses, answer.session_id) == ([], 0), "it opens no session"
+
+
+@pytest.mark.requirement("DP-FETCH-21")
+async def test_a_throttled_consumer_gets_every_record_after_its_waits() -> None:
+    async with MockCluster(topics=["foo:1:1"]) as mock:
+        mock.throttle_client("wire", 10)
+        async with connect(mock) as one, connect(mock) as other:
+            for wire in (one, other):
+                values = []
+                for _ in range(3):
+                    mock.produce("foo", value="x")
+                    answers = [await wire.ask(fetch(max_wait_ms=0), 11) for _ in (1, 2)]
+                    assert [each.throttle_time_ms for each in answers] == [10, 0]
+                    values.append(len(first(answers[1]).records))
+                assert values == sorted(set(values)), "each fetch has what came meanwhile"
 
 
 async def test_acks_0_is_throttled_without_an_answer() -> None:

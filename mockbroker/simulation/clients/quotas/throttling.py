@@ -29,7 +29,8 @@ class Throttle(msgspec.Struct):
     """Whether the answer comes at once and the connection is muted after it; otherwise the answer
     comes late."""
     empties_fetches: bool = False
-    """Whether a fetch is answered without partitions."""
+    """Whether a fetch is answered without partitions; the next one of the connection, after the
+    wait, has the records."""
 
 
 def mute_connection(subject: Throttle) -> None:
