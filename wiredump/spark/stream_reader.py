@@ -88,12 +88,17 @@ class StreamReader(DataSourceStreamReader):
         """Return the values of the table's columns that are names of folders."""
         schema = arrow_schema(self._table)
         keys = keys_of(self._table, settings.layout.partition_by)
-        named = pa.schema([schema.field(name) for name in keys if name in schema.names])
-        if not named:
+        names = [name for name in keys if name in schema.names]
+        if not names:
             return {}
-        inside = [each for each in path.split("/")[:-1] if each.partition("=")[0] in named.names]
-        found = ds.get_partition_keys(ds.HivePartitioning(named).parse("/".join(inside)))
-        return {name: pa.scalar(found.get(name), named.field(name).type) for name in named.names}
+        *folders, file = path.split("/")
+        inside = [each for each in folders if each.partition("=")[0] in names]
+        texts = ds.HivePartitioning(pa.schema([(name, pa.string()) for name in names]))
+        found = ds.get_partition_keys(texts.parse("/".join([*inside, file])))
+        return {
+            name: pa.scalar(found.get(name), pa.string()).cast(schema.field(name).type)
+            for name in names
+        }
 
     def _settings(self) -> Settings:
         settings = self._store.settings

@@ -3,10 +3,13 @@ whatever the rotation, the batches, and wherever a run is killed."""
 
 from __future__ import annotations
 
+import pickle
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,6 +40,8 @@ from tests.wiredump.spark.rotating import (
     some_cuts,
     to_the_end,
 )
+from wiredump.rows.schema import TABLES
+from wiredump.spark import KafkaCapture
 from wiredump.spark.connections import Options
 from wiredump.spark.rotation import Rotated, RotationError
 from wiredump.spark.sinks import Layout
@@ -373,6 +378,32 @@ def test_a_stream_to_a_lake(
     assert made.rows == {name: len(rows) for name, rows in expected.items()}
     runs = {run for run, *_ in lake.rows("frames")}
     assert runs == {"", "second"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[::2])
+def test_batches_are_read_as_a_stream(tmp_path: Path, session: FakeSession, layout: Layout) -> None:
+    """With the columns that are names of folders, and the run."""
+    files = rotate(knowing(), [10, 20, 30], tmp_path / "in")
+    options = Options(out=str(tmp_path / "out"), paths={}, tables=EVERY, run="mine")
+    stream = follow(
+        tmp_path / "in", tmp_path, options=options, layout=layout, max_files=1, closed=True
+    )
+    so_far(session, stream)
+    expected = one_process(files, tmp_path / "one")
+    for table in ("requests", "batches", "frames"):
+        source = KafkaCapture({"path": stream.checkpoint, "table": table}).streamReader(None)
+        parts = source.partitions(source.initialOffset(), source.latestOffset())
+        rows: list[dict[str, Any]] = [
+            row
+            for part in pickle.loads(pickle.dumps(parts))
+            for batch in source.read(part)
+            for row in pa.Table.from_batches([batch]).to_pylist()  # type: ignore[list-item]
+        ]
+        names = [each.name for each in TABLES[table].columns]
+        found = [repr({name: row[name] for name in names}) for row in rows]
+        assert rows
+        assert set(found) <= set(expected[table])
+        assert {row["run"] for row in rows} == {"mine"}
 
 
 def test_a_state_folder_of_another_stream(tmp_path: Path, session: FakeSession) -> None:
