@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,12 +77,14 @@ def holes_command(
                     f"the right client: {done} of {2 * len(cases)} plays"
                 ),
             )
-            for each in search(drawn, right, places_by_name(), subjects=subjects, jobs=jobs):
-                outcomes.append(each)
-                progress.say(
-                    f"{len(outcomes)} of {len(drawn)} defects: {_summary(outcomes)}",
-                    now=each.status == "hole",
-                )
+            found = search(drawn, right, places_by_name(), subjects=subjects, jobs=jobs)
+            with closing(found):
+                for each in found:
+                    outcomes.append(each)
+                    progress.say(
+                        f"{len(outcomes)} of {len(drawn)} defects: {_summary(outcomes)}",
+                        now=each.status == "hole",
+                    )
     except Interrupted as signal:
         status = signal.status
         echo(f"kspec: interrupted after {len(outcomes)} of {len(drawn)} defects", err=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -46,6 +46,7 @@ _MOST_SUBJECTS: Final = 6
 _MOST_CONFIRMED: Final = 12
 """So many cases are played again to see whether what differs in them differs again."""
 _ENOUGH: Final = 0.9
+_MALFORMED: Final = "not a line of the protocol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +118,23 @@ def baseline(
     found = Baseline({each.id: each for each in cases})
     done = 0
     workers = Workers(jobs)
-    shares = [list(cases[at::jobs]) for at in range(jobs)]
-    for share in shares:
-        if share:
-            workers.start(_play_right, share, key=None)
-    for _, message in workers.messages():
-        kind, *content = message
-        if kind == "played":
-            done += 1
-            on_progress(done)
-        elif kind == "right":
-            case, lines, prints, seconds = content
-            found.lines[case] = lines
-            found.fingerprints[case] = prints
-            found.seconds[case] = seconds
-        elif kind != "done":
-            raise KspecError(f"the reference client: {next(iter(content), 'no play ends')}")
+    try:
+        for share in (list(cases[at::jobs]) for at in range(jobs)):
+            if share:
+                workers.start(_play_right, share, key=None)
+        for _, (kind, *content) in workers.messages():
+            if kind == "played":
+                done += 1
+                on_progress(done)
+            elif kind == "right":
+                case, lines, prints, seconds = content
+                found.lines[case] = lines
+                found.fingerprints[case] = prints
+                found.seconds[case] = seconds
+            elif kind != "done":
+                raise KspecError(f"the reference client: {next(iter(content), 'no play ends')}")
+    finally:
+        workers.kill()
     return found
 
 
@@ -197,7 +199,7 @@ def search(
     *,
     subjects: Sequence[str] = (),
     jobs: int,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Play the defects and yield what became of each, in the order in which they end.
 
     ``subjects`` leaves out the defects of others.
@@ -253,6 +255,14 @@ def _play_defect(
     tell("done", *asyncio.run(_caught(client, cases, prints, tell)))
 
 
+def _is_caught(result: Result) -> bool:
+    """Whether the case fails the client, or the client answers in another shape than its call."""
+    judgement = result.judgement
+    return judgement.verdict in CAUGHT or (
+        judgement.verdict == "error" and judgement.why.startswith(_MALFORMED)
+    )
+
+
 class _Caught(Exception):
     """A case seems to catch the defect."""
 
@@ -274,7 +284,7 @@ async def _caught(
         left.pop(result.case.id, None)
         played += 1
         tell("played")
-        if result.judgement.verdict in CAUGHT:
+        if _is_caught(result):
             raise _Caught(result)
         found = prints[result.case.id].difference(*seen(result))
         if found is not None:
@@ -292,7 +302,7 @@ async def _caught(
         for each in seemed:
             (result,) = await run_pairs([(_Playing(client), each.case)])
             tell("played")
-            if result.judgement.verdict in CAUGHT:
+            if _is_caught(result):
                 return "caught", each.case.id, result.judgement.why, played
     by_id = {each.id: each for each in cases}
     for case, path in list(differing.items())[:_MOST_CONFIRMED]:

@@ -40,9 +40,9 @@ class Workers:
     def start(self, work: Callable[..., None], argument: Any, *, key: Any) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_run, args=(work, argument, theirs), daemon=True)
+        self._running[ours] = key, process, time.monotonic()  # a signal may come at any moment
         process.start()
         theirs.close()
-        self._running[ours] = key, process, time.monotonic()
 
     def messages(self) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """Yield each message with the key of its process until every process has ended. The last
@@ -66,8 +66,9 @@ class Workers:
 
     def _end(self, connection: Connection) -> None:
         _, process, _ = self._running.pop(connection)
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
         connection.close()
 
     def kill(self) -> None:
