@@ -98,10 +98,11 @@ for _, field in pairs(own) do registered[#registered + 1] = field end
 proto.fields = registered
 
 local malformed = ProtoExpert.new("kproto.malformed", "Malformed frame", expert.group.MALFORMED, expert.severity.ERROR)
+local cut = ProtoExpert.new("kproto.cut", "Packet size limited during capture", expert.group.UNDECODED, expert.severity.NOTE)
 local unknown = ProtoExpert.new("kproto.unknown", "Not in the schemas", expert.group.UNDECODED, expert.severity.WARN)
 local alone = ProtoExpert.new("kproto.no_request", "Response without its request", expert.group.SEQUENCE, expert.severity.NOTE)
 local refused = ProtoExpert.new("kproto.error", "Error code", expert.group.RESPONSE_CODE, expert.severity.NOTE)
-proto.experts = { malformed, unknown, alone, refused }
+proto.experts = { malformed, cut, unknown, alone, refused }
 
 local tcp_stream = Field.new("tcp.stream")
 
@@ -206,6 +207,8 @@ end
 local read_records
 
 -- Runs `read`; an error becomes a note in the tree and, unless it is one of ours, names the script's line.
+local is_cut = false -- whether a snap length cut the frame
+
 local function guarded(tree, read)
   local whole, problem = pcall(read)
   if whole then return true end
@@ -213,7 +216,7 @@ local function guarded(tree, read)
     problem = { problem = tostring(problem), path = table.concat(path), at = pos }
   end
   local place = problem.path:gsub("^%.", ""):gsub("%.%[", "[")
-  tree:add_proto_expert_info(malformed, string.format("%s (%s, at byte %d)", problem.problem, place, problem.at))
+  tree:add_proto_expert_info(is_cut and cut or malformed, string.format("%s (%s, at byte %d)", problem.problem, place, problem.at))
   return false
 end
 
@@ -708,6 +711,7 @@ end
 
 local function begin(tvb)
   buf, pos, last, path, first_error = tvb, SIZE_BYTES, tvb:len(), {}, nil
+  is_cut = tvb:len() < tvb:reported_len()
 end
 
 local function read_header(item, direction, version)
@@ -801,6 +805,11 @@ local function dissect_response(tvb, pinfo, item)
 end
 
 local function dissect_frame(tvb, pinfo, tree)
+  pinfo.cols.protocol = "Kafka"
+  if tvb:len() < SIZE_BYTES then
+    tree:add_proto_expert_info(cut, "the frame is cut within its size")
+    return tvb:len()
+  end
   local stream = stream_number()
   local server = learned[stream]
   local to_server
@@ -808,7 +817,6 @@ local function dissect_frame(tvb, pinfo, tree)
   local item = tree:add(proto, tvb())
   local dissect = to_server and dissect_request or dissect_response
   local text = dissect(tvb, pinfo, item)
-  pinfo.cols.protocol = "Kafka"
   local shown = tostring(pinfo.cols.info)
   if pinfo.private.kproto_frame == tostring(pinfo.number) then
     pinfo.cols.info:append(" | " .. text)
@@ -821,13 +829,19 @@ end
 
 -- A size that cannot be a frame's makes one piece of what is there: the capture began within a frame.
 local function frame_length(tvb, _, offset)
+  if tvb:len() - offset < SIZE_BYTES then return tvb:reported_len() - offset end
   local size = tvb(offset, 4):int()
-  if size < 0 or size > proto.prefs.largest then return tvb:len() - offset end
+  if size < 0 or size > proto.prefs.largest then return tvb:reported_len() - offset end
   return SIZE_BYTES + size
 end
 
 function proto.dissector(tvb, pinfo, tree)
-  dissect_tcp_pdus(tvb, tree, SIZE_BYTES, frame_length, dissect_frame, true)
+  local whole, problem = pcall(dissect_tcp_pdus, tvb, tree, SIZE_BYTES, frame_length, dissect_frame, true)
+  if not whole then
+    -- It fails if a snap length cut the packet between two frames.
+    if tvb:len() == tvb:reported_len() then error(problem, 0) end
+    tree:add_proto_expert_info(cut, "frames are behind the end of the captured bytes")
+  end
   return tvb:len()
 end
 
@@ -837,6 +851,8 @@ local function heuristic(tvb, pinfo, tree)
   if tvb:len() < 14 then return false end
   local size = tvb(0, 4):int()
   if size < 10 or size > proto.prefs.largest or not looks_like_request(tvb) then return false end
+  -- Only a client id, or a frame that ends where the bytes end, tells a request from other numbers.
+  if tvb(12, 2):int() <= 0 and tvb:reported_len() < SIZE_BYTES + size then return false end
   learned[stream_number()] = pinfo.dst_port
   pinfo.conversation = proto
   proto.dissector(tvb, pinfo, tree)

@@ -22,7 +22,8 @@ PORT = 9092
 CONCLUDED = {
     f"kproto.{name}"
     for name in (
-        "request_in", "response_in", "response_time", "malformed", "unknown", "no_request", "error"
+        "request_in", "response_in", "response_time", "malformed", "cut", "unknown", "no_request",
+        "error",
     )
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from tests.wiredump.tls.recorded import (
     packets_of,
     server_context,
 )
+from tests.wiredump.unread_captures import Line, file_of
 from tests.wireshark.dissected import PORT, Exchanged, dissected, write_capture
 
 pytestmark = pytest.mark.slow
@@ -27,6 +28,9 @@ pytestmark = pytest.mark.slow
 KAFKA = dialect("kafka")
 DAMAGED = either(20_000, 1_500)
 UNSUPPORTED_VERSION = 35
+CUT = either(2_000, 100)
+"""How often three requests and their responses are cut."""
+HEADERS = 54
 
 
 def shown(capture: Path, script: Path, *arguments: str) -> str:
@@ -159,3 +163,39 @@ def test_the_filters_of_the_page_are_filters(script: Path, tmp_path: Path) -> No
     capture = tmp_path / "filters.pcap"
     write_capture(capture, [Exchanged(said.request, said.response or b"")])
     shown(capture, script, "-Y", " || ".join(f"({each})" for each in filters))
+
+
+def test_no_cut_or_damaged_packet_is_an_error_of_the_script(
+    script: Path, tmp_path: Path, rng: random.Random
+) -> None:
+    """Several frames share a segment, which a snap length cuts anywhere. Cut frames are not
+    malformed, unless bytes were changed."""
+    line = Line()
+    number = 0
+    for _ in range(CUT):
+        said = [say(rng, number + each) for each in range(3)]
+        number += 3
+        line.send(0, b"".join(each.request for each in said), segment=1400)
+        line.send(1, b"".join(each.response or b"" for each in said), segment=1400)
+    cut = [each._replace(captured=rng.randint(50, 300)) for each in line.packets]
+    path = tmp_path / "cut.pcap"
+    for damaged in (False, True):
+        packets = cut
+        if damaged:
+            packets = [each._replace(frame=_changed(rng, each.frame)) for each in cut]
+        path.write_bytes(file_of(packets))
+        text = shown(path, script, "-V")
+        assert "Lua Error" not in text
+        assert "out of bounds" not in text
+        if not damaged:
+            assert "Malformed frame" not in text
+            assert "Packet size limited during capture" in text
+
+
+def _changed(rng: random.Random, frame: bytes) -> bytes:
+    """Change some bytes of the payload."""
+    made = bytearray(frame)
+    for _ in range(3):
+        if len(made) > HEADERS:
+            made[rng.randrange(HEADERS, len(made))] = rng.randrange(256)
+    return bytes(made)
