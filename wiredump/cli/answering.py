@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -23,11 +23,11 @@ from wiredump.cli.source_options import (
     source_options,
 )
 from wiredump.cli.spark_tables import SparkOptions, spark_options, spark_tables, tables_in
-from wiredump.questions.answers import Answer, answer
+from wiredump.questions.answers import Answer
 from wiredump.questions.database import FolderTables, require_duckdb, tables_of
 from wiredump.tables import require_pyarrow
 
-__all__ = ["answering_options", "print_answer", "put"]
+__all__ = ["answering_options", "print_answer", "put", "put_all"]
 
 FORMATS: Final = ("table", "csv", "json")
 
@@ -56,34 +56,55 @@ def put(
     query: str, sources: tuple[str, ...], options: SourceOptions,
     spark: SparkOptions, tell: Callable[[Answer], object], *, judges: bool = False,
 ) -> None:  # fmt: skip
-    """Pass to ``tell`` the answer to a query about a folder of tables, or about captures, of which
-    only the tables that it reads are made; then say what was not read.
+    """The same as ``put_all``, for one query."""
+
+    def tell_one(answers: Iterator[Answer]) -> None:
+        for found in answers:
+            tell(found)
+
+    put_all([query], sources, options, spark, tell_one, judges=judges)
+
+
+def put_all(
+    queries: Sequence[str], sources: tuple[str, ...], options: SourceOptions,
+    spark: SparkOptions, tell: Callable[[Iterator[Answer]], object], *, judges: bool = False,
+) -> None:  # fmt: skip
+    """Pass to ``tell`` the answers to queries about a folder of tables, or about captures, of which
+    only the tables that they read are made; then say what was not read.
 
     Raises QueryError, and what reading sources raises. An answer ``judges`` if it is a verdict:
     NothingJudgedError then stands for one about requests of which none could be read.
     """
     if spark.wanted:
-        needed = tables_in(query)
+        needed = _each(tables_in(query) for query in queries)
         with spark_tables(sources, needed, spark, _purpose(judges, needed)) as read:
-            tell(answer(read, query))
+            tell(read.answers(queries))
         return
     sources = expanded(sources)
     folder_among(sources)  # refuses several sources before anything is read
     require_pyarrow()
     require_duckdb()
-    tables = tables_of(query)  # refuses a query before anything is read
+    # This refuses a query before anything is read.
+    tables = _each(tables_of(query) for query in queries)
     purpose = _purpose(judges, tables)
     with tables_of_sources(sources, tables, options, purpose) as (folder, _):
         require_tables(folder, tables)
-        tell(answer(FolderTables(folder), query))
+        tell(FolderTables(folder).answers(queries))
+
+
+def _each(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for some in names for name in some))
 
 
 def _purpose(judges: bool, tables: Sequence[str]) -> Purpose | None:
     return "judged" if judges and not _WITHOUT_REQUESTS.issuperset(tables) else None
 
 
-def print_answer(found: Answer, form: str, *, limit: int | None = None) -> None:
-    """Print at most ``limit`` rows of an answer, and say on standard error how many are left."""
+def print_answer(
+    found: Answer, form: str, *, limit: int | None = None, first: Mapping[str, str] | None = None
+) -> None:
+    """Print at most ``limit`` rows of an answer, and say on standard error how many are left.
+    Objects begin with ``first``."""
     rows = found.rows if limit is None else found.rows[:limit]
     if form == "csv":
         echo_csv(*found.columns)
@@ -91,7 +112,8 @@ def print_answer(found: Answer, form: str, *, limit: int | None = None) -> None:
             echo_csv(*map(_csv, row))
     elif form == "json":
         for row in rows:
-            echo_json(dict(zip(found.columns, map(_json, row), strict=True)))
+            named = dict(zip(found.columns, map(_json, row), strict=True))
+            echo_json({**(first or {}), **named})
     else:
         _print_table(found, rows)
     if len(rows) < len(found.rows):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 from click.shell_completion import CompletionItem
 from rich.table import Table
 
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_text
-from wiredump.cli.answering import answering_options, print_answer, put
+from wiredump.cli.answering import answering_options, print_answer, put, put_all
 from wiredump.cli.source_options import SourceOptions
 from wiredump.cli.spark_tables import SparkOptions
 from wiredump.questions.answers import Answer
-from wiredump.questions.saved import question, questions
+from wiredump.questions.saved import FINDINGS, question, questions
+from wiredump.storage import Location
 
 __all__ = ["ask_command"]
 
@@ -26,7 +29,7 @@ def _names(context: click.Context, option: click.Parameter, text: str) -> list[C
 
 
 @click.command("ask")
-@click.argument("name", required=False, metavar="QUESTION", shell_complete=_names)
+@click.argument("name", required=False, metavar="[QUESTION]", shell_complete=_names)
 @click.argument("sources", nargs=-1, metavar="TABLES|CAPTURE...")
 @click.option(
     "--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows to print."
@@ -43,12 +46,18 @@ def ask_command(
     spark: SparkOptions,
 ) -> None:
     """Answer a saved QUESTION about the traffic in TABLES, a folder that `wiredump table` wrote, or
-    in CAPTUREs. Without arguments, list the questions.
+    in CAPTUREs. Without a question, answer all, beginning with what is wrong; without arguments,
+    list the questions.
 
     With --spark, TABLES may be in any format and store that Spark reads.
     """
     if name is None:
         _list()
+        return
+    if name not in questions() and _is_source(name):
+        if show:
+            raise click.UsageError("--show needs a question")
+        _answer_all((name, *sources), form, limit, options, spark)
         return
     chosen = question(name)
     if show:
@@ -66,6 +75,33 @@ def ask_command(
         print_answer(found, form, limit=limit)
 
     put(chosen.query, sources, options, spark, tell, judges=True)
+
+
+def _is_source(name: str) -> bool:
+    return name == "-" or "*" in name or Location(name).exists()
+
+
+def _answer_all(
+    sources: tuple[str, ...], form: str, limit: int, options: SourceOptions, spark: SparkOptions
+) -> None:
+    """Answer every question, findings first."""
+    if form == "csv":
+        raise click.UsageError("--format csv prints the answer to one question")
+    chosen = sorted(questions().values(), key=lambda each: (each.name != FINDINGS, each.name))
+
+    def tell(answers: Iterator[Answer]) -> None:
+        for each, found in zip(chosen, answers, strict=True):
+            if form == "json":
+                print_answer(found, form, limit=limit, first={"question": each.name})
+                continue
+            echo(f"{each.name}: {each.text}")
+            if each.name == FINDINGS and not found.rows:
+                echo("Nothing.")
+            else:
+                print_answer(found, form, limit=limit)
+            echo()
+
+    put_all([each.query for each in chosen], sources, options, spark, tell, judges=True)
 
 
 def _list() -> None:

@@ -25,7 +25,7 @@ __all__ = ["report_command"]
 
 _TABLES = (
     "lineage", "account", "connections", "requests", "negotiations", "anomalies", "topics",
-    "batches", "reassignments", "elections", "groups", "transactions",
+    "bodies", "batches", "reassignments", "elections", "groups", "transactions",
 )  # fmt: skip
 """The tables that the page needs."""
 

@@ -12,6 +12,7 @@ dialects share, and to these functions, which each side defines or has:
 ``array_join(list, text)``             the elements of a list with a text between them
 ``array_size(list)``                   the number of elements of a list
 ``collect_set(value)``                 the different values of a group, as a list
+``partition_errors(body)``             ``error/topic/partition`` of each error in a response's body
 =====================================  ======================================================
 
 Nulls sort in front, and behind with DESC. An order names so many columns that only equal rows are

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kproto.errors import MissingExtraError
 from wiredump.questions.answers import Answer, QueryError
+from wiredump.questions.partition_errors import partition_errors
 from wiredump.questions.views import empty_table, view
 from wiredump.rows.schema import TABLES
 from wiredump.tables.reading import TableFolder
@@ -135,6 +136,10 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection.execute("SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'")
     for macro in _MACROS:
         connection.execute(macro)
+    text = duckdb.sqltype("VARCHAR")
+    connection.create_function(
+        "partition_errors", partition_errors, [text], duckdb.list_type(text)
+    )  # fmt: skip
     return connection
 
 

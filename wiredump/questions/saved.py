@@ -6,11 +6,14 @@ from __future__ import annotations
 import difflib
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kproto.errors import UnknownNameError
 
-__all__ = ["Question", "question", "questions"]
+__all__ = ["FINDINGS", "Question", "question", "questions"]
+
+FINDINGS: Final = "findings"
+"""The question whose answer comes first."""
 
 
 class Question(NamedTuple):

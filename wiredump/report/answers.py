@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kproto.dialects import dialect
 from wiredump.questions.answers import Answer, Tables
-from wiredump.questions.saved import question
+from wiredump.questions.saved import FINDINGS, question
 from wiredump.report.blocks import Block, Cell, Note, Table, cut, duration
 from wiredump.rows.schema import TABLES
 
@@ -20,8 +20,8 @@ MOST_SHOWN: Final = 200
 MOST_LISTED: Final = 500
 
 QUESTIONS: Final = (
-    "slow-clients", "slow-brokers", "errors", "rebalances", "hot-partitions", "throttling",
-    "top-talkers", "transactions",
+    FINDINGS, "slow-clients", "slow-brokers", "errors", "groups", "attempts", "rebalances",
+    "hot-partitions", "throttling", "top-talkers", "transactions",
 )  # fmt: skip
 """Those that no other section answers."""
 

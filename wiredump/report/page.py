@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 import kproto
 from kproto.pages import Pages
+from wiredump.questions.saved import FINDINGS
 from wiredump.report.answers import MOST_LISTED, answer_blocks, api_name
 from wiredump.report.blocks import (
     NOTHING,
@@ -285,6 +286,7 @@ def _answer(*names: str) -> _Make:
 
 
 SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
+    FINDINGS: ("Findings", "requests", _answer(FINDINGS)),
     "traffic": ("Traffic", "requests", _traffic),
     "latency": ("Latency", "requests", _latency),
     "slow-clients": ("Slow clients", "requests", _answer("slow-clients")),
@@ -295,12 +297,13 @@ SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     "upgrade": ("Upgrade", "requests", lambda measured: upgrade_section(measured.upgrade)),
     "reassignments": ("Reassignments", "reassignments", _reassignments),
     "elections": ("Elections", "elections", _answer("elections")),
-    "rebalances": ("Rebalances", "groups", _answer("rebalances")),
+    "rebalances": ("Rebalances", "groups", _answer("groups", "rebalances")),
     "transactions": ("Transactions", "transactions", _answer("transactions")),
     "hot-partitions": ("Hot partitions", "batches", _answer("hot-partitions")),
     "top-talkers": ("Top talkers", "connections", _answer("top-talkers")),
     "throttling": ("Throttling", "requests", _answer("throttling")),
     "network": ("Network", "connections", lambda measured: network_section(measured.network)),
+    "attempts": ("Attempts to connect", "connections", _answer("attempts")),
     "anomalies": ("Anomalies", "anomalies", _answer("anomaly-kinds", "anomalies")),
     "account": ("Byte account", "account", _account),
     "lineage": ("Lineage", "lineage", _answer("lineage")),
