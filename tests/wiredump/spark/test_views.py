@@ -58,7 +58,7 @@ def test_a_question_has_one_answer(registered: Tables, folder: str, name: str) -
     query = questions()[name].query
     expected, found = answer(FolderTables(folder), query), answer(registered, query)
     assert (found.columns, found.rows) == (expected.columns, expected.rows)
-    assert found.rows
+    assert found.rows or name == "attempts"  # of which none failed in this capture
 
 
 def test_the_report_is_one_page(registered: Tables, folder: str) -> None:
