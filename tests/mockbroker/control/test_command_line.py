@@ -463,9 +463,11 @@ def test_a_reply_with_a_field_that_the_response_lacks_is_refused(
 @pytest.mark.slow  # a process
 def test_versions_that_a_reply_does_not_fit_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "reply.json"
-    path.write_text('{"errorCode": 0, "groups": []}')
-    with serving("--brokers", "1", "--reply", f"16={path}") as (process, _):
+    path.write_text('{"coordinators": [{"key": "g", "nodeId": 1, "host": "h", "port": 9}]}')
+    with serving("--brokers", "1", "--reply", f"10={path}") as (process, _):
         code, _, err = end(process, signal.SIGTERM)
     assert code == 0
     (line,) = err.splitlines()
-    assert line.startswith("mockbroker: --reply 16 fits versions 0 of LIST_GROUPS, not all of 0-5;")
+    assert line.startswith(
+        "mockbroker: --reply 10 fits versions 4, 5, 6 of FIND_COORDINATOR, not all of 0-6;"
+    )
