@@ -23,6 +23,10 @@ SILENT_SECONDS: Final = 120.0
 """A process in which no play ends for so long hangs, whatever the load of the machine."""
 
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Those that end a search."""
+
+
 class Workers:
     """So many processes at a time, each a copy of this one that tells what it finds."""
 
@@ -41,7 +45,12 @@ class Workers:
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_run, args=(work, argument, theirs), daemon=True)
         self._running[ours] = key, process, time.monotonic()  # a signal may come at any moment
-        process.start()
+        # An exception that a signal raises in what Python calls around a fork would be ignored.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
 
     def messages(self) -> Iterator[tuple[Any, tuple[Any, ...]]]:
@@ -78,8 +87,9 @@ class Workers:
 
 def _run(work: Callable[..., None], argument: Any, connection: Connection) -> None:
     """Work in a process of its own, which signals end."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in _SIGNALS:
         signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     logging.disable(logging.CRITICAL)
 
     def tell(*message: Any) -> None:
