@@ -88,8 +88,8 @@ CONSUMER_HEARTBEAT_TEXTS: Final = Fact("REL-10", since=(4, 0))
 """ConsumerGroupHeartbeat is refused with a text; the preview refuses it without one."""
 
 COORDINATOR_BATCHES_CHECKED: Final = Fact("DP-TXNOFF-05", since=(2, 4))
-"""A log checks the producer of a coordinator's batches. By bytecode absent in 2.3.1 and present in
-2.4.1."""
+"""A log checks the producer of a coordinator's batches. By bytecode absent in 2.0.1 and present in
+2.4.1; no release between them was compared."""
 
 LEADERS_BEGIN_EPOCHS: Final = Fact("DP-EPOCH-03", since=(2, 0))
 """A leader epoch begins with its leader, instead of with its first batch. By bytecode absent in
