@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from struct import unpack_from
+from struct import pack, unpack_from
 
 __all__ = ["HEADER", "RECORD", "made_worse", "records_of"]
 
 HEADER, RECORD = 24, 16
+_NANOSECONDS = bytes.fromhex("4d3cb2a1")
 ETHERNET, IP = 14, 20
 
 
@@ -16,8 +17,10 @@ def made_worse(
     capture: bytes, rng: random.Random, *, lost: float, repeated: float, late: float = 0.0
 ) -> bytes:
     """A classic pcap of IPv4 with that share of the packets with payload lost, written twice, or
-    written a few places later. The packets that open and close connections stay as they are, and
-    none comes before a direction's first, which is not lost, or after its last."""
+    written a few places later. What is written twice has a time of its own, or it would be a copy
+    of the packet instead of sent again. The packets that open and close connections stay as they
+    are, and none comes before a direction's first, which is not lost, or after its last."""
+    second = 10**9 if capture[:4] == _NANOSECONDS else 10**6
     original = records_of(capture)
     first, last = _first_and_last(original)
     records: list[tuple[float, bytes]] = []
@@ -30,9 +33,16 @@ def made_worse(
                 place += rng.choice((1.5, 2.5, 3.5))
             records.append((place, record))
             if rng.random() < repeated:
-                records.append((place + rng.choice((0.5, 1.5, 4.5)), record))
+                records.append((place + rng.choice((0.5, 1.5, 4.5)), _sent_again(record, second)))
     records.sort(key=lambda each: each[0])
     return capture[:HEADER] + b"".join(record for _, record in records)
+
+
+def _sent_again(record: bytes, second: int) -> bytes:
+    """The record, a millisecond later. ``second`` is how many parts one has."""
+    seconds, part = unpack_from("<II", record)
+    carry, part = divmod(part + second // 1000, second)
+    return pack("<II", seconds + carry, part) + record[8:]
 
 
 def records_of(capture: bytes) -> list[bytes]:
