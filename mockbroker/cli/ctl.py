@@ -7,9 +7,10 @@ or administer the control port. Nothing here imports codecs or aiohttp.
 from __future__ import annotations
 
 import json
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import click
+import cloup
 
 from kproto.cli.terminal import echo, echo_json
 from kproto.safe_text import json_text
@@ -40,7 +41,20 @@ from mockbroker.simulation.topics.spec import parse_topic_partition
 __all__ = ["ctl"]
 
 
-@click.group(no_args_is_help=False)
+_READING: Final = cloup.Section.sorted("What happens on the cluster")
+_STEERING: Final = cloup.Section.sorted("Faults, scenarios and clusters")
+_TITLES: Final = {"clock": "the clock", "controller": "the controller", "proxy": "a proxy"}
+_SUBJECTS: Final = {
+    subject: cloup.Section.sorted(f"Operations on {_TITLES.get(subject, subject)}")
+    for subject in sorted({each.subject for each in ALL_OPERATIONS.values()})
+}
+
+
+@cloup.group(
+    sections=[_READING, _STEERING, *_SUBJECTS.values()],
+    align_sections=True,
+    no_args_is_help=False,
+)
 @click.argument("url")
 @click.option("--token", envvar="MOCKBROKER_TOKEN", show_envvar=True,
               help="The control token, if the port requires one.")  # fmt: skip
@@ -90,7 +104,8 @@ def _add_operation(operation: Operation) -> None:
                 click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
             ],
             help=f"{operation.help}\n\n{operation.details}",
-        )
+        ),
+        section=_SUBJECTS[operation.subject],
     )
 
 
@@ -110,7 +125,7 @@ def proxy(state: Any) -> None:
         )
 
 
-@ctl.group("znode")
+@ctl.group("znode", section=_SUBJECTS["znodes"])
 def znode() -> None:
     """Read and write znodes (ZooKeeper mode)."""
 
@@ -169,7 +184,7 @@ def znode_delete(client: ControlClient, path: str, as_json: bool) -> None:
     _post(client, "delete-znode", {"path": path}, as_json)
 
 
-@ctl.command("log")
+@ctl.command("log", section=_READING)
 @click.argument("log_of", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--since", type=click.IntRange(0), help="Start at this offset.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS, case_sensitive=False),
@@ -261,8 +276,13 @@ def state(answer: Any) -> None:
     print_table(table)
 
 
-for _command in (
-    fault, cluster, scenario, journal, frame, produce, consume, group, groups, offsets,
-    transaction, transactions, tokens, telemetry, waiting, data_actions, proxy, state,
+for _section, _commands in (
+    (_READING, (
+        state, journal, frame, consume, group, groups, offsets, transaction, transactions, tokens,
+        telemetry, waiting, data_actions, proxy,
+    )),
+    (_STEERING, (fault, cluster, scenario)),
+    (_SUBJECTS["logs"], (produce,)),
 ):  # fmt: skip
-    ctl.add_command(_command)
+    for _command in _commands:
+        ctl.add_command(_command, section=_section)

@@ -104,6 +104,11 @@ class Operation(msgspec.Struct, frozen=True):
     in_turn: bool
 
     @property
+    def subject(self) -> str:
+        """The subject of the module that declares it: ``share groups``."""
+        return self.effect.__module__.rpartition(".")[2].replace("_", " ")
+
+    @property
     def usage(self) -> str:
         """``join-isr TOPIC-PARTITION BROKER``"""
         words = (f"[{each.metavar}]" if each.optional else each.metavar for each in self.arguments)

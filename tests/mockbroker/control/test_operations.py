@@ -6,6 +6,7 @@ import re
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from kspec.errors import KspecError
 from kspec.steps import check_step, take_step
@@ -161,3 +162,17 @@ def test_a_rule_may_name_a_broker_by_its_part_in_the_request() -> None:
     call = parse_operation("stop-broker self", relative_brokers=True)
     assert str(call) == "stop-broker self"
     assert str(call.with_broker(lambda choice: {"self": 3}[str(choice)])) == "stop-broker 3"
+
+
+def test_the_help_of_ctl_has_each_command_once_and_operations_by_subject() -> None:
+    listed = CliRunner().invoke(ctl, ["--help"]).output
+    sections: dict[str, list[str]] = {}
+    for block in listed.split("\n\n")[3:]:
+        title, *rows = block.splitlines()
+        sections[title.strip().removesuffix(":")] = [row.split()[0] for row in rows]
+    named = [name for names in sections.values() for name in names]
+    assert sorted(named) == sorted(ctl.commands)
+    for operation in ALL_OPERATIONS.values():
+        (title,) = (title for title, names in sections.items() if operation.name in names)
+        assert title.startswith("Operations on ")
+        assert title.endswith(operation.subject)
