@@ -119,7 +119,9 @@ def play_data(show: Callable[[str], None], wire: Callable[[Sequence[Entry]], Non
         run = _Run(
             kafka,
             mock,
-            kafka.KafkaProducer(bootstrap_servers=mock.bootstrap, enable_idempotence=True),
+            kafka.KafkaProducer(
+                bootstrap_servers=mock.bootstrap, client_id="demo", enable_idempotence=True
+            ),
             kafka.KafkaConsumer(bootstrap_servers=mock.bootstrap, auto_offset_reset="none"),
             wire,
         )
