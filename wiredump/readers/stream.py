@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
@@ -98,6 +98,11 @@ class Stream:
         """Whether the last acknowledgement was of one byte: of a FIN that was not captured."""
         self._acknowledged_since = 0
         self._stray_end = -1
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self._may_be_fin = False  # states of version 4 lack it
+        for name, value in state[1].items():
+            setattr(self, name, value)
 
     @property
     def finished(self) -> bool:

@@ -17,7 +17,7 @@ Entries are read and written one after the other, so that a task holds one. ``du
 makes nothing but this package's own classes, and a few containers, of what a file says.
 
 ``STATE_VERSION`` is that of the entries and of the classes in them, whatever the release: it rises
-when either changes (``layout``), and then ``_READS`` has what the version before needs to be read.
+when either changes, and then ``_READS`` has what the version before needs to be read.
 Index files are written anew by each batch, so that they always have the current version.
 """
 
@@ -49,7 +49,7 @@ __all__ = [
     "write_one",
 ]
 
-STATE_VERSION: Final = 5
+STATE_VERSION: Final = 6
 _entry: Final = Struct(">H?qQQI")
 _entry_4: Final = Struct(">HqQQI")
 _LONGEST_HEAD: Final = 1000
@@ -105,7 +105,7 @@ def _read_5(file: IO[bytes], newest_ns: int) -> tuple[int, bool, int, int, int, 
     return _entry.unpack(_exactly(file, _entry.size))
 
 
-_READS: Final = {4: _read_4, STATE_VERSION: _read_5}
+_READS: Final = {4: _read_4, 5: _read_5, STATE_VERSION: _read_5}
 """How the numbers of an entry are read, by version."""
 
 
@@ -256,7 +256,7 @@ def _opened(path: str) -> tuple[io.BufferedReader, int]:
         file.close()
         raise StateError(
             f"{path} has state version {head.version}, but this release reads "
-            f"{' and '.join(map(str, _READS))}: go on with the release that wrote it, or start a "
+            f"{min(_READS)} to {max(_READS)}: go on with the release that wrote it, or start a "
             "new stream behind its last file (--start-after)"
         )
     return file, head.version

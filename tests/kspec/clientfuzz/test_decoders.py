@@ -192,7 +192,7 @@ def test_json_has_every_cause_and_plays_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--api", "nonsense"), "is not an API of Kafka"),
+        (("--api", "nonsense"), "is not an API of the dialect kafka"),
         (("--api", "46", "--version", "77"), "77"),
         (("--clients", "kproto"), "needs exactly one --api"),
         (("--api", "46", "--clients", "kproto", "--request"), "clients decode responses"),

@@ -100,7 +100,7 @@ def test_what_makes_no_sense_is_one_line_and_exit_2(tmp_path):
         ((), "--client NAME or --command CMD"),
         (("--client", "x"), "'x' is not a known client"),
         (("--client", "kproto", "--command", "y"), "give either --client NAME"),
-        (("--client", "kproto", "--api", "nonsense"), "is not an API of Kafka"),
+        (("--client", "kproto", "--api", "nonsense"), "is not an API of the dialect kafka"),
         (("--client", "kproto", "--kind", "nonsense"), "unknown nonsense"),
         (("--client", "kproto", "--replay", str(case)), "its format is not"),
         (("--client", "kproto", "--replay", str(tmp_path / "none")), "No such file"),

@@ -178,7 +178,7 @@ def test_what_spark_submit_sets_wins(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == ["local[1]", "77", "false"]
+    assert json.loads(done.stdout.splitlines()[-1]) == ["local[1]", "77", "true"]
 
 
 @pytest.mark.parametrize(

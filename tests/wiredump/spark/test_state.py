@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -51,11 +52,16 @@ def test_a_stream_goes_on_from_the_version_before(tmp_path: Path, session: FakeS
     made = stream.complete(session, ending=True)
     expected = one_process(files, tmp_path / "one", TABLES)
     found = load(tmp_path / "out", TABLES)
-    assert found["connections"] == expected["connections"]
+    assert without_attempts(found["connections"]) == without_attempts(expected["connections"])
     assert made.account["payload"] > EXPECTED
     assert found["requests"]
     assert set(found["requests"]) < set(expected["requests"])
     assert set(found["frames"]) < set(expected["frames"])
+
+
+def without_attempts(rows: list[str]) -> list[str]:
+    """Without the counts of SYN and SYN-ACK, which states of version 4 lack."""
+    return [re.sub(r"'(syns|syn_acks)': \d+, ", "", row) for row in rows]
 
 
 ENTRIES = 3
@@ -67,5 +73,5 @@ def test_a_version_that_nobody_reads(tmp_path: Path) -> None:
     place = tmp_path / "index"
     place.write_bytes(b'{"what":"wiredump state","version":99}\n')
     state = State(str(place), 0, "", {})
-    with pytest.raises(StateError, match="has state version 99, but this release reads 4 and 5"):
+    with pytest.raises(StateError, match="has state version 99, but this release reads 4 to 6"):
         list(StateReader(state, str))
