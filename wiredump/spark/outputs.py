@@ -48,9 +48,11 @@ class Outputs(Protocol):
 
     tables: list[str]
 
-    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
-        """Create the tables. Raises OutputError if a new stream must not write here, or if tables
-        that have rows are gone."""
+    def require_room(self, spark: SparkSession, mode: Mode) -> None:
+        """Raise OutputError if a new stream must not write here."""
+
+    def begin(self, spark: SparkSession, *, has_rows: bool) -> None:
+        """Create the tables. Raises OutputError if tables that have rows are gone."""
 
     def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
         """Return the files that are to be published."""
@@ -89,9 +91,10 @@ class _Folder(RunFolder):
         self.tables = tables
         self._by = by
 
-    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
-        if is_new:
-            self.require("append" if mode == "append" else "error")
+    def require_room(self, spark: SparkSession, mode: Mode) -> None:
+        self.require("append" if mode == "append" else "error")
+
+    def begin(self, spark: SparkSession, *, has_rows: bool) -> None:
         if has_rows and not self._root.is_dir():
             raise OutputError(
                 f"{self._root.shown} does not exist, but the checkpoint continues its tables"
@@ -150,13 +153,16 @@ class _Lake:
     def __init__(self, sink: Sink, tables: list[str], run: str) -> None:
         self._sink, self.tables, self._run = sink, tables, run
 
-    def begin(self, spark: SparkSession, mode: Mode, *, is_new: bool, has_rows: bool) -> None:
+    def require_room(self, spark: SparkSession, mode: Mode) -> None:
         self._sink.prepare(spark, self.tables)
-        if is_new and self._sink.has_run(spark, self.tables):
+        if self._sink.has_run(spark, self.tables):
             raise OutputError(
                 f"the tables already have the run {self._run}: set another id with --run, or "
                 "delete its rows in SQL"
             )
+
+    def begin(self, spark: SparkSession, *, has_rows: bool) -> None:
+        self._sink.prepare(spark, self.tables)
 
     def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
         return parts

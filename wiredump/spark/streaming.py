@@ -105,12 +105,13 @@ class Stream(msgspec.Struct, kw_only=True):
             layout=self.layout,
             id=before.id if before is not None else random_run(),
         )
-        if before is not None:
-            store.begin(settings)
         has_rows = store.batches > 0
-        outputs_of(settings).begin(spark, self.mode, is_new=before is None, has_rows=has_rows)
+        outputs = outputs_of(settings)
         if before is None:
-            store.begin(settings)
+            outputs.require_room(spark, self.mode)
+        # Before the tables: a stream that was killed in between has to know them again.
+        store.begin(settings)
+        outputs.begin(spark, has_rows=has_rows)
 
     def _skipped(self, rotation: Rotation) -> list[Rotated]:
         """Return the files up to ``start_after``."""

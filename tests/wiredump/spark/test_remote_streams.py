@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.full import quick
@@ -38,6 +38,7 @@ __all__ = ["session"]
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.integers(0, 2**32), st.integers(1, 200), st.integers(1, 120))
+@example(0, 1, 1)
 def test_killed_anywhere(
     tmp_path_factory: pytest.TempPathFactory, session: FakeSession, store: ObjectStore,
     seed: int, first: int, second: int,
