@@ -126,8 +126,12 @@ def _hadoop(scheme: str, authority: str) -> tuple[FileSystem, str]:
 
     host, _, port = authority.rpartition("@")[2].partition(":")
     made: Any = ViewfsFileSystem if scheme == "viewfs" else HdfsFileSystem
-    attempts = _TO_ONE_NAMENODE if port else {}
-    found = made(host=host or None, port=int(port) if port else None, **attempts)
+    attempts: dict[str, Any] = _TO_ONE_NAMENODE if port else {}
+    # In a forked process fsspec drops the instances of its cache, and that of an HDFS client would
+    # wait there for threads that only this process has: Spark could not be started any more.
+    found = made(
+        host=host or None, port=int(port) if port else None, skip_instance_cache=True, **attempts
+    )
     return PyFileSystem(FSSpecHandler(found)), "/"
 
 

@@ -197,7 +197,10 @@ def test_the_commands(folder: str, tmp_path: Path) -> None:
 def test_what_the_commands_refuse(folder: str, tmp_path: Path) -> None:
     single([str(CAPTURE)], tmp_path / "few", tables=("frames",))
     for arguments, told in (
-        (["ask", "errors", str(tmp_path / "few"), "--spark"], "lacks requests, bodies, topics: write the tables"),
+        (
+            ["ask", "errors", str(tmp_path / "few"), "--spark"],
+            "lacks requests, bodies, topics: write the tables",
+        ),
         (["sql", folder, "SELECT nope FROM requests", "--spark"], "`nope` cannot be resolved"),
         (["ask", "errors", folder, folder, "--spark"], "takes one folder of tables"),
         (["ask", "errors", folder, "--master", "local"], "need --spark"),

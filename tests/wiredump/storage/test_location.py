@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -275,3 +277,16 @@ def test_a_namenode_that_does_not_listen_is_reported() -> None:
         )
         with pytest.raises(StorageError, match=re.escape(problem)):
             Location(f"hdfs://{authority}/a.pcap").open()
+
+
+@pytest.mark.slow
+def test_processes_are_started_beside_an_hdfs_client() -> None:
+    """With a function that runs in the new process, as PySpark starts Java."""
+    pytest.importorskip("hdfs_native")
+    program = (
+        "import os, subprocess, sys\n"
+        "from wiredump.storage.connections import connect\n"
+        "connect('hdfs', '127.0.0.1:9', '')\n"
+        "subprocess.run([sys.executable, '-c', ''], preexec_fn=os.getpid, check=True)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], timeout=120, check=True)
