@@ -281,12 +281,15 @@ def test_a_namenode_that_does_not_listen_is_reported() -> None:
 
 @pytest.mark.slow
 def test_processes_are_started_beside_an_hdfs_client() -> None:
-    """With a function that runs in the new process, as PySpark starts Java."""
+    """With a function that runs in the new process, as PySpark starts Java, after the client was
+    used and is in no cache of ours any more."""
     pytest.importorskip("hdfs_native")
     program = (
-        "import os, subprocess, sys\n"
+        "import contextlib, os, subprocess, sys\n"
         "from wiredump.storage.connections import connect\n"
-        "connect('hdfs', '127.0.0.1:9', '')\n"
+        "with contextlib.suppress(OSError):\n"
+        "    connect('hdfs', '127.0.0.1:9', '')[0].get_file_info('/a')\n"
+        "connect.cache_clear()\n"
         "subprocess.run([sys.executable, '-c', ''], preexec_fn=os.getpid, check=True)\n"
     )
     subprocess.run([sys.executable, "-c", program], timeout=120, check=True)
