@@ -270,12 +270,12 @@ ComponentRow: TypeAlias = Row[Component, Component]
 
 READING_ROWS: Final[Sequence[ComponentRow]] = (
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda part: part.match_type == EXACT and part.match is None and not part.kraft,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda part: part.match_type not in (EXACT, DEFAULT, SPECIFIED) and not part.kraft,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
@@ -290,17 +290,17 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
         until=_ADDRESSES,
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda part: not part.type and not part.kraft,
         (refuse_with_text("Unexpected empty filter component entity type"),),
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda part: part.type in part.known and not part.kraft,
         (refuse_with_text("Duplicate {subject.short_type} filter component entity type"),),
     ),
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda part: part.type not in _TYPES and not part.kraft,
         (
             refuse_with_text(
@@ -308,7 +308,7 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
             ),
         ),
     ),
-    Row("QUOTA-21", lambda part: not part.kraft, ()),
+    Row("QUOTA-24", lambda part: not part.kraft, ()),
     Row(
         "QUOTA-08",
         lambda part: not part.type,
@@ -364,7 +364,7 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
 
 FILTER_ROWS: Final[Sequence[Row[FilterCheck, FilterCheck]]] = (
     Row(
-        "QUOTA-21",
+        "QUOTA-24",
         lambda check: IP in check.types and len(check.types) > 1 and not check.kraft,
         (
             refuse_with_text(
