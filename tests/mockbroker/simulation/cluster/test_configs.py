@@ -302,7 +302,7 @@ def test_codecs_of_brokers(release: tuple[int, int], codecs: str) -> None:
     assert zstd == (42 if release == (2, 0) else 0)
 
 
-@pytest.mark.requirement("CONFIG-23")
+@pytest.mark.requirement("CONFIG-23", "CONFIG-01")
 @pytest.mark.parametrize(
     ("listeners", "problem"),
     [
