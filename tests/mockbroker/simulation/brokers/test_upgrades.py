@@ -156,7 +156,7 @@ async def test_an_upgraded_cluster_answers_like_a_new_one(names: Sequence[str]) 
                 assert mine == expected, (before, after)
 
 
-@pytest.mark.requirement("UPGRADE-08")
+@pytest.mark.requirement("UPGRADE-04", "UPGRADE-08")
 async def test_brokers_of_two_releases() -> None:
     async with MockCluster(3, topics=["foo=1,2,3"], profile="kafka-3.9", clock="manual") as mock:
         old = await _answers(mock, 1)
@@ -244,7 +244,7 @@ async def test_refused(before: str, after: str, reason: str) -> None:
     assert len(mock.cluster.log) == length, "a refusal changes nothing"
 
 
-@pytest.mark.requirement("UPGRADE-03")
+@pytest.mark.requirement("UPGRADE-03", "UPGRADE-06")
 async def test_a_broker_leaves_zookeeper_with_a_bridge_release() -> None:
     mock = MockCluster(2, profile="kafka-3.9-zk", clock="manual")
     await mock.migrate_to_kraft()
