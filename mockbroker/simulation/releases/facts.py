@@ -235,7 +235,7 @@ present in 1.0.2 and absent in 1.1.1."""
 
 # ---- data ----------------------------------------------------------------------------------------
 
-ONE_REMOTE_PARTITION: Final = Fact("DP-FETCH-25", since=(3, 6), until=(4, 2))
+ONE_REMOTE_PARTITION: Final = Fact("DP-FETCH-25", until=(4, 2))
 """An answer to Fetch has remote records of one partition, the first of those with any."""
 
 STABLE_OFFSET_HIDDEN: Final = Fact("REL-74", until=(2, 1))
