@@ -5,14 +5,13 @@ The simulated controller is never behind, so only a request without any time wai
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.requirements import Requirement
 from mockbroker.simulation.releases import fixes
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
 __all__ = ["controller_queue", "queued"]
@@ -27,7 +26,7 @@ _ROWS: Final[tuple[Row[Call, None], ...]] = (
 )
 
 
-@cache
+@by_release
 def _rows(release: Release) -> tuple[Row[Call, None], ...]:
     return rows_of_release(_ROWS, release)
 

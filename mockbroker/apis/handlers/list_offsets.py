@@ -9,7 +9,6 @@ has none of.
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
@@ -42,7 +41,7 @@ from mockbroker.simulation.fetching.list_offsets import (
     segment_starts,
 )
 from mockbroker.simulation.log.replicas.leadership import access_error
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import (
     Refusable,
     Row,
@@ -166,12 +165,12 @@ ISOLATION: Final[tuple[Row[_Isolation, _Refused], ...]] = (
 """What decides before the offset is looked up."""
 
 
-@cache
+@by_release
 def _isolation(release: Release) -> tuple[Row[_Isolation, _Refused], ...]:
     return rows_of_release(ISOLATION, release)
 
 
-@cache
+@by_release
 def _repetitions(release: Release) -> tuple[Row[_Named, _Named], ...]:
     return rows_of_release(REPETITIONS, release)
 

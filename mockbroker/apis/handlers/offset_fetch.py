@@ -10,7 +10,6 @@ error 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,7 +29,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.metadata_views import MetadataView
@@ -79,7 +78,7 @@ REPETITIONS: Final[tuple[Row[_Group, _Group], ...]] = (
 )
 
 
-@cache
+@by_release
 def _repetitions(release: Release) -> tuple[Row[_Group, _Group], ...]:
     return rows_of_release(REPETITIONS, release)
 

@@ -5,7 +5,6 @@ A broker that still runs leaves all of its partitions, and is registered again o
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 from kproto.messages.unregister_broker_response import UnregisterBrokerResponse
 from mockbroker.apis.common.requirements import cluster_operation
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import AclOperation
 
@@ -23,7 +22,7 @@ __all__ = ["unregister_broker"]
 _TEXTS_LEFT_OUT: Final[tuple[Row[None, None], ...]] = (Row("QUORUM-08", always, (), until=(4, 1)),)
 
 
-@cache
+@by_release
 def _leaves_texts_out(release: Release) -> bool:
     return apply_first(rows_of_release(_TEXTS_LEFT_OUT, release), None, None)
 

@@ -9,7 +9,6 @@ several rows. ``effects`` says which broker configs change anything here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber
+from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber, by_release
 
 __all__ = [
     "ConfigDefinition",
@@ -331,7 +330,7 @@ _CLIENT_METRICS: Final = (
 )
 
 
-@cache
+@by_release
 def config_definitions(release: Release) -> ConfigDefinitions:
     """Those of a release."""
     topic = _by_name(_TOPIC, release)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -11,7 +10,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.replicas.leader_epochs import UNKNOWN_END, EpochEnd
 from mockbroker.simulation.log.replicas.leadership import access_error
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import (
     Refusable,
     Row,
@@ -89,7 +88,7 @@ ROWS: Final[tuple[_LookupRow, ...]] = (
 )
 
 
-@cache
+@by_release
 def _rows(release: Release) -> tuple[_LookupRow, ...]:
     return rows_of_release(ROWS, release)
 
@@ -100,5 +99,5 @@ def end_of_epoch(
     """Return an error and the end of the epoch, (-1, -1) with an error. ``partition`` is as the
     receiving broker knows it, None if it does not know it."""
     lookup = _Lookup(logs, partition, query)
-    apply_first(_rows(logs.release.now), lookup, lookup)
+    apply_first(_rows(logs.release), lookup, lookup)
     return lookup.code, lookup.end

@@ -7,7 +7,6 @@ Version 0 of the api asks for starts of segments instead (``segment_starts``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -18,7 +17,7 @@ from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.replicas.leadership import ANY_EPOCH, access_error
 from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import (
     Effect,
     Refusable,
@@ -364,7 +363,7 @@ ANSWERS: Final[tuple[_LookupRow, ...]] = (
 for a time, before that of every record."""
 
 
-@cache
+@by_release
 def _rows(release: Release) -> tuple[_LookupRow, ...]:
     return rows_of_release((*REFUSALS, *ANSWERS), release)
 
@@ -374,7 +373,7 @@ def list_offset(logs: Logs, partition: Partition | None, query: OffsetQuery) -> 
     if it does not know it."""
     lookup = _Lookup(logs, partition, query)
     try:
-        apply_first(_rows(logs.release.now), lookup, lookup)
+        apply_first(_rows(logs.release), lookup, lookup)
     except DecodeError:
         return ListedOffset(ErrorCode.CORRUPT_MESSAGE)
     except MissingExtraError:
@@ -400,7 +399,7 @@ OLD_REFUSALS: Final[tuple[Row[_OldQuery, _OldQuery], ...]] = (
 """Version 0 knows the special timestamps -1 and -2."""
 
 
-@cache
+@by_release
 def _old_refusals(release: Release) -> tuple[Row[_OldQuery, _OldQuery], ...]:
     return rows_of_release(OLD_REFUSALS, release)
 
@@ -408,7 +407,7 @@ def _old_refusals(release: Release) -> tuple[Row[_OldQuery, _OldQuery], ...]:
 def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
     """Return the error of a timestamp that version 0 does not have, or NONE."""
     query = _OldQuery(timestamp)
-    apply_first(_old_refusals(release.now), query, query)
+    apply_first(_old_refusals(release), query, query)
     return query.code
 
 

@@ -9,6 +9,7 @@ release has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -24,6 +25,7 @@ __all__ = [
     "Release",
     "ReleaseNumber",
     "Varying",
+    "by_release",
 ]
 
 T = TypeVar("T")
@@ -145,9 +147,15 @@ class Release(msgspec.Struct, frozen=True):
 
 
 class CurrentRelease(Release, frozen=True, eq=False):
-    """The release that a running cluster behaves as, which an upgrade changes."""
+    """The release that a running cluster behaves as, which an upgrade changes.
+
+    It has no hash: a cache would remember a value that changes, and with it the cluster.
+    """
 
     _followers: list[Callable[[Release], None]] = msgspec.field(default_factory=list)
+
+    def __hash__(self) -> int:
+        raise TypeError("the release of a cluster changes: cache by its value, as `by_release`")
 
     @property
     def now(self) -> Release:
@@ -163,6 +171,17 @@ class CurrentRelease(Release, frozen=True, eq=False):
         force_setattr(self, "fixes", other.fixes)
         for use in self._followers:
             use(self.now)
+
+
+def by_release(value: Callable[[Release], T]) -> Callable[[Release], T]:
+    """Compute the value of each release once. For the release of a cluster it is that of now."""
+    remembered = cache(value)
+
+    @wraps(value)
+    def of_now(release: Release) -> T:
+        return remembered(release.now)
+
+    return of_now
 
 
 NEWEST: Final = Release((4, 4))

@@ -69,7 +69,7 @@ class ClassicGroups(ClassicOperations):
         self.on_changed: list[Callable[[str], None]] = []
         self.on_deleted: list[Callable[[str], None]] = []
         self.on_classic_deleted: list[Callable[[str], None]] = []
-        rules = rebalance_rules(release.now)
+        rules = rebalance_rules(release)
         self._rebalancing = Rebalancing(timers, rules, settings, self._changed)
         super().__init__(self._rebalancing)
         release.follow(self._use_release)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from kproto.error_codes import ErrorCode
@@ -35,7 +34,7 @@ from mockbroker.simulation.groups.classic.rebalancing import (
     Rules,
 )
 from mockbroker.simulation.releases import fixes
-from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 
 __all__ = ["rebalance_rules"]
@@ -207,7 +206,7 @@ ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
 )
 
 
-@cache
+@by_release
 def rebalance_rules(release: Release) -> Rules:
     """Return the rules of a release that more than one request leads to."""
     return Rules(

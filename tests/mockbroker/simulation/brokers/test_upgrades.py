@@ -86,23 +86,25 @@ async def _roll(mock: MockCluster, release: str) -> None:
 @pytest.mark.parametrize("names", [ZOOKEEPER, KRAFT], ids=["zookeeper", "kraft"])
 async def test_every_part_follows_the_release(names: Sequence[str]) -> None:
     for before, after in _pairs(names, 12):
-        upgraded = MockCluster(2, profile=before, clock="manual", features=_levels(before))
-        await _roll(upgraded, after)
         fresh = MockCluster(2, profile=after, clock="manual")
-        mine, expected = _rules(upgraded.cluster), _rules(fresh.cluster)
+        async with MockCluster(
+            2, profile=before, clock="manual", features=_levels(before)
+        ) as upgraded:
+            await _roll(upgraded, after)
+            mine, expected = _rules(upgraded.cluster), _rules(fresh.cluster)
         assert len(expected) > 90
         assert mine == expected, (before, after)
 
 
 @pytest.mark.requirement("UPGRADE-06", "UPGRADE-09")
 async def test_every_part_leaves_zookeeper() -> None:
-    upgraded = MockCluster(2, profile="kafka-3.6-zk", clock="manual")
-    await upgraded.migrate_to_kraft()
-    await _roll(upgraded, "kafka-3.6")
     fresh = MockCluster(2, profile="kafka-3.6", clock="manual")
-    mine, expected = _rules(upgraded.cluster), _rules(fresh.cluster)
-    assert mine == expected
-    assert upgraded.cluster.features.features == fresh.cluster.features.features
+    async with MockCluster(2, profile="kafka-3.6-zk", clock="manual") as upgraded:
+        await upgraded.migrate_to_kraft()
+        await _roll(upgraded, "kafka-3.6")
+        mine, expected = _rules(upgraded.cluster), _rules(fresh.cluster)
+        assert mine == expected
+        assert upgraded.cluster.features.features == fresh.cluster.features.features
 
 
 # ---- what clients see ----------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 
 import pytest
 
 from kproto.errors import UnknownNameError
 from mockbroker import MockCluster
 from mockbroker.profiles import all_profiles, profile
-from mockbroker.simulation.releases.release import Fact, Fix, Release, Varying
+from mockbroker.simulation.releases.release import CurrentRelease, Fact, Fix, Release, Varying
 from mockbroker.simulation.releases.rows import Row, always, rows_of_release
 
 FIX = Fix("KAFKA-1", "C-01", (4, 2), "It works.", backports=((3, 9, 2), (4, 1, 1)))
@@ -96,3 +98,13 @@ def test_a_name_may_have_a_patch_release_and_fixes(
 def test_other_names_are_refused(name: str, text: str) -> None:
     with pytest.raises(UnknownNameError, match=re.escape(text)):
         profile(name)
+
+
+def test_no_cache_keeps_a_cluster() -> None:
+    """Caches are by release, whose value of now they get."""
+    names = [each.name for each in all_profiles()]
+    clusters = [weakref.ref(MockCluster(1, profile=name).cluster) for name in names]
+    gc.collect()
+    assert [name for name, each in zip(names, clusters, strict=True) if each() is not None] == []
+    with pytest.raises(TypeError, match="cache by its value"):
+        hash(CurrentRelease((4, 4)))
