@@ -47,9 +47,9 @@ class _Run:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show what the producer sends, and what it receives."""
-        before = len(self.mock.journal)
+        before = self.mock.journal.last_sequence
         yield
-        self.wire([each for each in list(self.mock.journal)[before:] if each.api_key == PRODUCE])
+        self.wire([each for each in self.mock.journal.newer(before) if each.api_key == PRODUCE])
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,9 +206,9 @@ end
 
 local read_records
 
--- Runs `read`; an error becomes a note in the tree and, unless it is one of ours, names the script's line.
 local is_cut = false -- whether a snap length cut the frame
 
+-- Runs `read`; an error becomes a note in the tree and, unless it is one of ours, names the script's line.
 local function guarded(tree, read)
   local whole, problem = pcall(read)
   if whole then return true end
