@@ -21,7 +21,7 @@ from kproto.messages import (
 )
 from tests.wiredump.unread_captures import START_NS, Line, merged
 
-__all__ = ["PLANTED", "incident", "quiet"]
+__all__ = ["PLANTED", "Client", "incident", "quiet"]
 
 PLANTED: Final = (
     "group orders rebalanced 8 times",
@@ -35,7 +35,7 @@ PLANTED: Final = (
 """How the findings begin that the incident must have."""
 
 
-class _Client:
+class Client:
     """One connection, on which each request waits for its response."""
 
     def __init__(self, number: int, client_id: str, port: int = 9092) -> None:
@@ -92,9 +92,10 @@ class _Client:
         response = {"throttleTimeMs": 0, "errorCode": error, "producerId": -1, "producerEpoch": -1}
         self.request((InitProducerIdRequest, request), (InitProducerIdResponse, response), 1)
 
-    def rebalance(self, generation: int) -> None:
+    def rebalance(self, generation: int, seconds: int = 0) -> None:
+        """``seconds`` are the time that JoinGroup waits."""
         join = {
-            "groupId": "orders", "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 10_000,
+            "groupId": "orders", "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 60_000,
             "memberId": "m", "protocolType": "consumer",
             "protocols": [{"name": "range", "metadata": ""}],
         }  # fmt: skip
@@ -103,7 +104,7 @@ class _Client:
             "protocolName": "range", "leader": "m", "memberId": "m",
             "members": [{"memberId": "m", "metadata": ""}],
         }  # fmt: skip
-        self.request((JoinGroupRequest, join), (JoinGroupResponse, joined), 2)
+        self.request((JoinGroupRequest, join), (JoinGroupResponse, joined), 2, seconds)
         sync = {
             "groupId": "orders", "generationId": generation, "memberId": "m",
             "assignments": [{"memberId": "m", "assignment": ""}],
@@ -112,9 +113,9 @@ class _Client:
         self.request((SyncGroupRequest, sync), (SyncGroupResponse, synced), 1)
 
 
-def quiet() -> list[_Client]:
+def quiet() -> list[Client]:
     """Clients that have nothing to complain about."""
-    clients = [_Client(number, f"calm-{number}") for number in range(10, 13)]
+    clients = [Client(number, f"calm-{number}") for number in range(10, 13)]
     for client in clients:
         for _ in range(30):
             client.heartbeat()
@@ -125,7 +126,7 @@ def quiet() -> list[_Client]:
 
 def incident() -> bytes:
     member, consumer, producer, greedy, ancient, lossy, fenced = (
-        _Client(number, name, port)
+        Client(number, name, port)
         for number, (name, port) in enumerate((
             ("member", 9092), ("consumer", 9093), ("producer", 9092), ("greedy", 9092),
             ("ancient", 9092), ("lossy", 9092), ("fenced", 9092),

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from tests.support.toolchain import require_module
-from tests.wiredump.questions.incident import PLANTED, incident, quiet
+from tests.wiredump.questions.incident import PLANTED, Client, incident, quiet
 from tests.wiredump.unread_captures import merged
 from wiredump.cli import cli
 from wiredump.questions.partition_errors import partition_errors
@@ -48,6 +48,18 @@ def test_a_quiet_capture_has_no_finding(tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli, ["ask", str(path)]).stdout
     assert shown.startswith("findings: What is wrong, most important first?\nNothing.\n")
     assert all(f"\n{name}: " in f"\n{shown}" for name in questions())
+
+
+def test_a_join_is_late_beyond_the_rebalance_timeout(tmp_path: Path) -> None:
+    """The session time-out, which the request has, too, is no limit of its wait."""
+    path = tmp_path / "a.pcap"
+    member = Client(1, "member")
+    member.rebalance(1, seconds=30)
+    member.rebalance(2, seconds=70)
+    path.write_bytes(merged(member.line))
+    (broker,) = ask("slow-brokers", str(path))
+    assert broker["late"] == 1
+    assert 10_000 <= broker["late_max_ms"] < 11_000
 
 
 def test_errors_have_the_topic_and_partition_that_they_are_about() -> None:

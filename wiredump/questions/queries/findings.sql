@@ -3,9 +3,8 @@
 WITH timed AS (
   SELECT
     r.broker,
-    r.latency_ns - 1000000 * CAST(nullif(regexp_extract(
-      b.body, '"(maxWaitMs|rebalanceTimeoutMs|sessionTimeoutMs)":([0-9]+)', 2
-    ), '') AS BIGINT) AS late_ns
+    r.latency_ns
+      - 1000000 * CAST(nullif(regexp_extract(b.body, '"maxWaitMs":([0-9]+)', 1), '') AS BIGINT) AS late_ns
   FROM requests r
   JOIN bodies b
     ON b.run = r.run AND b.connection = r.connection AND b.offset = r.request_offset
@@ -34,6 +33,11 @@ slow AS (
 failed AS (
   SELECT
     split_part(found, '/', 1) AS error,
+    split_part(found, '/', 1) IN (
+      'INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'OUT_OF_ORDER_SEQUENCE_NUMBER',
+      'UNKNOWN_PRODUCER_ID', 'NOT_ENOUGH_REPLICAS', 'CORRUPT_MESSAGE', 'KAFKA_STORAGE_ERROR',
+      'SASL_AUTHENTICATION_FAILED', 'TRANSACTION_COORDINATOR_FENCED', 'FENCED_INSTANCE_ID'
+    ) AS is_severe,
     split_part(found, '/', 2) AS topic,
     split_part(found, '/', 3) AS partition,
     api,
@@ -93,14 +97,7 @@ findings AS (
   WHERE requests >= 20 AND p95_ns >= 500000000
   UNION ALL
   SELECT
-    CASE
-      WHEN error IN (
-        'INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'OUT_OF_ORDER_SEQUENCE_NUMBER',
-        'UNKNOWN_PRODUCER_ID', 'NOT_ENOUGH_REPLICAS', 'CORRUPT_MESSAGE', 'KAFKA_STORAGE_ERROR',
-        'SASL_AUTHENTICATION_FAILED', 'TRANSACTION_COORDINATOR_FENCED', 'FENCED_INSTANCE_ID'
-      ) THEN 950.0
-      ELSE 700.0
-    END + least(responses, 100) / 10.0,
+    CASE WHEN is_severe THEN 950.0 ELSE 700.0 END + least(responses, 100) / 10.0,
     error || CASE WHEN topic = '' THEN '' ELSE ' for ' || topic END
       || CASE WHEN partition = '' THEN '' ELSE '-' || partition END
       || ' from broker ' || broker || ': ' || responses || ' responses to ' || api || ' of '
@@ -109,11 +106,7 @@ findings AS (
   FROM failed
   WHERE (responses >= 3 AND error NOT IN ('CONCURRENT_TRANSACTIONS', 'REBALANCE_IN_PROGRESS',
       'COORDINATOR_LOAD_IN_PROGRESS', 'COORDINATOR_NOT_AVAILABLE'))
-    OR responses >= 30 OR error IN (
-    'INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'OUT_OF_ORDER_SEQUENCE_NUMBER',
-    'UNKNOWN_PRODUCER_ID', 'NOT_ENOUGH_REPLICAS', 'CORRUPT_MESSAGE', 'KAFKA_STORAGE_ERROR',
-    'SASL_AUTHENTICATION_FAILED', 'TRANSACTION_COORDINATOR_FENCED', 'FENCED_INSTANCE_ID'
-  )
+    OR responses >= 30 OR is_severe
   UNION ALL
   SELECT
     650.0,

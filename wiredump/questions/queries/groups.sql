@@ -24,16 +24,22 @@ counted AS (
     sum(members_left) AS members_left
   FROM numbered
   GROUP BY group_id, protocol
+),
+judged AS (
+  SELECT
+    *,
+    CASE
+      WHEN rebalances >= 5 AND last_ns - first_ns <= 60000000000 * rebalances THEN 0
+      WHEN last_outcome = 'failed' OR last_outcome = 'in progress' THEN 1
+      WHEN rebalances >= 3 THEN 2
+      ELSE 3
+    END AS rank
+  FROM counted
 )
 SELECT
   group_id,
   protocol,
-  CASE
-    WHEN rebalances >= 5 AND last_ns - first_ns <= 60000000000 * rebalances THEN 'storm'
-    WHEN last_outcome = 'failed' OR last_outcome = 'in progress' THEN 'stuck'
-    WHEN rebalances >= 3 THEN 'restless'
-    ELSE 'stable'
-  END AS verdict,
+  CASE rank WHEN 0 THEN 'storm' WHEN 1 THEN 'stuck' WHEN 2 THEN 'restless' ELSE 'stable' END AS verdict,
   rebalances,
   last_outcome,
   members,
@@ -42,14 +48,5 @@ SELECT
   ms(longest_ns) AS longest_ms,
   moment(first_ns) AS first_seen,
   moment(last_ns) AS last_seen
-FROM counted
-ORDER BY
-  CASE
-    WHEN rebalances >= 5 AND last_ns - first_ns <= 60000000000 * rebalances THEN 0
-    WHEN last_outcome = 'failed' OR last_outcome = 'in progress' THEN 1
-    WHEN rebalances >= 3 THEN 2
-    ELSE 3
-  END,
-  rebalances DESC,
-  group_id,
-  protocol
+FROM judged
+ORDER BY rank, rebalances DESC, group_id, protocol

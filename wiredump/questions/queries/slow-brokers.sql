@@ -9,9 +9,10 @@ WITH timed AS (
     r.api,
     r.latency_ns,
     r.api IN ('Fetch', 'ShareFetch', 'JoinGroup') AS waits,
-    r.latency_ns - 1000000 * CAST(nullif(regexp_extract(
-      b.body, '"(maxWaitMs|rebalanceTimeoutMs|sessionTimeoutMs)":([0-9]+)', 2
-    ), '') AS BIGINT) AS late_ns
+    r.latency_ns - 1000000 * CAST(coalesce(
+      nullif(regexp_extract(b.body, '"(maxWaitMs|rebalanceTimeoutMs)":([0-9]+)', 2), ''),
+      nullif(regexp_extract(b.body, '"sessionTimeoutMs":([0-9]+)', 1), '')
+    ) AS BIGINT) AS late_ns
   FROM requests r
   LEFT JOIN bodies b
     ON r.api IN ('Fetch', 'ShareFetch', 'JoinGroup') AND b.run = r.run
