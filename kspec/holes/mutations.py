@@ -199,7 +199,7 @@ def _is_state(target: ast.AST) -> bool:
 
 
 def _expressions(node: ast.expr, put: Callable[[Any], None]) -> Iterator[_Site]:
-    """What may stand in place of an expression."""
+    """Yield the expressions that may replace one."""
 
     def site(kind: str, new: ast.expr) -> _Site:
         change = f"{_shown(node)} -> {_shown(new)}"

@@ -6,13 +6,15 @@ Names follow Kafka's configs: super users, allow everyone if no ACL found.
 from __future__ import annotations
 
 import ssl
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from mockbroker.options.certificates import pem_problem
 
 __all__ = ["SECURITY_OPTIONS", "security_of", "server_tls"]
+
+_KEY: Final = "in the same file or in one after a colon"
 
 SECURITY_OPTIONS = (
     click.option(
@@ -79,13 +81,15 @@ def server_tls(files: str | None, client_ca: str | None) -> ssl.SSLContext | Non
         # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
         context.load_cert_chain(certificate if colon else files, key if colon else None, "")
     except (OSError, ValueError) as error:  # a broken PEM file is an SSLError, which is an OSError
-        raise click.UsageError(f"--tls: {files!r} cannot be used: {pem_problem(error)}") from None
+        raise click.UsageError(
+            f"--tls: {files!r} cannot be used: {pem_problem(error, key=_KEY)}"
+        ) from None
     if client_ca is not None:
         try:
             context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
             raise click.UsageError(
-                f"--tls-client-ca: {client_ca!r} cannot be used: {pem_problem(error)}"
+                f"--tls-client-ca: {client_ca!r} cannot be used: {pem_problem(error, key=_KEY)}"
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context

@@ -35,6 +35,7 @@ def _labels(name: str, value: Any) -> dict[str, str]:
     return object_of(name, value, text_of)
 
 
+_KEY: Final = 'in "key", without a password'
 _TLS_TEXTS: Final = ("certificate", "key", "client_ca")
 
 
@@ -51,12 +52,14 @@ def _tls(name: str, value: Any) -> ssl.SSLContext:
             # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
             context.load_cert_chain(file, password="")
         except (OSError, ValueError) as error:
-            raise ClusterError(f'"{name}" cannot be used: {pem_problem(error)}') from None
+            raise ClusterError(f'"{name}" cannot be used: {pem_problem(error, key=_KEY)}') from None
     if "client_ca" in given:
         try:
             context.load_verify_locations(cadata=given["client_ca"])
         except (OSError, ValueError) as error:
-            raise ClusterError(f'"{name}.client_ca" cannot be used: {pem_problem(error)}') from None
+            raise ClusterError(
+                f'"{name}.client_ca" cannot be used: {pem_problem(error, key=_KEY)}'
+            ) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 

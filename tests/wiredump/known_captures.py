@@ -27,7 +27,7 @@ _ETHERNET_IP_TCP: Final = 54
 
 
 class Fact(NamedTuple):
-    """An exchange: what is known of its request, and whether there is a response."""
+    """An exchange: the fields of its request that are known, and whether it has a response."""
 
     port: int
     api_key: int

@@ -76,7 +76,7 @@ def put_all(
     NothingJudgedError then stands for one about requests of which none could be read.
     """
     if spark.wanted:
-        needed = _each(tables_in(query) for query in queries)
+        needed = _distinct(tables_in(query) for query in queries)
         with spark_tables(sources, needed, spark, _purpose(judges, needed)) as read:
             tell(read.answers(queries))
         return
@@ -85,14 +85,14 @@ def put_all(
     require_pyarrow()
     require_duckdb()
     # This refuses a query before anything is read.
-    tables = _each(tables_of(query) for query in queries)
+    tables = _distinct(tables_of(query) for query in queries)
     purpose = _purpose(judges, tables)
     with tables_of_sources(sources, tables, options, purpose) as (folder, _):
         require_tables(folder, tables)
         tell(FolderTables(folder).answers(queries))
 
 
-def _each(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+def _distinct(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for some in names for name in some))
 
 

@@ -30,9 +30,9 @@ __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 
 SEQUENCES: Final = 1 << 32
 WINDOW: Final = 1 << 30
-COPY_NS: Final = 100_000
-"""How soon after a segment the same one is its copy on another interface."""
 """The largest window TCP can announce: no sender is further ahead of its receiver."""
+COPY_NS: Final = 100_000
+"""How soon after a segment an equal one is its copy on another interface."""
 
 _MASK: Final = SEQUENCES - 1
 _GAPS_KEPT: Final = 256

@@ -2,8 +2,9 @@
 
 ::
 
-    out = outputs_of(layout, options, stream)
-    out.begin(spark, anew, mode)            tables without rows
+    out = outputs_of(settings)
+    out.require_room(spark, mode)           for a new stream
+    out.begin(spark, has_rows=False)        tables without rows
     parts = out.divided(spark, staging, parts)
     out.publish(spark, staging, parts, 7)   the rows of batch 7
     out.conclude(spark, staging, parts, 8)  the end, and tables that depend on all batches
