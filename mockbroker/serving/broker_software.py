@@ -34,8 +34,9 @@ class BrokerSoftware:
         self._cluster = cluster
         self._initial = initial
         self._serve = serve
+        # "" is the software of a broker that was never upgraded.
         self._profiles = {"": initial, initial.name: initial}
-        self._served = {initial.name: served}
+        self._served = {"": served, initial.name: served}
 
     def release(self, name: str) -> Software:
         """What a broker of a release runs. Raises UnknownNameError."""
@@ -44,7 +45,7 @@ class BrokerSoftware:
             found = with_fixes(profile(name), dict(self._initial.fixes))
             self._profiles[found.name] = found
             self._served[found.name] = self._serve(found)
-        served, usual = self._served[found.name], self._served[self._initial.name]
+        served, usual = self._served[found.name], self._served[""]
         return Software(
             found.name,
             found.software,
@@ -60,6 +61,8 @@ class BrokerSoftware:
     def profile_of(self, broker_id: int) -> Profile:
         """The release that a broker behaves as. A broker that still runs with ZooKeeper under KRaft
         controllers forwards requests to them, and has no features."""
+        if len(self._profiles) == 2:  # no other release was named: each request comes here
+            return self._initial
         own = self._profiles[self._cluster.controller.broker(broker_id).software]
         if own.forwarding or not self._cluster.upgrades.is_hybrid(broker_id):
             return own
@@ -74,4 +77,4 @@ class BrokerSoftware:
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:
         """The versions that a broker serves."""
         broker = self._cluster.controller.broker(broker_id)
-        return served_by(broker, self._served[self._profiles[broker.software].name])
+        return served_by(broker, self._served[broker.software])

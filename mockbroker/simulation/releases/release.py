@@ -153,13 +153,17 @@ class CurrentRelease(Release, frozen=True, eq=False):
     """
 
     _followers: list[Callable[[Release], None]] = msgspec.field(default_factory=list)
+    _now: Release = Release(EVER)
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "_now", Release(self.number, self.fixes))
 
     def __hash__(self) -> int:
         raise TypeError("the release of a cluster changes: cache by its value, as `by_release`")
 
     @property
     def now(self) -> Release:
-        return Release(self.number, self.fixes)
+        return self._now
 
     def follow(self, use: Callable[[Release], None]) -> None:
         self._followers.append(use)
@@ -169,6 +173,7 @@ class CurrentRelease(Release, frozen=True, eq=False):
         """Behave as another release from now on."""
         force_setattr(self, "number", other.number)
         force_setattr(self, "fixes", other.fixes)
+        force_setattr(self, "_now", Release(other.number, other.fixes))
         for use in self._followers:
             use(self.now)
 
