@@ -63,7 +63,7 @@ LANES: Final = (
         make("pure engine and Kafka's Java classes", "test-pure-oracle"),
         make("install without a compiler", "test-without-compiler"),
         make("release check and a new user's walk", "release-check"),
-        # Bounded: with more rows than time, the rows are drawn by a seed that is printed.
+        # Bounded: with more rows than time, KPROTO_SEED draws the rows. `make mutate` tries all.
         make("mutation of the rules' rows", "mutate", "MUTATE_ARGS=--within 60"),
         make("fuzz targets", "fuzz-smoke"),
     ),

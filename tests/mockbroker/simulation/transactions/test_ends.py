@@ -13,6 +13,7 @@ from tests.mockbroker.simulation.transactions.transacting import (
     BAR,
     FOO,
     FOO_1,
+    KIND,
     NEWEST,
     OLD,
     Producer,
@@ -118,6 +119,23 @@ def test_what_ends_can_neither_grow_nor_end_otherwise(release: Release) -> None:
     ends = (producer.end(producer_id=7), producer.end(epoch=7))
     assert ends == ((51, 51) if release == NEWEST else (49, 90))
     Operations(cluster).release_markers()
+    assert producer.state == "CompleteCommit"
+
+
+@BOTH
+@pytest.mark.requirement("DP-TXN-09", "DP-TXN-13", "DP-TXN-20")
+def test_a_transaction_whose_end_is_being_written_can_neither_grow_nor_end(
+    release: Release,
+) -> None:
+    cluster = coordinator(release, 2)
+    producer = Producer(cluster).begun()
+    tp = cluster.coordinators.partition_of(KIND, "t")
+    Operations(cluster).hold_replication(tp)
+    waiting = producer.ask_end()
+    assert (waiting, producer.state) == ([], "Ongoing")
+    assert (producer.add(BAR), producer.add(FOO), producer.end(keep=True)) == (51, 51, 51)
+    Operations(cluster).release_replication(tp)
+    assert [each.code for each in waiting] == [0]
     assert producer.state == "CompleteCommit"
 
 
