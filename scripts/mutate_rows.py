@@ -33,6 +33,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
@@ -199,7 +200,18 @@ def _dotted(number: ReleaseNumber) -> str:
 
 
 def _name(function: Callable[..., Any]) -> str:
+    """The function's name; that of an effect with arguments has them: ``refuse(NOT_LEADER)``."""
+    made = getattr(function, "__dict__", {})
+    if "act" in made:
+        texts = [_text(each) for each in made["args"]]
+        texts += [f"{name}={_text(value)}" for name, value in made["kwargs"].items()]
+        return f"{_name(made['act'])}({', '.join(texts)})"
     return getattr(function, "__name__", repr(function)).lstrip("_")
+
+
+def _text(argument: object) -> str:
+    name = argument.name if isinstance(argument, Enum) else getattr(argument, "__name__", argument)
+    return str(name)
 
 
 # ---- tests, in forks -----------------------------------------------------------------------------

@@ -104,9 +104,12 @@ def _release(name: str, entry: Any, source: str) -> Release:
         raise SchemaError("must be zk or kraft", source=source, field=f"{where}.mode")
     if not isinstance(entry.get("apis"), dict):
         raise SchemaError("must be an object of api keys", source=source, field=f"{where}.apis")
-    apis = dict(
-        _api(key, span, f"{where}.apis.{key}", source) for key, span in entry["apis"].items()
-    )
+    apis = {}
+    for key, span in entry["apis"].items():
+        problem = _problem(key, span)
+        if problem is not None:
+            raise SchemaError(problem, source=source, field=f"{where}.apis.{key}")
+        apis[int(key)] = Versions(*span)
     return Release(
         name=name,
         release=entry["release"],
@@ -116,14 +119,12 @@ def _release(name: str, entry: Any, source: str) -> Release:
     )
 
 
-def _api(key: str, span: Any, where: str, source: str) -> tuple[int, Versions]:
+def _problem(key: str, span: Any) -> str | None:
+    """What is wrong with the versions of an api key. The file has two thousand of them."""
     if not key.isdecimal():
-        raise SchemaError("an api key must be a number", source=source, field=where)
-    if (
-        not isinstance(span, list)
-        or len(span) != 2
-        or not all(type(bound) is int for bound in span)
-        or not 0 <= span[0] <= span[1]
-    ):
-        raise SchemaError("must be [lowest, highest] of versions", source=source, field=where)
-    return int(key), Versions(span[0], span[1])
+        return "an api key must be a number"
+    if isinstance(span, list) and len(span) == 2:
+        lowest, highest = span
+        if type(lowest) is int and type(highest) is int and 0 <= lowest <= highest:
+            return None
+    return "must be [lowest, highest] of versions"

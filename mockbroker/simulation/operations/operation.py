@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -241,19 +241,19 @@ def operation(
 
 
 def _declare(name: str | None, in_turn: bool, effect: EffectT) -> EffectT:
-    acts_on, *parameters = inspect.signature(effect).parameters.values()
     # Modules of operations import what they act on for type checkers alone.
-    hints = get_type_hints(effect, localns={"Cluster": Any}, include_extras=True)
+    signature = inspect.signature(effect, locals={"Cluster": Any}, eval_str=True)
+    acts_on, *parameters = signature.parameters.values()
     head, _, rest = inspect.cleandoc(effect.__doc__ or "").partition("\n\n")
     made = Operation(
         name or effect.__name__.replace("_", "-"),
         effect.__name__,
         " ".join(head.split()),
         " ".join(rest.split()),
-        tuple(_argument(each, hints[each.name]) for each in parameters),
-        str(acts_on.annotation),
+        tuple(map(_argument, parameters)),
+        effect.__annotations__[acts_on.name],
         effect,
-        hints["return"],
+        signature.return_annotation,
         in_turn,
     )
     declared = PROXY_OPERATIONS if made.acts_on == "Proxy" else OPERATIONS
@@ -261,9 +261,9 @@ def _declare(name: str | None, in_turn: bool, effect: EffectT) -> EffectT:
     return effect
 
 
-def _argument(parameter: inspect.Parameter, hint: Any) -> Argument:
+def _argument(parameter: inspect.Parameter) -> Argument:
     argument: Argument
-    (argument,) = hint.__metadata__
+    (argument,) = parameter.annotation.__metadata__
     return msgspec.structs.replace(
         argument,
         name=argument.name or parameter.name,

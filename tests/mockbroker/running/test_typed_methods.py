@@ -21,9 +21,9 @@ from tests.mockbroker.operation_calls import CALLS, prepare
 def test_each_operation_is_a_typed_method() -> None:
     for operation in OPERATIONS.values():
         method = getattr(ThreadedCluster, operation.method)
-        hints = get_type_hints(method)
-        assert hints.pop("return") == operation.returns
-        assert list(inspect.signature(method).parameters) == ["self", *hints]
+        signature = inspect.signature(method)
+        assert signature.return_annotation == operation.returns
+        assert ["self", *get_type_hints(method)] == [*signature.parameters, "return"]
         assert method.__doc__.startswith(operation.help)
 
 
