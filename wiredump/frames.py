@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import takewhile
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from wiredump.connection_state import FrameState
@@ -92,8 +92,8 @@ class FrameCutter:
         self._needs = 0
         """The stream offset that must be reached before another search can succeed."""
         self._marks: deque[_Mark] = deque()
-        # The frame that a gap has cut: its beginning and size, the bytes before the gap, and how
-        # many bytes are missing so far. Bytes behind the gap are counted, not kept.
+        # The frame that a gap has cut: its beginning and size, the bytes in front of gaps and
+        # behind them, and how many bytes are missing so far.
         self._cut: _CutFrame | None = None
         # Bytes passed over and not returned yet, so that results do not depend on chunking.
         self._passing: Passed | None = None
@@ -274,11 +274,11 @@ class FrameCutter:
     def _continue_cut(
         self, raw: bytes | memoryview, timestamp_ns: int, waited_ns: int, pieces: list[Piece]
     ) -> int:
-        """Count bytes behind a gap into their frame; returns how many belong to it."""
+        """Add bytes behind a gap to their frame; returns how many belong to it."""
         cut = self._cut
         assert cut is not None
         taken = min(len(raw), cut.end - cut.at)
-        cut.at += taken
+        cut.add(raw[:taken])
         cut.last_ns, cut.waited_ns = timestamp_ns, waited_ns
         if cut.at == cut.end:
             self._finish_cut(pieces)
@@ -317,6 +317,20 @@ class _CutFrame:
         self.last_ns = last.timestamp_ns
         self.waited_ns = last.waited_ns
         self.missing = 0
+        self.behind: list[tuple[int, bytearray]] = []
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.behind = []  # states of version 4 lack it
+        self.__dict__.update(state)
+
+    def add(self, raw: bytes | memoryview) -> None:
+        """Add bytes behind a gap."""
+        place = self.at - self.offset
+        if self.behind and self.behind[-1][0] + len(self.behind[-1][1]) == place:
+            self.behind[-1][1].extend(raw)
+        else:
+            self.behind.append((place, bytearray(raw)))
+        self.at += len(raw)
 
     @property
     def end(self) -> int:
@@ -326,4 +340,5 @@ class _CutFrame:
         return Frame(
             direction, self.offset, self.size, self.raw, self.missing, self.first.timestamp_ns,
             self.last_ns, self.first.place, waited_ns=self.waited_ns,
+            behind=tuple((place, bytes(raw)) for place, raw in self.behind),
         )  # fmt: skip

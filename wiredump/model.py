@@ -15,7 +15,16 @@ from kproto.journal import ClientSoftware
 from wiredump.readers.tally import Tally
 from wiredump.unread import Unread
 
-__all__ = ["Anomaly", "Connection", "Direction", "Exchange", "Frame", "Item", "Place"]
+__all__ = [
+    "Anomaly",
+    "Connection",
+    "Direction",
+    "Exchange",
+    "Frame",
+    "Item",
+    "Place",
+    "SalvagedBatches",
+]
 
 Direction: TypeAlias = Literal["request", "response"]
 """``request``: from the client to the broker; ``response``: back."""
@@ -71,6 +80,23 @@ class Connection(msgspec.Struct, gc=False):
         return self.number if self.place is None else self.place.capture << 48 | self.place.offset
 
 
+class SalvagedBatches(NamedTuple):
+    """Whole record batches, one behind the other, in a frame of which the capture lacks bytes.
+
+    ``number`` is that of the first one in its partition, of those whose headers were captured,
+    ``batches`` how many there are, and ``offset`` their place in the frame. The partition is -1,
+    and a topic has neither name nor id, if the capture lacks its header.
+    """
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    number: int
+    batches: int
+    offset: int
+    data: bytes
+
+
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One frame, or the part of it that was captured.
 
@@ -84,6 +110,10 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
     A source without bytes (a broker's request log) has the body in ``json``, in the form of Kafka's
     own JSON; ``size`` is 0 and ``raw`` is empty.
+
+    ``behind`` has the parts behind missing bytes, each with its place in the frame, until it is
+    known whether there are record batches in them. ``salvaged`` are those that are whole, of the
+    whole frame, or None if the frame is whole or of an API without record batches.
     """
 
     direction: Direction
@@ -97,6 +127,20 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     sasl: bool = False
     json: Any = None
     waited_ns: int = 0
+    behind: tuple[tuple[int, bytes], ...] = ()
+    salvaged: tuple[SalvagedBatches, ...] | None = None
+
+    @property
+    def read_size(self) -> int:
+        """The number of bytes that can be read: those before the first missing one, and the whole
+        record batches behind it."""
+        size = len(self.raw)
+        return size + sum(len(each.data) for each in self.salvaged or () if each.offset >= size)
+
+    @property
+    def salvaged_batches(self) -> int | None:
+        """The number of whole batches in a frame of which bytes are missing; None for others."""
+        return None if self.salvaged is None else sum(each.batches for each in self.salvaged)
 
     @property
     def delivered_ns(self) -> int:

@@ -92,7 +92,7 @@ class OpenRequests:
 
 def _size(exchange: Exchange) -> int:
     assert exchange.request is not None
-    return len(exchange.request.raw)
+    return exchange.request.read_size
 
 
 def open_requests(

@@ -22,7 +22,7 @@ from kproto.errors import DecodeError, KprotoError, UnsupportedVersionError
 from kproto.framing import SIZE_LENGTH
 from kproto.journal import ClientSoftware
 from wiredump.connection_state import PairingState
-from wiredump.dialects import certain
+from wiredump.dialects import certain, codec_of
 from wiredump.frame_boundaries import NEAR, REQUEST_PREFIX, Expected, every_request, id_distance
 from wiredump.headers import produce_acks, request_client_id
 from wiredump.model import Anomaly, Connection, Exchange, Frame, Item
@@ -169,6 +169,11 @@ class Pairing:
         _, key, version, correlation_id = _prefix(frame.raw)
         is_decoded = self.is_confirmed or self._is_decoded(frame)
         self._newest = correlation_id
+        if not frame.whole:
+            # This imports kproto.records.
+            from wiredump.salvage import salvaged_request
+
+            frame = salvaged_request(self._kafka, frame)
         client_id = request_client_id(frame.raw)
         connection = self.connection
         connection.protocol = "kafka"
@@ -270,8 +275,13 @@ class Pairing:
         )
 
     def _answer(self, exchange: Exchange, frame: Frame) -> list[Item]:
+        exchange.response_version = version = response_version(exchange, frame.raw)
+        if not frame.whole:
+            from wiredump.salvage import salvaged_response
+
+            codec = codec_of(exchange, self._codec)
+            frame = salvaged_response(codec, frame, exchange.api_key, version)
         exchange.response = frame
-        exchange.response_version = response_version(exchange, frame.raw)
         if exchange.api_key == _SASL_HANDSHAKE and exchange.api_version == 0:
             self.bare_tokens = True
             self._bare = frame.raw[8:10] == b"\0\0"

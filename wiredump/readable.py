@@ -68,4 +68,4 @@ def _unread_in(frame: Frame, unknown: Unread | None) -> tuple[Unread, int]:
     present = frame.size - frame.missing
     if unknown is not None:
         return unknown, present
-    return "missing", present - len(frame.raw) if frame.size else 0
+    return "missing", present - frame.read_size if frame.size else 0

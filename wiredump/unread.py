@@ -65,7 +65,8 @@ REASONS: Final[dict[Unread, Reason]] = {
     "missing": Reason(
         "next to missing bytes",
         "The bytes belong to a frame of which the capture lacks a part (lost packets, a snap "
-        "length), behind that part, or no frame was found behind it.",
+        "length), behind that part, or no frame was found behind it. Whole record batches behind "
+        "that part are read.",
     ),
     "malformed": Reason(
         "malformed",

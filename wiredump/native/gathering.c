@@ -11,7 +11,7 @@ enum { LENGTH = 8, EPOCH = 12, MAGIC = 16, CRC = 17, ATTRIBUTES = 21, LAST_DELTA
        HEADER = 61 };
 enum { CODEC_MASK = 7, LOG_APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32 };
 
-static const char BATCH_CODES[] = "quqqhuuiiqqhuuqiqhi???ii";
+static const char BATCH_CODES[] = "quqqhuuiiqqhuuqiqhi???ii?";
 
 /* The destination of rows, as in wiredump.rows.record_columns.RecordRows. */
 typedef struct {
@@ -246,7 +246,8 @@ static int batch_row(const gathering *of, const plain_field *field, Py_ssize_t n
         cells_bool(at++, attributes & TRANSACTIONAL) || cells_bool(at++, is_control) ||
         cells_bool(at++, 1) || cells_number(at++, size_of(batch)) ||
         (is_control ? cells_number(at++, 1)
-                    : cells_value(at++, PyList_GET_ITEM(field->counts, number)));
+                    : cells_value(at++, PyList_GET_ITEM(field->counts, number))) ||
+        cells_bool(at++, 0);
     int full = held_end(self->batches, size, failed);
     if (full <= 0) return full;
     PyObject *done = PyObject_CallFunction(self->full, "s", "batches");

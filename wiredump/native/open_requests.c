@@ -191,15 +191,16 @@ static int frame_from(PyObject *of, frame *out) {
 /* push(exchange) */
 static PyObject *push(PyObject *object, PyObject *exchange) {
     open_request entry = {.exchange = exchange};
-    int64_t key, version, id;
+    int64_t key, version, id, read;
     PyObject *request = PyObject_GetAttrString(exchange, "request");
     PyObject *bytes = request == NULL ? NULL : PyObject_GetAttrString(request, "raw");
     PyObject *client = bytes == NULL ? NULL : PyObject_GetAttrString(exchange, "client_id");
     int failed = client == NULL || frame_from(request, &entry.request) ||
-                 (entry.raw = PyObject_Size(bytes)) < 0 || number_of(exchange, "api_key", &key) ||
+                 number_of(request, "read_size", &read) || number_of(exchange, "api_key", &key) ||
                  number_of(exchange, "api_version", &version) ||
                  number_of(exchange, "correlation_id", &id);
     if (!failed) {
+        entry.raw = read;
         entry.key = (int16_t)key;
         entry.version = (int16_t)version;
         entry.client_id = client;

@@ -177,7 +177,7 @@ class BatchRows:
         with suppress(KprotoError):  # the bytes that follow cannot be read
             for number, batch in enumerate(batches):
                 if number >= before:
-                    self._read(batch, number, origin)
+                    self._read(batch, origin.number + number, origin)
 
     def end(self) -> Iterator[Rows]:
         """Return the records collected so far."""
@@ -202,7 +202,7 @@ class BatchRows:
         frame = field.frame
         origin = Origin(
             field.connection.id, frame.direction, frame.offset, field.topic, field.topic_id,
-            field.partition, field.completed_ns,
+            field.partition, field.completed_ns, field.number,
         )  # fmt: skip
         if not self.checks:
             self._gather(field.data, origin)
@@ -216,7 +216,8 @@ class BatchRows:
         """Return the rows of the batches of magic 2 at the beginning of a field, whose records were
         read: so many of each, 0 of control batches."""
         data, at = field.data, 0
-        for number, count in enumerate(counts):
+        is_salvaged = field.frame.salvaged is not None
+        for number, count in enumerate(counts, origin.number):
             (
                 base_offset, length, epoch, magic, crc, attributes, last_delta, _, max_timestamp,
                 producer_id, producer_epoch, base_sequence, _,
@@ -239,7 +240,7 @@ class BatchRows:
                         "append" if attributes & LOG_APPEND_TIME_BIT else "create", max_timestamp,
                         _known(epoch), _known(producer_id), _known(producer_epoch),
                         _known(base_sequence), bool(attributes & TRANSACTIONAL), False, crc_ok,
-                        end - at, count,
+                        end - at, count, is_salvaged,
                     )  # fmt: skip
                 if not crc_ok:
                     yield _undecodable(field, f"batch {number}: {_WRONG_CHECKSUM}")
@@ -259,7 +260,7 @@ class BatchRows:
             if batch is None:
                 return
             if number >= before:
-                yield from self._batch_rows(field, batch, number, origin)
+                yield from self._batch_rows(field, batch, origin.number + number, origin)
             number += 1
 
     def _batch_rows(
@@ -318,6 +319,7 @@ def _batch(field: RecordsField, number: int, batch: Batch, read: _Read) -> Rows:
             _known(batch.partition_leader_epoch), _known(batch.producer_id),
             _known(batch.producer_epoch), _known(batch.base_sequence),
             batch.is_transactional, batch.is_control, read.crc_ok, batch.size, read.records,
+            frame.salvaged is not None,
         ),
     )  # fmt: skip
 

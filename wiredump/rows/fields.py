@@ -66,6 +66,8 @@ class RecordsField(NamedTuple):
     topic_id: str | None
     partition: int
     data: bytes
+    number: int = 0
+    """That of its first batch."""
 
     @property
     def name(self) -> str:
@@ -92,14 +94,25 @@ def fields_of(
     frame = item.request if item.api_key == PRODUCE else item.response
     if frame is None:
         return
-    found = _in_bytes(item, frame, codec_of(item, codec))
     completed = completed_ns(item)
-    for name, topic_id, partition, data in _in_json(item, said()) if found is None else found:
+    for name, topic_id, partition, data, number in _found_in(item, frame, codec, said):
         if name is None and topic_id is not None:
             name = name_of(topic_id, completed)
         yield RecordsField(
-            item.connection, item.api_key, frame, completed, name, topic_id, partition, data
+            item.connection, item.api_key, frame, completed, name, topic_id, partition, data, number
         )
+
+
+def _found_in(
+    item: Exchange, frame: Frame, codec: Dialect | None, said: Callable[[], Bodies]
+) -> Iterator[tuple[str | None, str | None, int, bytes, int]]:
+    if frame.salvaged is not None:
+        for topic, topic_id, partition, number, _, _, data in frame.salvaged:
+            yield topic, topic_id, partition, data, number
+        return
+    found = _in_bytes(item, frame, codec_of(item, codec))
+    for each in _in_json(item, said()) if found is None else found:
+        yield (*each, 0)
 
 
 # ---- in the bytes ----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 
 class Origin(NamedTuple):
     """What the rows of one field have in common: columns of ``records`` by name, and ``wanted_ns``,
-    the time by which a topic's name must be known."""
+    the time by which a topic's name must be known. ``number`` is that of the first batch."""
 
     connection: int
     direction: str
@@ -41,6 +41,7 @@ class Origin(NamedTuple):
     topic_id: str | None
     partition: int
     wanted_ns: int
+    number: int = 0
 
 
 class RecordRows:
@@ -70,7 +71,7 @@ class RecordRows:
         """Read the usual batches at the beginning of a field; returns where they end, and how many
         records each has, 0 of control batches."""
         end, counts = self._sink.add_plain(data, 0, len(data), unpack)
-        for number, count in enumerate(counts):
+        for number, count in enumerate(counts, origin.number):
             if count:
                 self._runs.add(count, number, origin)
         if len(self._sink) >= MOST_ROWS:
@@ -129,7 +130,7 @@ class _Runs:
         return len(self.numbers) // _RUN.size
 
     def add(self, count: int, number: int, origin: Origin, *, timeless: bool = False) -> None:
-        connection, direction, frame_offset, topic, topic_id, partition, wanted_ns = origin
+        connection, direction, frame_offset, topic, topic_id, partition, wanted_ns, _ = origin
         texts = direction, topic, topic_id
         place = self.texts.get(texts)
         if place is None:

@@ -33,7 +33,7 @@ BATCHES: Final = Table(
         api_key           int16   0 Produce, 1 Fetch, 78 ShareFetch
         topic             string  name; null if only the id is known by then
         topic_id          string  null where the version has names
-        partition         int32   number
+        partition         int32   number; -1 if a hole has it, and then the topic is null
         batch             int32   place within the partition's batches of this frame, from 0
         base_offset       int64   of its first record; a producer's begins at 0
         last_offset       int64   of its last record
@@ -50,6 +50,7 @@ BATCHES: Final = Table(
         crc_ok            bool    whether the checksum fits
         size              int32   bytes, header included
         records           int32   how many; null where they cannot be read (see anomalies)
+        salvaged          bool    whether bytes of the frame are missing
         """
     ),
     ("connection", "direction", "frame_offset", "topic_id", "topic", "partition", "batch"),

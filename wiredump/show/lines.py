@@ -180,6 +180,8 @@ class LineWriter:
         parts = []
         if not frame.whole:
             parts.append(f"cut: {len(frame.raw)} of {frame.size} bytes")
+        if frame.salvaged:
+            parts.append(f"{frame.salvaged_batches} whole batches")
         if problem and problem != "cut":
             parts.append(problem)
         self._mark(line, "; ".join(parts))

@@ -81,6 +81,7 @@ def _side(frame: Frame | None, side: Side | None) -> dict[str, Any] | None:
         "size": frame.size,
         "captured": len(frame.raw),
         "missing": frame.missing,
+        "salvaged_batches": frame.salvaged_batches,
         "first_ns": frame.first_ns,
         "last_ns": frame.last_ns,
         "delivered_ns": frame.delivered_ns,
