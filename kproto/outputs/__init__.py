@@ -16,6 +16,7 @@ refuses a folder that still has it.
 from __future__ import annotations
 
 from kproto.outputs.errors import IncompleteFolderError, NotEmptyError, OutputError
+from kproto.outputs.exchange import exchange
 from kproto.outputs.files import check_output, open_output, write_output
 from kproto.outputs.folders import (
     INCOMPLETE,
@@ -37,6 +38,7 @@ __all__ = [
     "OutputStream",
     "check_output",
     "check_output_folder",
+    "exchange",
     "is_locked",
     "locked",
     "open_folder_output",

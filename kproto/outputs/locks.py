@@ -32,15 +32,15 @@ def lock(number: int, *, wait: bool = False) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: str) -> Iterator[None]:
-    """Lock a file or folder for the block. The end of the process unlocks it, however it ends."""
+def locked(path: str, *, wait: bool = False) -> Iterator[bool]:
+    """Lock a file or folder for the block; yields whether this succeeded. The end of the process
+    unlocks it, however it ends."""
     if _locks is None:
-        yield
+        yield False
         return
     number = os.open(path, os.O_RDONLY)
     try:
-        lock(number)
-        yield
+        yield lock(number, wait=wait)
     finally:
         os.close(number)
 

@@ -247,6 +247,7 @@ FEEDS: dict[str, Feed] = {
         run(ARGUMENT, place.journal),
     ],
     "wiredump audit": lambda place: [run("--to", "kafka-4.1", place.tables)],
+    "wiredump compact": lambda place: [run(ARGUMENT), run(place.tables, shows=False)],
     "wiredump completion": bad_argument,
     "wiredump extract": lambda place: [
         run(place.capture, "--out", "-", "--keep-names", "--values", "--raw"),

@@ -10,13 +10,12 @@ from kproto.cli.run import run
 
 __all__ = ["cli", "main"]
 
+_COMMANDS = ("ask", "audit", "compact", "extract", "report", "show", "spark", "sql", "table")
+
 cli = program(
     "wiredump",
     "Decode captures and journals of Kafka's wire protocol, to the last byte.",
-    {
-        name: f"wiredump.cli.{name}:{name}_command"
-        for name in ("ask", "audit", "extract", "report", "show", "spark", "sql", "table")
-    },
+    {name: f"wiredump.cli.{name}:{name}_command" for name in _COMMANDS},
 )
 
 

@@ -35,6 +35,8 @@ _MACROS: Final = (
     "CREATE MACRO collect_set(value) AS list(DISTINCT value) FILTER (WHERE value IS NOT NULL)",
 )
 
+_ATTEMPTS: Final = 3
+
 
 def require_duckdb() -> None:
     """Raise MissingExtraError if duckdb is not installed."""
@@ -95,24 +97,41 @@ class FolderTables:
         """Yield what each query selects. Raises QueryError."""
         import duckdb
 
-        queries, folder = list(queries), Path(self.path)
-        with _connection() as connection:
-            try:
-                for table in TABLES.values():
-                    read = any(re.search(rf"\b{table.name}\b", each, re.I) for each in queries)
-                    connection.execute(view(table, folder) if read else empty_table(table))
-            except duckdb.Error as error:
-                problem = f"{self.path}: not the tables of a run: {_message_of(error)}"
-                raise QueryError(problem) from None
-            for query in queries:
+        queries, done = list(queries), 0
+        for attempt in range(1, _ATTEMPTS + 1):
+            with _connection() as connection:
                 try:
-                    found = connection.execute(query)
-                    described = found.description or []
-                    rows = found.fetchall()
+                    self._create(connection, queries[done:])
+                    for query in queries[done:]:
+                        found = _answered(connection.execute(query))
+                        done += 1
+                        yield found
+                    return
+                except duckdb.IOException as error:
+                    # Perhaps files were compacted since they were listed.
+                    if attempt == _ATTEMPTS:
+                        raise QueryError(_message_of(error)) from None
                 except duckdb.Error as error:
                     raise QueryError(_message_of(error)) from None
-                names, types = zip(*((each[0], str(each[1])) for each in described), strict=True)
-                yield Answer(names, types, rows)
+
+    def _create(self, connection: duckdb.DuckDBPyConnection, queries: Sequence[str]) -> None:
+        """Create the tables that queries read, and the others empty."""
+        import duckdb
+
+        try:
+            for table in TABLES.values():
+                read = any(re.search(rf"\b{table.name}\b", each, re.I) for each in queries)
+                connection.execute(view(table, Path(self.path)) if read else empty_table(table))
+        except duckdb.IOException:
+            raise
+        except duckdb.Error as error:
+            problem = f"{self.path}: not the tables of a run: {_message_of(error)}"
+            raise QueryError(problem) from None
+
+
+def _answered(found: duckdb.DuckDBPyConnection) -> Answer:
+    names, types = zip(*((each[0], str(each[1])) for each in found.description or []), strict=True)
+    return Answer(names, types, found.fetchall())
 
 
 def _names(tree: Any) -> Iterator[str]:

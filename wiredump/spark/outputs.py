@@ -31,7 +31,7 @@ from wiredump.spark.stream_folder import Settings, put
 from wiredump.spark.table_schema import AT_THE_END
 from wiredump.storage import Location
 from wiredump.tables.completion import written_tables
-from wiredump.tables.publishing import OutputError, Part, RunFolder
+from wiredump.tables.publishing import OutputError, Part, RunFolder, changing
 from wiredump.tables.run import Mode
 
 if TYPE_CHECKING:
@@ -118,16 +118,19 @@ class _Folder(RunFolder):
     def publish(
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
     ) -> None:
-        self._put(staging, parts, f"batch-{batch:06d}")
+        with changing(self._root):
+            self._put(staging, parts, f"batch-{batch:06d}")
 
     def conclude(
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
     ) -> None:
-        kept = self._put(staging, self.divided(spark, staging, list(parts)), "end")
-        for name in self.tables:
-            for path in self.folder_of(name).glob("**/end-*.parquet"):
-                if path not in kept:
-                    path.unlink()
+        parts = self.divided(spark, staging, list(parts))
+        with changing(self._root):
+            kept = self._put(staging, parts, "end")
+            for name in self.tables:
+                for path in self.folder_of(name).glob("**/end-*.parquet"):
+                    if path not in kept:
+                        path.unlink()
 
     def _put(self, staging: Location, parts: Iterable[Parts], begin: str) -> Collection[Location]:
         """Move files to where readers find them, and return their places."""

@@ -26,6 +26,7 @@ Rows have the columns of ``spark.read.format("kafka_capture")``: those of the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -34,12 +35,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
+from wiredump.rows.schema import TABLES
 from wiredump.spark.arguments import hadoop_uri
 from wiredump.spark.partitioning import key_types, keys_of, require_columns, with_keys
 from wiredump.spark.stages import each_of
 from wiredump.spark.table_schema import spark_schema, with_timestamps
-from wiredump.storage import Location, absolute
+from wiredump.storage import Location, absolute, shown
+from wiredump.tables.compaction import Compacted
 from wiredump.tables.publishing import STAGING, Part, RunStaging
+from wiredump.tables.reading import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +67,9 @@ Files: TypeAlias = Mapping[str, Sequence[Location]]
 _ROWS: Final = 4096
 _ATTEMPTS: Final = 10
 """Of a change of a table that other writers change at the same time."""
+_OPTIMIZE: Final = "spark.databricks.delta.optimize"
+_ABSENT: Final = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+"""What the error of Spark has for a table of Delta that does not exist."""
 
 
 class LayoutError(KprotoError):
@@ -106,6 +113,9 @@ class Sink(Protocol):
 
     def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
         """Whether one of the tables, which exist, has a row of the run."""
+
+    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
+        """Merge small files of the tables that there are, by the means of the format."""
 
 
 def sink_of(layout: Layout, out: str, run: str, stream: str = "") -> Sink:
@@ -188,6 +198,29 @@ def _repeated(change: Callable[[], object]) -> None:
                 raise
 
 
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
+    """Change settings of a session for the block."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            if was is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, was)
+
+
+def _some(found: dict[str, Compacted], where: str) -> dict[str, Compacted]:
+    """Raise InputError if there are no tables."""
+    if not found:
+        raise InputError(f"{shown(where)} has no tables ({', '.join(TABLES)})")
+    return found
+
+
 # ---- Delta --------------------------------------------------------------------------------------
 
 
@@ -216,6 +249,22 @@ class DeltaSink:
     def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
         reader = spark.read.format("delta")
         return _has_run((reader.load(f"{self._out}/{each}") for each in tables), self._run)
+
+    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
+        found = {}
+        settings = {"maxFileSize": target_bytes, "minFileSize": max(1, target_bytes // 2)}
+        with _set(spark, {f"{_OPTIMIZE}.{name}": size for name, size in settings.items()}):
+            for table in TABLES:
+                try:
+                    spark.read.format("delta").load(f"{self._out}/{table}").isStreaming  # noqa: B018
+                except Exception as error:  # of Java
+                    if not any(text in str(error) for text in _ABSENT):
+                        raise
+                    continue
+                ((_, made),) = spark.sql(f"OPTIMIZE delta.`{self._out}/{table}`").collect()
+                size = made["filesRemoved"]["totalSize"]
+                found[table] = Compacted(made["numFilesRemoved"], made["numFilesAdded"], size)
+        return _some(found, self._out)
 
     def _writer(self, spark: SparkSession, table: str, files: Sequence[Location]) -> Any:
         rows = rows_of(spark, table, files, self._run, self._by)
@@ -270,6 +319,29 @@ class IcebergSink:
 
     def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
         return _has_run((spark.table(self._name(each)) for each in tables), self._run)
+
+    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
+        catalog, _, namespace = self._namespace.partition(".")
+        wanted = {
+            "target-file-size-bytes": target_bytes,
+            "min-file-size-bytes": target_bytes // 2,
+            "min-input-files": 2,
+        }
+        options = ", ".join(f"'{name}', '{value}'" for name, value in wanted.items())
+        found = {}
+        for table in TABLES:
+            if not spark.catalog.tableExists(self._name(table)):
+                continue
+            name = f"{namespace}.{table}"
+            (made,) = spark.sql(
+                f"CALL {catalog}.system.rewrite_data_files(table => '{name}', "
+                f"options => map({options}))"
+            ).collect()
+            found[table] = Compacted(
+                made["rewritten_data_files_count"], made["added_data_files_count"],
+                made["rewritten_bytes_count"],
+            )  # fmt: skip
+        return _some(found, self._namespace)
 
     def _writer(
         self, spark: SparkSession, table: str, files: Sequence[Location], batch: int | None = None

@@ -7,9 +7,9 @@
     requests.load("progress/")
 
 The path is the checkpoint of that stream, or its ``--state``, which has the place of the tables. An
-offset is how many batches were read. Files of a committed batch stay as they are, so that a query
-that goes on from its own checkpoint gets every row once. Tables of Delta and Iceberg are streams by
-their own sources.
+offset is how many batches were read. The rows of a committed batch stay as they are, also in a file
+that was compacted (``wiredump.tables.compaction``), so that a query that goes on from its own
+checkpoint gets every row once. Tables of Delta and Iceberg are streams by their own sources.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from wiredump.spark.partitioning import keys_of
@@ -27,17 +28,19 @@ from wiredump.spark.table_schema import AT_THE_END, with_timestamps
 from wiredump.spark.table_source import OptionError, batches_of
 from wiredump.storage import Location
 from wiredump.tables.arrow import arrow_schema
+from wiredump.tables.compaction import batch_rows, batches_named
 from wiredump.tables.run import run_folder
 
 __all__ = ["StreamReader"]
 
 
 class _File(InputPartition):
-    """A file; its path below ``folder`` has the values of keys."""
+    """A file, of which the rows of ``batches`` are read; its path below ``folder`` has the values
+    of keys."""
 
-    def __init__(self, folder: str, name: str, settings: Settings) -> None:
+    def __init__(self, folder: str, name: str, batches: range, settings: Settings) -> None:
         super().__init__(name)
-        self.folder, self.name, self.settings = folder, name, settings
+        self.folder, self.name, self.batches, self.settings = folder, name, batches, settings
 
 
 class StreamReader(DataSourceStreamReader):
@@ -66,12 +69,13 @@ class StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         settings = self._settings()
         folder = run_folder(Location(settings.out), self._table, settings.run)
-        pattern = "**/" if keys_of(self._table, settings.layout.partition_by) else ""
-        return [
-            _File(str(folder), name, settings)
-            for batch in range(start["batches"], end["batches"])
-            for name, _ in folder.matching(f"{pattern}batch-{batch:06d}-*.parquet")
-        ]
+        wanted = range(start["batches"], end["batches"])
+        found = []
+        for name, _ in folder.listed(recursive=True):
+            span = batches_named(name.rpartition("/")[2])
+            if span is not None and span[0] < wanted.stop and span[1] > wanted.start:
+                found.append((span, name))
+        return [_File(str(folder), name, wanted, settings) for _, name in sorted(found)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _File)
@@ -79,7 +83,7 @@ class StreamReader(DataSourceStreamReader):
         for name in partition.name.split("/"):
             file /= name
         values = self._keys(partition.name, settings)
-        for batch in batches_of(file):
+        for batch in _rows_of(file, partition.batches):
             for name, value in values.items():
                 batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
             yield with_timestamps(self._table, batch, settings.run)
@@ -114,3 +118,16 @@ class StreamReader(DataSourceStreamReader):
         if self._table not in settings.tables:
             raise OptionError(f"the stream does not write the table {self._table}")
         return settings
+
+
+def _rows_of(file: Location, wanted: range) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that a file has of these batches."""
+    with file.open_input() as opened, pq.ParquetFile(opened) as rows:
+        batches = batch_rows(file.name, rows)
+    first = sum(count for batch, count in batches if batch < wanted.start)
+    left = sum(count for batch, count in batches if batch in wanted)
+    for each in batches_of(file):
+        taken = each.slice(first, left)
+        first, left = max(0, first - each.num_rows), left - taken.num_rows
+        if taken.num_rows:
+            yield taken

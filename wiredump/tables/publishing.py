@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Final
 from uuid import uuid4
 
@@ -49,7 +49,9 @@ __all__ = [
     "RunFolder",
     "RunManifest",
     "RunStaging",
+    "changing",
     "is_complete",
+    "read_manifest",
 ]
 
 RUNS: Final = "_staging"
@@ -89,12 +91,26 @@ class RunManifest(msgspec.Struct):
 _MANIFEST: Final = msgspec.json.Decoder(RunManifest)
 
 
-def is_complete(manifest: bytes) -> bool:
-    """Whether a run published all its files."""
+def read_manifest(content: bytes) -> RunManifest | None:
+    """Return the manifest of a run; None if its process was killed while it wrote this."""
     try:
-        return _MANIFEST.decode(manifest).complete
-    except msgspec.MsgspecError:  # the process was killed while it wrote this
-        return False
+        return _MANIFEST.decode(content)
+    except msgspec.MsgspecError:
+        return None
+
+
+def is_complete(content: bytes) -> bool:
+    """Whether a run published all its files, by its manifest."""
+    manifest = read_manifest(content)
+    return manifest is not None and manifest.complete
+
+
+@contextmanager
+def changing(root: Location) -> Iterator[bool]:
+    """For the block, be the only process that adds files to the tables of a local folder or removes
+    some, among those that use this. Yields whether the file system has locks; others have none."""
+    with locked(root.path, wait=True) if root.is_local else nullcontext(False) as is_alone:
+        yield is_alone
 
 
 class RunFolder:
@@ -228,7 +244,7 @@ class Publication(RunFolder):
     def publish(self, tables: Iterable[str], parts: Iterable[Mapping[str, Part]]) -> None:
         """Publish the files in the manifests of tasks, and remove what the tasks wrote; with
         ``overwrite``, all other tables in the folder first."""
-        with uninterrupted() if self._root.is_local else nullcontext():
+        with uninterrupted() if self._root.is_local else nullcontext(), changing(self._root):
             self._publish(tables, list(parts))
 
     def _publish(self, tables: Iterable[str], parts: Sequence[Mapping[str, Part]]) -> None:

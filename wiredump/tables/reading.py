@@ -13,7 +13,7 @@ from kproto.errors import KprotoError
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
 from wiredump.tables.publishing import MANIFESTS, is_complete
 
-__all__ = ["InputError", "TableFolder", "require_published", "table_files"]
+__all__ = ["InputError", "TableFolder", "require_published", "table_files", "unpublished"]
 
 _OLDEST: Final = 5
 """The version of the schema since which columns were only added."""
@@ -51,7 +51,7 @@ class TableFolder:
 
 def table_files(folder: Path, table: str) -> list[Path]:
     """Return the files of a table, but for those of runs that are not published yet."""
-    hidden = {folder / table / f"run={run}" for run in _unpublished(folder)}
+    hidden = {folder / table / f"run={run}" for run in unpublished(folder)}
     files = sorted((folder / table).rglob("*.parquet"))
     return [file for file in files if hidden.isdisjoint(file.parents)] if hidden else files
 
@@ -59,7 +59,7 @@ def table_files(folder: Path, table: str) -> list[Path]:
 def require_published(folder: Path) -> None:
     """Raise InputError if all that a folder has are files of a run that is being published, or
     whose process was killed meanwhile."""
-    hidden = _unpublished(folder)
+    hidden = unpublished(folder)
     if not hidden:
         return
     runs = {
@@ -72,8 +72,8 @@ def require_published(folder: Path) -> None:
         )
 
 
-def _unpublished(folder: Path) -> set[str]:
-    """Return the runs whose files are only partly published."""
+def unpublished(folder: Path) -> set[str]:
+    """Return the runs whose files are only partly published; ``all`` for files of no run."""
     manifests = (folder / MANIFESTS).glob("*.json")
     return {path.stem for path in manifests if not is_complete(path.read_bytes())}
 
@@ -81,6 +81,8 @@ def _unpublished(folder: Path) -> set[str]:
 def _require_schema(path: Path) -> None:
     try:
         schema = pq.read_schema(path)
+    except FileNotFoundError:  # it was compacted since
+        return
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
     version = (schema.metadata or {}).get(b"wiredump.schema")
