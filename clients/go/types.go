@@ -4,8 +4,7 @@ package kproto
 
 // ClientSoftware: The client's name and version from ApiVersions (KIP-511, version 3 and up).
 type ClientSoftware struct {
-	Name string `json:"name"`
-	// Default: .
+	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 }
 

@@ -14,7 +14,6 @@ export interface Action {
 /** The client's name and version from ApiVersions (KIP-511, version 3 and up). */
 export interface ClientSoftware {
   name: string
-  /** Default: . */
   version?: string
   [member: string]: unknown
 }

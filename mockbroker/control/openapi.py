@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import kproto
-from mockbroker.control.document_forms import DOCUMENT_FORMS, NEWEST
+from mockbroker.control.document_forms import DOCUMENT_FORMS, NEWEST, DocumentForm
 from mockbroker.control.routes import JSON, TEXT, WHOLE, Member, Route, Schema
 from mockbroker.control.schemas import COMPONENTS, object_of, ref
 
@@ -98,7 +98,7 @@ def document(
         ],
         "paths": paths,
         "components": {
-            "schemas": {name: form(schemas[name]) for name in _used(paths, schemas)},
+            "schemas": {name: form(schemas[name], "") for name in _used(paths, schemas)},
             "responses": {
                 "Refused": {
                     "description": "The token is missing, or a limit is reached, or the server "
@@ -121,7 +121,7 @@ def _used(paths: object, schemas: Mapping[str, Schema]) -> list[str]:
     return [name for name in schemas if name in found]
 
 
-def _operation(route: Route, path: str, form: Callable[[Schema], Schema]) -> dict[str, Any]:
+def _operation(route: Route, path: str, form: DocumentForm) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": route.id,
         "tags": [_tag(route)],
@@ -137,7 +137,7 @@ def _operation(route: Route, path: str, form: Callable[[Schema], Schema]) -> dic
     if route.open_to_all:
         found["security"] = [{}]
     if route.body is not None:
-        body = ref(route.body_name) if route.body_name else form(_body_schema(route.body))
+        body = ref(route.body_name) if route.body_name else form(_body_schema(route.body), "")
         found["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}
     return found
 
@@ -148,21 +148,21 @@ def _tag(route: Route) -> str:
     return next(found, "operations")
 
 
-def _path_parameters(path: str, form: Callable[[Schema], Schema]) -> list[dict[str, Any]]:
+def _path_parameters(path: str, form: DocumentForm) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "schema": form(_PATH_MEMBERS[name][0]),
+            "schema": form(_PATH_MEMBERS[name][0], name),
             "description": _PATH_MEMBERS[name][1],
         }
         for name in re.findall(r"\{(\w+)\}", path)
     ]
 
 
-def _query_parameter(member: Member, form: Callable[[Schema], Schema]) -> dict[str, Any]:
-    schema = form(member.schema)
+def _query_parameter(member: Member, form: DocumentForm) -> dict[str, Any]:
+    schema = form(member.schema, member.name)
     text = " ".join(filter(None, (member.text, schema.pop("description", ""))))
     found = {"name": member.name, "in": "query", "required": False, "schema": schema}
     return {**found, "description": text} if text else found
@@ -179,9 +179,9 @@ def _body_schema(body: tuple[Member, ...] | Schema) -> Schema:
     return object_of(optional=optional, **members)
 
 
-def _responses(route: Route, path: str, form: Callable[[Schema], Schema]) -> dict[str, Any]:
+def _responses(route: Route, path: str, form: DocumentForm) -> dict[str, Any]:
     answers = {route.media: route.schema, **route.also}
-    content = {media: {"schema": form(schema)} for media, schema in answers.items()}
+    content = {media: {"schema": form(schema, "")} for media, schema in answers.items()}
     refusals = {
         400: "The request is invalid, or the cluster cannot carry it out.",
         403: "The request comes from a page of another site, or names another host.",

@@ -34,8 +34,8 @@ ROOTS: Final = (
 
 
 class Member(NamedTuple):
-    """``type`` is one of string, integer, number, boolean, any, or a name of a ``Structure``, as
-    items of ``depth`` lists (``[]``) and maps (``{}``), outermost first."""
+    """``type`` is one of string, integer, long, number, boolean, any, or a name of a ``Structure``,
+    as items of ``depth`` lists (``[]``) and maps (``{}``), outermost first."""
 
     name: str
     type: str
@@ -139,7 +139,7 @@ def _type(
             return _type(target, schemas[target], schemas, found)
         _collect(target, schemas[target], schemas, found)
         return target, ()
-    kind = schema.get("type", "any")
+    kind = "long" if schema.get("format") == "int64" else schema.get("type", "any")
     if kind == "array":
         inner, depth = _type(name.removesuffix("s"), schema["items"], schemas, found)
         return inner, ("[]", *depth)

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kproto import builds
 from tests.recipes.test_recipes import installed
+from tests.support.maven import artifact
 from tests.support.toolchain import require
 
 pytestmark = pytest.mark.slow
@@ -31,6 +33,15 @@ def environment(tmp_path: Path) -> dict[str, str]:
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mockbroker "$@"\n')
     command.chmod(0o755)
     return {**os.environ, "KPROTO_MOCKBROKER": str(command), "PYTHONPATH": str(ROOT)}
+
+
+def without_mockbroker(environment: dict[str, str]) -> dict[str, str]:
+    """Where the clients find no server."""
+    folders = environment["PATH"].split(os.pathsep)
+    path = os.pathsep.join(each for each in folders if not (Path(each) / "mockbroker").exists())
+    found = {**environment, "PATH": path}
+    del found["KPROTO_MOCKBROKER"]
+    return found
 
 
 def words(name: str) -> str:
@@ -92,12 +103,8 @@ func TestFails(t *testing.T) {
     assert "deliberate" in out
     assert re.search(r"broker 1 <- x  ApiVersions v0 #7", out), out
     assert "fault rule that no request has hit: unused" in out
-    del environment["KPROTO_MOCKBROKER"]
-    environment["PATH"] = os.pathsep.join(
-        each for each in environment["PATH"].split(os.pathsep)
-        if not (Path(each) / "mockbroker").exists()
-    )  # fmt: skip
-    code, out = run(["go", "test", "-count=1", "./..."], tmp_path, environment)
+    command = ["go", "test", "-count=1", "./..."]
+    code, out = run(command, tmp_path, without_mockbroker(environment))
     assert code == 1
     assert "install it: uv tool install 'kproto[mock] @ git+" in out
 
@@ -149,3 +156,108 @@ test('strict', withMock({ strict_faults: true, faults: [rule] }, async mock => {
     assert "the journal of the mock cluster:" in out
     assert "fault rule that no request has hit: unused" in out
     assert re.search(r"^(#|\S) fail 2$", out, re.M), out
+
+
+@pytest.fixture(scope="session")
+def java_module() -> Path:
+    """The jar of clients/java, built by Maven as its users do."""
+    require("java", "maven")
+    source = ROOT / "clients/java"
+    files = [source / "pom.xml", *sorted((source / "src").rglob("*.java"))]
+
+    def build(folder: Path) -> None:
+        for file in files:
+            copy = folder / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        builds.run(["mvn", "-B", "-q", "package"], folder)
+
+    (jar,) = builds.built("clients/java", [each.read_text() for each in files], build).glob(
+        "target/*.jar"
+    )
+    return jar
+
+
+def run_junit(
+    source: Path, module: Path, environment: dict[str, str], folder: Path
+) -> tuple[int, str, dict[str, str]]:
+    """Compile the tests in a file and run them in parallel. The exit code, the output, and the name
+    of each test with its result."""
+    junit = artifact("org.junit.platform:junit-platform-console-standalone", "1.11.4")
+    libraries = [module, *(installed("kafka-clients") / "lib").glob("*.jar")]
+    path = os.pathsep.join(map(str, [folder, *libraries]))
+    options = ["-d", str(folder), "--release", "17", "-cp", f"{path}{os.pathsep}{junit}"]
+    code, out = run(["javac", *options, str(source)], folder, environment)
+    assert code == 0, out
+    command = [
+        *("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(junit), "execute"),
+        *("--scan-classpath", str(folder), "-cp", path, "--details=tree", "--disable-ansi-colors"),
+        *("--details-theme=ascii", "--config=junit.jupiter.execution.parallel.enabled=true"),
+    ]
+    code, out = run(command, folder, environment)
+    results = re.findall(r"^[ |]*[+'\\]-- (\w+)\(MockClusters\).* \[(OK|X)\]", out, re.M)
+    return code, out, dict(results)
+
+
+@pytest.mark.java
+def test_java(java_module: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    source = HERE / "java/SituationsTest.java"
+    code, out, results = run_junit(source, java_module, environment, tmp_path)
+    assert code == 0, out
+    assert set(results.values()) == {"OK"}
+    assert sorted(map(words, results)) == SITUATIONS
+
+
+@pytest.mark.java
+def test_a_failed_java_test_shows_the_traffic(
+    java_module: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """And without a server, the error says how to install it."""
+    source = tmp_path / "FailingTest.java"
+    source.write_text(
+        """import io.github.kproto.*;
+import java.net.Socket;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(MockExtension.class)
+class FailingTest {
+    @Test
+    void deliberate(MockClusters clusters) throws Exception {
+        var mock = clusters.start();
+        String[] address = mock.bootstrap().split(",")[0].split(":");
+        try (var socket = new Socket(address[0], Integer.parseInt(address[1]))) {
+            byte[] request = {0, 0, 0, 11, 0, 18, 0, 0, 0, 0, 0, 7, 0, 1, 'x'};
+            socket.getOutputStream().write(request);
+            socket.getInputStream().read();
+        }
+        throw new AssertionError("deliberate");
+    }
+
+    @Test
+    void strict(MockClusters clusters) {
+        var rule = new Fault().name("unused").api("Produce").error("NOT_CONTROLLER");
+        var mock = clusters.start(new ClusterOptions().strictFaults(true).faults(rule));
+        mock.stopBroker(9);
+    }
+
+    @Test
+    void closes(MockClusters clusters) {
+        try (var mock = Kproto.start()) {
+            mock.advance("1s");
+        }
+    }
+}
+"""
+    )
+    code, out, results = run_junit(source, java_module, environment, tmp_path)
+    assert code == 1
+    assert results == {"deliberate": "X", "strict": "X", "closes": "OK"}, out
+    assert "the journal of the mock cluster of FailingTest.deliberate(MockClusters):" in out
+    assert re.search(r"broker 1 <- x  ApiVersions v0 #7", out), out
+    assert "RefusedException: mockbroker: there is no broker 9" in out
+    assert "fault rule that no request has hit: unused" in out
+    code, out, results = run_junit(source, java_module, without_mockbroker(environment), tmp_path)
+    assert code == 1
+    assert set(results.values()) == {"X"}
+    assert "install it: uv tool install 'kproto[mock] @ git+" in out

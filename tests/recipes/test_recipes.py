@@ -93,13 +93,6 @@ def test_the_adapter_in_node(tmp_path: Path, environment: dict[str, str]) -> Non
     play_adapter("node adapter.mjs", tmp_path, environment)
 
 
-@pytest.mark.java
-def test_java(tmp_path: Path, environment: dict[str, str]) -> None:
-    jars = str(installed("kafka-clients") / "lib" / "*")
-    command = ["java", "-cp", jars, str(RECIPES / "MockRecipe.java")]
-    assert "tried again" in run(command, tmp_path, environment)
-
-
 def test_rust(tmp_path: Path, environment: dict[str, str]) -> None:
     require("rust")
     shutil.copy(RECIPES / "mock.rs", tmp_path)
@@ -114,4 +107,4 @@ def test_every_recipe_is_listed() -> None:
         re.search(rf"\[{re.escape(name)}\]\({re.escape(name)}(/README\.md)?\)", listed)
         for name in names
     )
-    assert len(names) == 5
+    assert len(names) == 4

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from kproto.messages import MetadataRequest
 from mockbroker import MockCluster
@@ -34,8 +35,21 @@ def operations(of: dict[str, Any]) -> dict[Operation, dict[str, Any]]:
     }
 
 
-def validator(of: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
-    return Draft202012Validator({**schema, "components": of["components"]})
+def of_type(
+    self: Any, types: Any, instance: Any, schema: dict[str, Any]
+) -> Iterator[ValidationError]:
+    """As JSON Schema says; and what generated clients read into 32 bits has these."""
+    yield from Draft202012Validator.VALIDATORS["type"](self, types, instance, schema)
+    narrow = types == "integer" and schema.get("format") != "int64"
+    if narrow and isinstance(instance, int) and not -(2**31) <= instance < 2**31:
+        yield ValidationError(f"{instance} needs the format int64")
+
+
+ClientValidator = extend(Draft202012Validator, {"type": of_type})
+
+
+def validator(of: dict[str, Any], schema: dict[str, Any]) -> Any:
+    return ClientValidator({**schema, "components": of["components"]})
 
 
 def schemas_in(value: Any) -> list[dict[str, Any]]:
