@@ -96,6 +96,7 @@ class ConsumedRow(Row, frozen=True):
     timestamp: float | None = None
     key: str | dict[str, str] | None = None
     value: str | dict[str, str] | None = None
+    headers: list[tuple[str | None, str | dict[str, str] | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +294,9 @@ ADAPTER_CALLS: Final = (
     AdapterCall(
         "produce",
         Listed(ProducedRow),
-        '`records`: `[{"topic", "partition", "key", "value"}]`; `partition` and `key` may '
-        "be absent, texts are UTF-8",
+        '`records`: `[{"topic", "partition", "key", "value", "headers"}]`; `partition`, `key` '
+        "and `headers` may be absent, texts are UTF-8, and headers are pairs in their order: "
+        '`[["name", "value"], ["name", null]]`',
         'a list with an outcome per record, in their order: `{"topic", "partition", '
         '"offset"}` as the client gives them, or an error. `base_offset` in place of '
         "`offset` if the client has only that of the batch",
@@ -341,6 +343,19 @@ ADAPTER_CALLS: Final = (
         "null",
     ),
     AdapterCall(
+        "seek",
+        _NOTHING,
+        '`offsets`: `{"foo-0": 5}`, where to go on; of partitions that the consumer has',
+        "null",
+    ),
+    AdapterCall(
+        "pause",
+        _NOTHING,
+        "`partitions`: a list",
+        "null. Until `resume`, `poll` returns nothing of them",
+    ),
+    AdapterCall("resume", _NOTHING, "`partitions`: a list", "null"),
+    AdapterCall(
         "subscribe",
         _NOTHING,
         "`topics`: names; or `pattern`: a regular expression that begins with `^`",
@@ -358,8 +373,9 @@ ADAPTER_CALLS: Final = (
         Plain(list[ConsumedRow]),
         "`records`: how many to wait for; `ms`: how long",
         'a list of records in the order in which the client returned them: `{"topic", '
-        '"partition", "offset", "timestamp", "key", "value"}`, the timestamp in ms and -1 '
-        "for none, and more of them if the client returned more",
+        '"partition", "offset", "timestamp", "key", "value", "headers"}`, the timestamp in '
+        "ms and -1 for none, headers as in `produce`, and more records if the client "
+        "returned more",
     ),
     AdapterCall("position", _OFFSETS, "`partitions`: a list", '`{"foo-0": 5}`'),
     AdapterCall(

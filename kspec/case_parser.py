@@ -50,7 +50,10 @@ _PLACE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$?\.?(?P<place>.*)`)?", 
 _PARAMETER: Final = re.compile(r"\$\{(\w+)\}")
 _MOST_LEVELS: Final = 1000
 """Indicators that may begin a level: as many levels fit on a thread's stack."""
-_SOURCE: Final = re.compile(r"KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+")
+_SOURCE: Final = re.compile(
+    r"KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+|\w+ javadoc"
+    r"|(?:consumer|producer) configs"
+)
 
 
 class _LocatedDocument:
@@ -203,7 +206,11 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
         raise marked.error(place, problem)
 
     if not _SOURCE.search(case.source):
-        refuse("source", "must name a KIP, an issue (KAFKA-n), a CVE, an RFC or the protocol guide")
+        refuse(
+            "source",
+            "must name a KIP, an issue (KAFKA-n), a CVE, an RFC, a CLASS javadoc, consumer or "
+            "producer configs, or the protocol guide",
+        )
     if not 1 <= case.since <= SUITE:
         refuse("since", f"must be a version of the suite, 1 to {SUITE}")
     if not 1 <= case.client.timeout_ms <= MAX_TIMEOUT_MS:

@@ -218,6 +218,7 @@ class ClusterSpec(Strict, frozen=True):
     telemetry: TelemetrySpec | None = None
     tls: TlsSpec | None = None
     scram_iterations: int | None = None
+    scram_first: str | None = None
     scram_final: str | None = None
     broker_configs: dict[str, str] = {}
     propagation_ms: int = 0
@@ -236,10 +237,12 @@ class ProducerSpec(Strict, frozen=True):
     delivery_timeout_ms: int = 4_000
     transactional_id: str | None = None
     transaction_timeout_ms: int | None = None
+    partitioner: Literal["murmur2"] | None = None
 
 
 class ConsumerSpec(Strict, frozen=True):
-    """The consumer's configuration; None is the client's default. It never commits on its own."""
+    """The consumer's configuration; None is the client's default. It commits on its own only with
+    ``auto_commit_ms``."""
 
     group: str | None = None
     offset_reset: Literal["earliest", "latest", "none"] | None = None
@@ -255,6 +258,7 @@ class ConsumerSpec(Strict, frozen=True):
     max_poll_ms: int | None = None
     assignors: list[Literal["range", "roundrobin", "sticky", "cooperative-sticky"]] | None = None
     remote_assignor: str | None = None
+    auto_commit_ms: int | None = None
 
 
 class ClientSpec(Strict, frozen=True):

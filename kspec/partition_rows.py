@@ -100,6 +100,7 @@ def _batch(batch: Batch) -> dict[str, Any]:
         "offsets": [each.offset for each in records],
         "keys": [text_of(each.key) for each in records],
         "values": [text_of(each.value) for each in records],
+        "headers": [[[name, text_of(value)] for name, value in each.headers] for each in records],
     }
 
 

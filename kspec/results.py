@@ -34,6 +34,8 @@ class Greeting(msgspec.Struct, frozen=True):
     capabilities: list[str] = []
     connect: list[str] = []
     """The members of ``connect`` that not every adapter takes: ``tls``."""
+    records: list[str] = []
+    """The members of records that not every adapter has: ``headers``."""
     options: dict[str, str] = {}
     """Options that differ from the client's defaults. ``timeout_ms`` comes from the case."""
     raw_calls: dict[str, str] = {}

@@ -52,7 +52,14 @@ class Kip(NamedTuple):
 
 
 _WIKI: Final = "https://cwiki.apache.org/confluence"
-_GUIDE: Final = "https://kafka.apache.org/43/design/protocol/"
+_SITE: Final = "https://kafka.apache.org/43"
+_GUIDE: Final = f"{_SITE}/design/protocol/"
+_CLASSES: Final = {
+    "KafkaConsumer": "clients/consumer",
+    "KafkaProducer": "clients/producer",
+    "Header": "common/header",
+}
+"""The packages of the classes whose documentation cases quote."""
 _INTERFACES: Final = "Public Interfaces"
 
 KIPS: Final[Mapping[int, Kip]] = {
@@ -71,6 +78,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     74: Kip("KIP-74: Add Fetch Response Size Limit in Bytes"),
     78: Kip("KIP-78: Cluster Id"),
     79: Kip("KIP-79 - ListOffsetRequest/ListOffsetResponse v1", _INTERFACES, page=65868090),
+    82: Kip("KIP-82 - Add Record Headers"),
     84: Kip("KIP-84: Support SASL SCRAM mechanisms"),
     88: Kip("KIP-88: OffsetFetch Protocol Update"),
     91: Kip("KIP-91 Provide Intuitive User Timeouts in The Producer"),
@@ -218,12 +226,17 @@ _HEADINGS: Final[Mapping[str, str]] = {
             "Control Batches",
             "https://kafka.apache.org/43/implementation/message-format/#control-batches",
         ),
+        (
+            "Record Header",
+            "https://kafka.apache.org/43/implementation/message-format/#record-header",
+        ),
     )
 }
 """Headings of the protocol guide, in lower case. An API's is its name, such as `Metadata API`."""
 
 _PART: Final = re.compile(
-    r"(?P<document>KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+)"
+    r"(?P<document>KIP-\d+|protocol guide|RFC \d+|KAFKA-\d+|CVE-\d+-\d+"
+    r"|\w+ javadoc|(?:consumer|producer) configs)"
     r"(?:, (?P<place>\"[^\"]+\"(?: and \"[^\"]+\")*|sections? [\d.]+(?:(?:, | and )[\d.]+)*))?"
     r"(?: \((?P<note>.*)\))?"
 )
@@ -246,7 +259,8 @@ def _source(part: str) -> Source:
     if found is None:
         raise KspecError(
             f'{part!r} is not DOCUMENT, "HEADING" or section N (NOTE), with a KIP, KAFKA-n issue, '
-            "CVE, RFC or the protocol guide as its document"
+            "CVE, RFC, CLASS javadoc, consumer or producer configs or the protocol guide as its "
+            "document"
         )
     document, place, note = found["document"], found["place"] or "", found["note"] or ""
     if document.startswith("KIP-"):
@@ -258,6 +272,10 @@ def _source(part: str) -> Source:
         anchor = _SECTION.search(place)
         address = f"https://www.rfc-editor.org/rfc/rfc{number}"
         address += f"#section-{anchor[0]}" if anchor else ""
+    elif document.endswith(" javadoc"):
+        return _javadoc(document, place, note)
+    elif document.endswith(" configs"):
+        return _config(document, place, note)
     elif document.startswith("KAFKA-"):
         address = f"https://issues.apache.org/jira/browse/{document}"
     else:
@@ -276,6 +294,22 @@ def _proposal(document: str, place: str, note: str) -> Source:
         path = re.sub(r"[^\w.+-]", lambda found: f"%{ord(found[0]):02X}", words)
         address = f"{_WIKI}/display/KAFKA/{path}"
     return Source(document, place or f'"{kip.section}"', note, kip.title, address)
+
+
+def _javadoc(document: str, place: str, note: str) -> Source:
+    name = document.removesuffix(" javadoc")
+    if name not in _CLASSES:
+        raise KspecError(f"{name} is not among the classes of kspec/sources.py")
+    address = f"{_SITE}/javadoc/org/apache/kafka/{_CLASSES[name]}/{name}.html"
+    return Source(document, place, note, f"Javadoc of {name}", address)
+
+
+def _config(document: str, place: str, note: str) -> Source:
+    kind = document.removesuffix(" configs")
+    name = next(iter(_QUOTED.findall(place)), "")
+    anchor = f"#{kind}configs_{name}" if name else ""
+    address = f"{_SITE}/configuration/{kind}-configs/{anchor}"
+    return Source(document, place, note, f"Kafka's {kind} configs", address)
 
 
 def _heading(part: str, place: str) -> str:

@@ -61,7 +61,10 @@ type clusterOptions struct {
 	// A false iteration count for SCRAM's first answer, to test how clients react. Authentication
 	// then fails.
 	ScramIterations *int `json:"scram_iterations,omitempty"`
-	// Replaces the server's proof at the end of SCRAM.
+	// Replaces the server's first message of SCRAM, which {} stands for, as in m=x,{}.
+	ScramFirst *string `json:"scram_first,omitempty"`
+	// Replaces the server's proof at the end of SCRAM. {} stands for it, and {:.20} for its first 20
+	// characters.
 	ScramFinal *string `json:"scram_final,omitempty"`
 	// Enforces access rules. Default: everything is allowed.
 	Authorizer *ClusterOptionsAuthorizer `json:"authorizer,omitempty"`
@@ -240,7 +243,13 @@ func ScramIterations(value int) Option {
 	return func(o *clusterOptions) { o.ScramIterations = &value }
 }
 
-// ScramFinal: Replaces the server's proof at the end of SCRAM.
+// ScramFirst: Replaces the server's first message of SCRAM, which {} stands for, as in m=x,{}.
+func ScramFirst(value string) Option {
+	return func(o *clusterOptions) { o.ScramFirst = &value }
+}
+
+// ScramFinal: Replaces the server's proof at the end of SCRAM. {} stands for it, and {:.20} for
+// its first 20 characters.
 func ScramFinal(value string) Option {
 	return func(o *clusterOptions) { o.ScramFinal = &value }
 }

@@ -113,7 +113,12 @@ export interface ClusterOptions {
    * Authentication then fails.
    */
   scram_iterations?: number | null
-  /** Replaces the server's proof at the end of SCRAM. */
+  /** Replaces the server's first message of SCRAM, which {} stands for, as in m=x,{}. */
+  scram_first?: string | null
+  /**
+   * Replaces the server's proof at the end of SCRAM. {} stands for it, and {:.20} for its
+   * first 20 characters.
+   */
   scram_final?: string | null
   /** Enforces access rules. Default: everything is allowed. */
   authorizer?: ClusterOptionsAuthorizer

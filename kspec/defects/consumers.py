@@ -13,7 +13,7 @@ from kspec.reference_client.consumer import Aborted, Assigned, Consumer, Session
 from kspec.reference_client.link import BrokerError
 from kspec.reference_client.topics import TopicPartition
 
-__all__: list[str] = []
+__all__ = ["Buffering"]
 
 
 @defect("delivers-the-whole-batch")
@@ -212,7 +212,7 @@ class ForgetsEveryAbortWithOne(Consumer):
         return self.Hasty(super().aborted(row).listed)
 
 
-class _Buffering(Consumer):
+class Buffering(Consumer):
     """Hands over one record at a time, and keeps the others."""
 
     def delivered(self) -> list[dict[str, Any]]:
@@ -227,12 +227,12 @@ class _Buffering(Consumer):
 
 
 @defect("commits-what-is-buffered")
-class CommitsWhatIsBuffered(_Buffering):
+class CommitsWhatIsBuffered(Buffering):
     """Commits the position behind records that the application has not got yet."""
 
 
 @defect("keeps-its-buffer")
-class KeepsItsBuffer(_Buffering):
+class KeepsItsBuffer(Buffering):
     """Delivers what it has buffered although the application has chosen another position."""
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:

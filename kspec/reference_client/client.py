@@ -54,6 +54,7 @@ class Client(AdminRules):
             "version": "1",
             "language": "python",
             "connect": ["tls"],
+            "records": ["headers"],
             "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *CLUSTER_CALLS, *DATA_CALLS}),
         }
 

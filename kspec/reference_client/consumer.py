@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -69,6 +70,7 @@ class Assigned:
     leader_epoch: int = -1
     replica: int = -1
     is_committed_known: bool = False
+    is_paused: bool = False
     queue: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -93,9 +95,41 @@ class Consumer:
         self.assigned: dict[TopicPartition, Assigned] = {}
         self.sessions: dict[int, Session] = {}
         self.problem: Exception | None = None
+        self.auto_commit_ms: int | None = options.get("auto_commit_ms")
+        self.committed_at = time.monotonic()
+
+    # ---- positions -------------------------------------------------------------------------------
 
     def assign(self, positions: Mapping[TopicPartition, int | None]) -> None:
         self.assigned = {tp: Assigned(offset) for tp, offset in positions.items()}
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on at these offsets. Raises ValueError for what is not assigned, or no offset."""
+        for tp, offset in offsets.items():
+            each = self.owned(tp)
+            if offset < 0:
+                raise ValueError(f"{offset} is not an offset")
+            self.move(each, offset)
+
+    def move(self, each: Assigned, offset: int) -> None:
+        """What was read before belongs to the old position."""
+        each.position, each.epoch, each.is_committed_known = offset, -1, True
+        each.queue = []
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return no records of these until they are resumed. Raises ValueError."""
+        for each in [self.owned(tp) for tp in partitions]:
+            each.is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for each in [self.owned(tp) for tp in partitions]:
+            each.is_paused = False
+
+    def owned(self, tp: TopicPartition) -> Assigned:
+        """Raises ValueError."""
+        if tp not in self.assigned:
+            raise ValueError(f"{tp[0]}-{tp[1]} is not assigned")
+        return self.assigned[tp]
 
     def group_metadata(self) -> GroupMetadata:
         return GroupMetadata(self.group) if self.membership is None else self.membership.metadata()
@@ -147,8 +181,33 @@ class Consumer:
         """The offset of the next record to read."""
         return position
 
+    async def commit_in_time(self) -> None:
+        """Commit what earlier polls returned, if that is due (enable.auto.commit). The application
+        learns nothing of a failure: the next poll tries again."""
+        if self.auto_commit_ms is None or self.membership is None:
+            return
+        is_due = time.monotonic() - self.committed_at >= self.auto_commit_ms / 1000
+        if is_due or self.gives_up_partitions():
+            await self.commit_quietly()
+
+    def gives_up_partitions(self) -> bool:
+        """Whether the group is about to rebalance, after which another member may go on."""
+        return self.member.needs_to_join and self.member.joining is None
+
+    async def commit_quietly(self) -> bool:
+        """Return False if it failed."""
+        if all(each.position is None for each in self.assigned.values()):
+            return True
+        with suppress(BrokerError, LinkClosedError, TimedOutError):
+            if not any((await self.commit(None)).values()):
+                self.committed_at = time.monotonic()
+                return True
+        return False
+
     async def close(self) -> None:
         if self.membership is not None:
+            if self.auto_commit_ms is not None:
+                await self.commit_quietly()
             await self.membership.close()
         self.adopt(())
 
@@ -164,6 +223,7 @@ class Consumer:
         Raises Interrupted with the records that came before an error.
         """
         ends = time.monotonic() + seconds
+        await self.commit_in_time()
         found = self.delivered()
         while len(found) < count and time.monotonic() < ends:
             if self.problem is not None:
@@ -185,8 +245,9 @@ class Consumer:
         return found
 
     def delivered(self) -> list[dict[str, Any]]:
-        found = [record for each in self.assigned.values() for record in each.queue]
-        for each in self.assigned.values():
+        read = [each for each in self.assigned.values() if not each.is_paused]
+        found = [record for each in read for record in each.queue]
+        for each in read:
             each.queue = []
         return found
 
@@ -295,7 +356,7 @@ class Consumer:
         by_broker: dict[int, list[TopicPartition]] = {}
         for tp, each in self.assigned.items():
             leader = self.topics.leaders.get(tp, -1)
-            if leader >= 0 and each.position is not None:
+            if leader >= 0 and each.position is not None and not each.is_paused:
                 by_broker.setdefault(self.source(each, leader), []).append(tp)
         if not by_broker:
             await asyncio.sleep(_PAUSE)
@@ -494,6 +555,7 @@ class Consumer:
                         "timestamp": record.timestamp,
                         "key": _text(record.key),
                         "value": _text(record.value),
+                        "headers": self.headers(record),
                     }
                 )
         each.epoch = batch.partition_leader_epoch
@@ -502,6 +564,10 @@ class Consumer:
     def records(self, batch: Batch) -> list[Record]:
         """The records with the offsets and times that they have in the log, whatever the format."""
         return batch.records()
+
+    def headers(self, record: Record) -> list[list[Any]]:
+        """Every header in its order: a name may come again, and a value be null (KIP-82)."""
+        return [[name, _text_or_hex(value)] for name, value in record.headers]
 
     def is_wanted(self, offset: int, position: int) -> bool:
         """A batch comes whole, although records before the position may be in it."""
@@ -533,6 +599,15 @@ class Aborted:
                 self.open_ids.discard(batch.producer_id)
             return False
         return batch.is_transactional and batch.producer_id in self.open_ids
+
+
+def _text_or_hex(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"hex": data.hex()}
 
 
 def _text(data: bytes | None) -> str | None:

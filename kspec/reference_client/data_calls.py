@@ -117,6 +117,18 @@ async def assign(data: DataClients, arguments: Arguments) -> None:
     data.consumer.assign({split(key): each for key, each in arguments["offsets"].items()})
 
 
+async def seek(data: DataClients, arguments: Arguments) -> None:
+    data.consumer.seek({split(key): each for key, each in arguments["offsets"].items()})
+
+
+async def pause(data: DataClients, arguments: Arguments) -> None:
+    data.consumer.pause([split(each) for each in arguments["partitions"]])
+
+
+async def resume(data: DataClients, arguments: Arguments) -> None:
+    data.consumer.resume([split(each) for each in arguments["partitions"]])
+
+
 async def subscribe(data: DataClients, arguments: Arguments) -> None:
     data.consumer.subscribe(arguments.get("topics", ()), arguments.get("pattern"))
 
@@ -174,6 +186,9 @@ DATA_CALLS: Final[Mapping[str, Callable[[DataClients, Arguments], Awaitable[Any]
     "commit_transaction": commit_transaction,
     "abort_transaction": abort_transaction,
     "assign": assign,
+    "seek": seek,
+    "pause": pause,
+    "resume": resume,
     "subscribe": subscribe,
     "unsubscribe": unsubscribe,
     "assignment": assignment,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from kproto import error_codes
 from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.records import Compression, Record, build_batch
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
+from kspec.reference_client.murmur2 import murmur2
 from kspec.reference_client.rules import ClientRules, outcome
 from kspec.reference_client.topics import TopicPartition, Topics, message
 
@@ -88,6 +90,7 @@ class Producer:
         self.idempotent = bool(options.get("idempotence", self.acks == -1))
         self.codec = Compression[options.get("compression", "none").upper()]
         self.batch_bytes = options.get("batch_bytes", _BATCH_BYTES)
+        self.hashes_keys = options.get("partitioner") == "murmur2"
         self.window = options.get("max_in_flight", _IN_FLIGHT) if self.idempotent else 1
         self.delivery_seconds = options.get("delivery_timeout_ms", 5_000) / 1000
         self.identity = (-1, -1)
@@ -109,6 +112,8 @@ class Producer:
 
     async def deliver_all(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ends = time.monotonic() + self.delivery_seconds
+        if self.hashes_keys:
+            records = await self.partitioned(records, ends)
         batches = self.batched(records)
         async with self.delivering:
             await self.deliver(batches, ends)
@@ -118,6 +123,31 @@ class Producer:
             for record, result in zip(each.records, each.outcomes(), strict=True)
         }
         return [found[id(record)] for record in records]
+
+    async def partitioned(
+        self, records: Sequence[Mapping[str, Any]], ends: float
+    ) -> list[Mapping[str, Any]]:
+        """Choose partitions for records without one, as soon as it is known how many there are."""
+        topics = {each["topic"] for each in records if each.get("partition") is None}
+        attempt = 0
+        while not all(self.topics.counts.get(name) for name in topics) or self.topics.are_old:
+            with suppress(LinkClosedError, TimedOutError, BrokerError):
+                await self.topics.refresh(topics)
+            if all(self.topics.counts.get(name) for name in topics) or time.monotonic() > ends:
+                break
+            attempt += 1
+            await asyncio.sleep(self.client.pause(attempt))
+        return [
+            each
+            if each.get("partition") is not None
+            else {**each, "partition": self.partition_of(each, self.topics.counts[each["topic"]])}
+            for each in records
+        ]
+
+    def partition_of(self, record: Mapping[str, Any], count: int) -> int:
+        """The partition of a key, whether it has a leader or not; any one without a key."""
+        key = _bytes(record.get("key"))
+        return 0 if key is None or not count else (murmur2(key) & 0x7FFFFFFF) % count
 
     def batched(self, records: Sequence[Mapping[str, Any]]) -> list[OutgoingBatch]:
         """Return batches that hold the records of each partition in their order."""
@@ -137,6 +167,7 @@ class Producer:
                 timestamp=batch.created_ms,
                 key=_bytes(each.get("key")),
                 value=_bytes(each["value"]),
+                headers=self.headers(each),
             )
             for each in batch.records
         ]
@@ -150,6 +181,9 @@ class Producer:
             base_sequence=batch.sequence,
             is_transactional=self.is_in_transaction(),
         )
+
+    def headers(self, record: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
+        return tuple((name, _bytes(value)) for name, value in record.get("headers", ()))
 
     def is_in_transaction(self) -> bool:
         return False

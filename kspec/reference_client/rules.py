@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from kproto import error_codes
-from kproto.client.sasl import SaslMechanism, SaslPlain, SaslScram
+from kproto.client.sasl import SaslMechanism, SaslPlain
 from kproto.dialects import dialect
 from kproto.errors import UnsupportedVersionError
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
+from kspec.reference_client.scram import Scram
 
 __all__ = ["ClientRules", "Outcomes", "outcome"]
 
@@ -41,6 +42,7 @@ class ClientRules:
     """A client without the adapter protocol, for the calls of ``calls``."""
 
     link: type[Link] = Link
+    scram: type[Scram] = Scram
     least_attempts: ClassVar[int] = 0
     """Minimum number of attempts, even after the timeout. For defects that retry too often,
     which must do so on a slow machine too."""
@@ -61,9 +63,14 @@ class ClientRules:
         self.client_id = arguments.get("client_id", "kspec")
         self.bootstrap = [_address(each) for each in arguments["bootstrap"].split(",")]
         self.brokers, self.controller_id, self.links = {}, -1, {}
-        self.sasl = _sasl(arguments.get("sasl"))
+        sasl = arguments.get("sasl")
+        self.sasl = None if sasl is None else self.mechanism(sasl)
         tls = arguments.get("tls")
         self.tls = None if tls is None else self.context(tls)
+
+    def mechanism(self, wanted: Mapping[str, str]) -> SaslMechanism:
+        name, user, password = (wanted[each] for each in ("mechanism", "username", "password"))
+        return SaslPlain(user, password) if name == "PLAIN" else self.scram(name, user, password)
 
     def context(self, files: Mapping[str, str]) -> ssl.SSLContext:
         """Trust one authority, and check the broker's name (KIP-294)."""
@@ -219,11 +226,3 @@ class ClientRules:
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
-
-
-def _sasl(wanted: Mapping[str, str] | None) -> SaslMechanism | None:
-    if wanted is None:
-        return None
-    if wanted["mechanism"] == "PLAIN":
-        return SaslPlain(wanted["username"], wanted["password"])
-    return SaslScram(wanted["mechanism"], wanted["username"], wanted["password"])

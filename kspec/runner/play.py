@@ -246,7 +246,16 @@ async def _share(several: Sequence[ClientCall], adapter: Adapter) -> list[Answer
     return _parts(await adapter.call("together", {"calls": calls}), [op.call for op in several])
 
 
+def _has_headers(call: ClientCall) -> bool:
+    """Whether a call writes headers of records, or is to return them."""
+    records = call.arguments.get("records")
+    given = records if isinstance(records, list) else ()
+    return "headers" in call.arguments or any("headers" in each for each in given)
+
+
 async def _answer(call: ClientCall, adapter: Adapter) -> Answer:
+    if _has_headers(call) and "headers" not in adapter.greeting.records:
+        return Answer(unsupported="the adapter's records have no headers")
     if call.call == "produce":
         return await _produced(call, adapter)
     if call.call == "send":

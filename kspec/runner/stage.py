@@ -68,6 +68,7 @@ def cluster_of(case: Case, tls: ssl.SSLContext | None = None) -> MockCluster:
         client_telemetry=spec.telemetry is not None,
         tls=tls,
         scram_iterations=spec.scram_iterations,
+        scram_first=spec.scram_first,
         scram_final=spec.scram_final,
         propagation_ms=spec.propagation_ms,
         named_controller=None if spec.controller is None else "leader",

@@ -258,9 +258,14 @@ class ClusterOptions(Limits, SimulationOptions):
         None, nullable(integer(1, 2**31 - 1)), "A false iteration count for SCRAM's first answer, "
         "to test how clients react. Authentication then fails.",
     )  # fmt: skip
+    scram_first: str | None = option(
+        None, nullable(text()), "Replaces the server's first message of SCRAM, which {} stands "
+        "for, as in m=x,{}.",
+    )  # fmt: skip
     scram_final: str | None = option(
-        None, nullable(text()), "Replaces the server's proof at the end of SCRAM."
-    )
+        None, nullable(text()), "Replaces the server's proof at the end of SCRAM. {} stands for "
+        "it, and {:.20} for its first 20 characters.",
+    )  # fmt: skip
     authorizer: Authorizer | None = option(
         None,
         AUTHORIZER,

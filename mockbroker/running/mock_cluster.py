@@ -137,7 +137,8 @@ class MockCluster(DataMethods, LoopOperations):
             follows_wall=options.clock == "wall",
         )
         security = Security.of(
-            options.authorizer, options.sasl, options.scram_iterations, options.scram_final,
+            options.authorizer, options.sasl, options.scram_iterations, options.scram_first,
+            options.scram_final,
             options.oauth_clients, self.profile.software,
         )  # fmt: skip
         self.token_issuer = None if security.sasl is None else security.sasl.issuer

@@ -69,6 +69,25 @@ static cJSON *assignment(struct adapter *adapter, const cJSON *call) {
     return answer;
 }
 
+static cJSON *headers_of(const rd_kafka_message_t *message) {
+    cJSON *list = cJSON_CreateArray();
+    rd_kafka_headers_t *headers;
+    const char *name;
+    const void *value;
+    size_t size;
+    if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return list;
+    for (size_t number = 0; rd_kafka_header_get_all(headers, number, &name, &value, &size) ==
+                            RD_KAFKA_RESP_ERR_NO_ERROR;
+         number++) {
+        cJSON *pair = cJSON_CreateArray();
+        cJSON_AddItemToArray(pair, json_text(name));
+        cJSON_AddItemToArray(pair, json_bytes(value, size));
+        cJSON_AddItemToArray(list, pair);
+    }
+    return list;
+}
+
 static cJSON *record_of(const rd_kafka_message_t *message) {
     cJSON *record = cJSON_CreateObject();
     json_set(record, "topic", json_text(rd_kafka_topic_name(message->rkt)));
@@ -77,6 +96,7 @@ static cJSON *record_of(const rd_kafka_message_t *message) {
     json_set(record, "timestamp", json_int64(rd_kafka_message_timestamp(message, NULL)));
     json_set(record, "key", json_bytes(message->key, message->key_len));
     json_set(record, "value", json_bytes(message->payload, message->len));
+    json_set(record, "headers", headers_of(message));
     return record;
 }
 

@@ -134,6 +134,7 @@ static cJSON *greeting(const struct server *server) {
         for (const struct named_operation *each = server->groups[group]; each->name != NULL; each++)
             cJSON_AddItemToArray(capabilities, cJSON_CreateString(each->name));
     cJSON_AddItemToArray(cJSON_AddArrayToObject(line, "connect"), cJSON_CreateString("tls"));
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(line, "records"), cJSON_CreateString("headers"));
     cJSON *options = cJSON_AddObjectToObject(line, "options");
     for (const struct option *each = server->options; each->name != NULL; each++)
         cJSON_AddStringToObject(options, each->name, each->value);

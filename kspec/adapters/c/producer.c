@@ -82,10 +82,18 @@ static void on_delivery(rd_kafka_t *producer, const rd_kafka_message_t *message,
     settle(opaque, message->_private, outcome);
 }
 
+static cJSON_bool is_header(const cJSON *header) {
+    const cJSON *value = cJSON_GetArrayItem(header, 1);
+    return cJSON_GetArraySize(header) == 2 && cJSON_IsString(cJSON_GetArrayItem(header, 0)) &&
+           (cJSON_IsNull(value) || cJSON_IsString(value));
+}
+
 static cJSON_bool is_record(const cJSON *record) {
     const cJSON *key = json_member(record, "key");
     const cJSON *value = json_member(record, "value");
+    const cJSON *headers = json_member(record, "headers");
     return json_get_text(record, "topic") != NULL &&
+           (headers == NULL || json_is_list_of(headers, is_header)) &&
            (key == NULL || cJSON_IsNull(key) || cJSON_IsString(key)) &&
            (value == NULL || cJSON_IsNull(value) || cJSON_IsString(value));
 }
@@ -94,11 +102,22 @@ static rd_kafka_resp_err_t hand_over(rd_kafka_t *producer, const cJSON *record,
                                      struct delivery *delivery) {
     const char *key = json_get_text(record, "key"), *value = json_get_text(record, "value");
     size_t key_size = key == NULL ? 0 : strlen(key), size = value == NULL ? 0 : strlen(value);
-    return rd_kafka_producev(
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(0);
+    const cJSON *header;
+    cJSON_ArrayForEach (header, json_member(record, "headers")) {
+        const char *text = cJSON_GetStringValue(cJSON_GetArrayItem(header, 1));
+        rd_kafka_header_add(headers, cJSON_GetStringValue(cJSON_GetArrayItem(header, 0)), -1, text,
+                            -1);
+    }
+    rd_kafka_resp_err_t code = rd_kafka_producev(
         producer, RD_KAFKA_V_TOPIC(json_get_text(record, "topic")),
         RD_KAFKA_V_PARTITION(json_get_int(record, "partition", RD_KAFKA_PARTITION_UA)),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY((void *)key, key_size),
-        RD_KAFKA_V_VALUE((void *)value, size), RD_KAFKA_V_OPAQUE(delivery), RD_KAFKA_V_END);
+        RD_KAFKA_V_VALUE((void *)value, size), RD_KAFKA_V_HEADERS(headers),
+        RD_KAFKA_V_OPAQUE(delivery), RD_KAFKA_V_END);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        rd_kafka_headers_destroy(headers); /* else they are the client's */
+    return code;
 }
 
 static size_t left(struct adapter *adapter, const struct batch *batch) {

@@ -33,13 +33,14 @@ final class AdapterLines {
 
     /** Greets, and answers each line until the input ends. {@code options} are the client's. */
     static void serve(
-            String client, String version, List<String> capabilities, Map<String, Object> options,
-            Performer performer) throws IOException {
+            String client, String version, List<String> capabilities, List<String> records,
+            Map<String, Object> options, Performer performer) throws IOException {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         ObjectNode greeting = JSON.createObjectNode();
         greeting.put("client", client).put("version", version).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(capabilities.stream().sorted().toList()));
         greeting.putArray("connect").add("tls");
+        greeting.set("records", JSON.valueToTree(records));
         Map<String, Object> given = new LinkedHashMap<>(options);
         given.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
         given.put("JVM's largest heap", (Runtime.getRuntime().maxMemory() >> 20) + " MiB");

@@ -63,7 +63,8 @@ public final class AdminAdapter {
             Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.CAPABILITIES)
                 .flatMap(List::stream).toList();
         String version = AdapterLines.version("kafka/kafka-version.properties");
-        AdapterLines.serve("kafka-clients", version, capabilities, options, adapter::perform);
+        AdapterLines.serve(
+            "kafka-clients", version, capabilities, List.of("headers"), options, adapter::perform);
         adapter.close();
     }
 

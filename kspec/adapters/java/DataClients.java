@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -39,8 +40,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 final class DataClients {
     static final List<String> CAPABILITIES = List.of(
         "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
-        "abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
-        "commit", "committed", "close_consumer");
+        "abort_transaction", "assign", "seek", "pause", "resume", "subscribe", "unsubscribe",
+        "assignment", "poll", "position", "commit", "committed", "close_consumer");
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<String, String> PRODUCER = Map.of(
@@ -68,7 +69,8 @@ final class DataClients {
         entry("heartbeat_ms", "heartbeat.interval.ms"),
         entry("max_poll_ms", "max.poll.interval.ms"),
         entry("assignors", "partition.assignment.strategy"),
-        entry("remote_assignor", "group.remote.assignor"));
+        entry("remote_assignor", "group.remote.assignor"),
+        entry("auto_commit_ms", "auto.commit.interval.ms"));
     private static final Map<String, String> ASSIGNORS = Map.of(
         "range", RangeAssignor.class.getName(),
         "roundrobin", RoundRobinAssignor.class.getName(),
@@ -95,7 +97,7 @@ final class DataClients {
     static Map<String, Object> options() {
         Map<String, Object> options = new LinkedHashMap<>();
         options.put("max.block.ms of the producer", "timeout_ms, three times that with a transactional.id");
-        options.put("enable.auto.commit of the consumer", false);
+        options.put("enable.auto.commit of the consumer", "false, but with auto_commit_ms");
         return options;
     }
 
@@ -136,6 +138,12 @@ final class DataClients {
                 return endTransaction(KafkaProducer::abortTransaction);
             case "assign":
                 return assign(call);
+            case "seek":
+                return seek(call);
+            case "pause":
+                return onPartitions(call, KafkaConsumer::pause);
+            case "resume":
+                return onPartitions(call, KafkaConsumer::resume);
             case "subscribe":
                 return subscribe(call);
             case "unsubscribe":
@@ -162,6 +170,9 @@ final class DataClients {
         Properties config = new Properties();
         config.putAll(common);
         for (var each : given.properties()) {
+            if (each.getKey().equals("partitioner")) {
+                continue; // the client's own
+            }
             if (!names.containsKey(each.getKey())) {
                 throw new AdminAdapter.Unsupported("the client has no option for " + each.getKey());
             }
@@ -196,7 +207,7 @@ final class DataClients {
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
         if (consumer == null) {
             Properties config = config(forConsumer, CONSUMER);
-            config.put("enable.auto.commit", "false");
+            config.put("enable.auto.commit", Boolean.toString(forConsumer.has("auto_commit_ms")));
             consumer = AdminAdapter.asked(() -> new KafkaConsumer<>(
                 config, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
         }
@@ -223,11 +234,14 @@ final class DataClients {
     }
 
     private static ProducerRecord<byte[], byte[]> newRecord(JsonNode given) {
-        return new ProducerRecord<>(
+        ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(
             given.get("topic").asText(),
             given.hasNonNull("partition") ? given.get("partition").asInt() : null,
             bytes(given.get("key")),
             bytes(given.get("value")));
+        given.path("headers").forEach(
+            each -> record.headers().add(each.get(0).asText(), bytes(each.get(1))));
+        return record;
     }
 
     private AdminAdapter.Returned send(JsonNode call)
@@ -326,6 +340,30 @@ final class DataClients {
         return AdminAdapter.Returned.NOTHING;
     }
 
+    private AdminAdapter.Returned seek(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        AdminAdapter.asked(() -> {
+            call.get("offsets").properties().forEach(
+                each -> from.seek(AdminAdapter.partition(each.getKey()), each.getValue().asLong()));
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
+    private AdminAdapter.Returned onPartitions(
+            JsonNode call, BiConsumer<KafkaConsumer<byte[], byte[]>, List<TopicPartition>> method)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        KafkaConsumer<byte[], byte[]> from = consumer();
+        List<TopicPartition> partitions = new ArrayList<>();
+        call.get("partitions").forEach(each -> partitions.add(AdminAdapter.partition(each.asText())));
+        AdminAdapter.asked(() -> {
+            method.accept(from, partitions);
+            return null;
+        });
+        return AdminAdapter.Returned.NOTHING;
+    }
+
     private AdminAdapter.Returned subscribe(JsonNode call)
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
         KafkaConsumer<byte[], byte[]> from = consumer();
@@ -402,6 +440,9 @@ final class DataClients {
         found.put("timestamp", record.timestamp());
         found.set("key", text(record.key()));
         found.set("value", text(record.value()));
+        ArrayNode headers = found.putArray("headers");
+        record.headers().forEach(
+            each -> headers.addArray().add(each.key()).add(text(each.value())));
         return found;
     }
 

@@ -69,7 +69,7 @@ public final class StreamsAdapter {
         StreamsAdapter adapter = new StreamsAdapter();
         AdapterLines.serve(
             "kafka-streams", AdapterLines.version("kafka/kafka-streams-version.properties"),
-            CAPABILITIES, disclosed(), adapter::perform);
+            CAPABILITIES, List.of(), disclosed(), adapter::perform);
         adapter.close();
     }
 

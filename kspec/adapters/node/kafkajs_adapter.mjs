@@ -114,14 +114,28 @@ async function readyProducer() {
   return clientCall(() => connects(producer))
 }
 
+/** Headers as the client takes them: a value, or a list of the values of a name. */
+function byName(headers) {
+  const found = {}
+  for (const [name, value] of headers) (found[name] ??= []).push(value)
+  return Object.fromEntries(
+    Object.entries(found).map(([name, values]) => [name, values.length === 1 ? values[0] : values])
+  )
+}
+
 /** A function that sends `records` within the transaction, if there is one. */
 async function sendBatch(records) {
   const to = (await transactions.current()) ?? (await readyProducer())
   const { acks, compression } = connection.producer ?? {}
   const topics = new Map()
-  for (const { topic, partition, key = null, value = null } of records) {
+  for (const { topic, partition, key = null, value = null, headers } of records) {
     if (!topics.has(topic)) topics.set(topic, [])
-    topics.get(topic).push({ key, value, ...(partition === undefined ? {} : { partition }) })
+    topics.get(topic).push({
+      key,
+      value,
+      ...(headers === undefined ? {} : { headers: byName(headers) }),
+      ...(partition === undefined ? {} : { partition })
+    })
   }
   return () =>
     to.sendBatch({
@@ -269,7 +283,11 @@ const operations = {
         eachMessage: async ({ topic, partition, message }) => {
           const offset = Number(message.offset)
           const timestamp = Number(message.timestamp)
-          to.add({ topic, partition, offset, timestamp, key: textOf(message.key), value: textOf(message.value) })
+          const headers = Object.entries(message.headers ?? {}).flatMap(([name, values]) =>
+            (Array.isArray(values) ? values : [values]).map(value => [name, textOf(value)])
+          )
+          const [key, value] = [textOf(message.key), textOf(message.value)]
+          to.add({ topic, partition, offset, timestamp, key, value, headers })
         }
       })
     })
@@ -367,6 +385,7 @@ await serve('kafkajs', version, {
   connect,
   close,
   operations,
+  records: ['headers'],
   options: {
     ...options('timeout_ms'),
     'retry of producers and consumers': DATA_RETRY,

@@ -119,6 +119,13 @@ function madeProducer() {
   return producer
 }
 
+/** Headers as the client takes them, which has one value of a name. */
+function byName(headers) {
+  const found = new Map(headers)
+  if (found.size < headers.length) throw new Unsupported('a header has one value')
+  return new Map([...found].map(each => each.map(bytesOf)))
+}
+
 /** A function that sends `records` within the transaction, if there is one. */
 async function send(records) {
   const given = connection.producer ?? {}
@@ -127,11 +134,12 @@ async function send(records) {
   const transaction = await transactions.current()
   return () =>
     (transaction ?? madeProducer()).send({
-      messages: records.map(({ topic, partition, key, value }) => ({
+      messages: records.map(({ topic, partition, key, value, headers }) => ({
         topic,
         partition,
         key: bytesOf(key),
-        value: bytesOf(value)
+        value: bytesOf(value),
+        ...(headers === undefined ? {} : { headers: byName(headers) })
       })),
       ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
       ...(idempotent === undefined ? {} : { idempotent }),
@@ -196,9 +204,10 @@ function consume() {
         if (error) return ended(error)
         stream.on('data', message => {
           const { topic, partition, key, value } = message
+          const headers = [...message.headers].map(each => each.map(textOf))
           const [offset, timestamp] = [message.offset, message.timestamp].map(Number)
           messages.set(`${topic}-${partition}@${offset}`, message)
-          to.add({ topic, partition, offset, timestamp, key: textOf(key), value: textOf(value) })
+          to.add({ topic, partition, offset, timestamp, key: textOf(key), value: textOf(value), headers })
         })
         stream.on('error', ended)
       })
@@ -416,6 +425,7 @@ await serve('@platformatic/kafka', version, {
   connect,
   close,
   operations,
+  records: ['headers'],
   options: {
     ...options('timeout_ms'),
     'retries of Producer and Consumer': DATA_RETRIES.retries,

@@ -74,4 +74,4 @@ class Adapter(AdminAdapter):
 
 
 if __name__ == "__main__":
-    serve(Adapter(), connects=["tls"])
+    serve(Adapter(), connects=["tls"], records=["headers"])

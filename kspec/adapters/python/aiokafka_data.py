@@ -21,7 +21,7 @@ __all__ = ["OPTIONS", "AiokafkaDataClients", "Runner"]
 
 T = TypeVar("T")
 
-OPTIONS: Final = {"enable_auto_commit of AIOKafkaConsumer": False}
+OPTIONS: Final = {"enable_auto_commit of AIOKafkaConsumer": "False, but with auto_commit_ms"}
 
 
 class Runner:
@@ -43,7 +43,7 @@ class AiokafkaDataClients(DataClients):
         **DataClients.producer_options,
         "batch_bytes": "max_batch_size",
     }
-    ignored_options = ("delivery_timeout_ms",)
+    ignored_options = (*DataClients.ignored_options, "delivery_timeout_ms")
     consumer_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {
         "assignors": {
             "range": RangePartitionAssignor,
@@ -71,7 +71,8 @@ class AiokafkaDataClients(DataClients):
         return _started(AIOKafkaProducer(**self.options, **options))
 
     def new_consumer(self, options: dict[str, Any]) -> Any:
-        return _started(AIOKafkaConsumer(**self.options, enable_auto_commit=False, **options))
+        automatic = self.commits_by_itself
+        return _started(AIOKafkaConsumer(**self.options, enable_auto_commit=automatic, **options))
 
     def abandon(self, producer: Any, consumer: Any) -> None:
         client = producer or consumer

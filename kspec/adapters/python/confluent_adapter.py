@@ -51,4 +51,4 @@ class Adapter(AdminAdapter):
 
 
 if __name__ == "__main__":
-    serve(Adapter(), described=described, connects=["tls"])
+    serve(Adapter(), described=described, connects=["tls"], records=["headers"])

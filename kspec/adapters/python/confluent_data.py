@@ -16,14 +16,22 @@ from confluent_kafka import (
 from kspec.adapters.python.confluent_errors import described
 from kspec.adapters.python.data_clients import DataClients
 from kspec.adapters.python.lines import DONE, Raised, Returned, client_call
-from kspec.adapters.python.values import PENDING, bytes_of, key_of, partition_of, text_of
+from kspec.adapters.python.values import (
+    PENDING,
+    bytes_of,
+    given_headers,
+    header_texts,
+    key_of,
+    partition_of,
+    text_of,
+)
 
 __all__ = ["OPTIONS", "ConfluentDataClients"]
 
 OPTIONS: Final = {
     "request.timeout.ms of Producer": "timeout_ms",
     "timeout of calls about transactions": "three times timeout_ms",
-    "enable.auto.commit of Consumer": False,
+    "enable.auto.commit of Consumer": "False, but with auto_commit_ms",
     "group.id of Consumer": "kspec, where the case has none: it is required",
 }
 _ASSIGNORS: Final = "partition.assignment.strategy"
@@ -44,8 +52,12 @@ class ConfluentDataClients(DataClients):
         "transactional_id": "transactional.id",
         "transaction_timeout_ms": "transaction.timeout.ms",
         "metadata_age_ms": "topic.metadata.refresh.interval.ms",
+        "partitioner": "partitioner",
     }
-    producer_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}
+    ignored_options = ()
+    producer_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {
+        "partitioner": {"murmur2": "murmur2_random"}
+    }
     consumer_options: ClassVar[Mapping[str, str]] = {
         "group": "group.id",
         "offset_reset": "auto.offset.reset",
@@ -61,6 +73,7 @@ class ConfluentDataClients(DataClients):
         "max_poll_ms": "max.poll.interval.ms",
         "assignors": _ASSIGNORS,
         "remote_assignor": "group.remote.assignor",
+        "auto_commit_ms": "auto.commit.interval.ms",
     }
     consumer_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {
         "offset_reset": {"none": "error", "earliest": "earliest", "latest": "latest"},
@@ -81,7 +94,8 @@ class ConfluentDataClients(DataClients):
     def new_consumer(self, options: dict[str, Any]) -> Consumer:
         if _ASSIGNORS in options:
             options[_ASSIGNORS] = ",".join(options[_ASSIGNORS])
-        return Consumer({**self.options, "enable.auto.commit": False, **options})
+        automatic = {"enable.auto.commit": self.commits_by_itself}
+        return Consumer({**self.options, **automatic, **options})
 
     def abandon(self, producer: Any, consumer: Any) -> None:
         if producer is not None:
@@ -104,6 +118,7 @@ class ConfluentDataClients(DataClients):
             key=bytes_of(record.get("key")),
             on_delivery=on_delivery,
             **({} if partition is None else {"partition": partition}),
+            **given_headers(record),
         )
         return delivered
 
@@ -131,6 +146,24 @@ class ConfluentDataClients(DataClients):
         self.perform(lambda consumer: consumer.assign(wanted), self.consumer)
         return DONE
 
+    def seek(self, call: dict[str, Any]) -> Returned:
+        def seek(consumer: Consumer) -> None:
+            for each in self.offsets(call["offsets"]):
+                consumer.seek(each)
+
+        self.perform(seek, self.consumer)
+        return DONE
+
+    def pause(self, call: dict[str, Any]) -> Returned:
+        wanted = [self.partition(each) for each in call["partitions"]]
+        self.perform(lambda consumer: consumer.pause(wanted), self.consumer)
+        return DONE
+
+    def resume(self, call: dict[str, Any]) -> Returned:
+        wanted = [self.partition(each) for each in call["partitions"]]
+        self.perform(lambda consumer: consumer.resume(wanted), self.consumer)
+        return DONE
+
     def subscribe(self, call: dict[str, Any]) -> Returned:
         topics = [call["pattern"]] if "pattern" in call else call["topics"]
         self.perform(lambda consumer: consumer.subscribe(topics), self.consumer)
@@ -155,6 +188,7 @@ class ConfluentDataClients(DataClients):
                 "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
                 "key": text_of(fetched.key()),
                 "value": text_of(fetched.value()),
+                "headers": header_texts(fetched.headers()),
             }
         ]
 

@@ -13,6 +13,7 @@ from kspec.adapters.python.values import (
     bytes_of,
     chosen,
     classic_only,
+    given_headers,
     keys_of,
     outcome_seconds,
     partition_of,
@@ -25,8 +26,8 @@ __all__ = ["DATA_CALLS", "DataClients"]
 
 DATA_CALLS: Final = (
     "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
-    "abort_transaction", "assign", "subscribe", "unsubscribe", "assignment", "poll", "position",
-    "commit", "committed", "close_consumer",
+    "abort_transaction", "assign", "seek", "pause", "resume", "subscribe", "unsubscribe",
+    "assignment", "poll", "position", "commit", "committed", "close_consumer",
 )  # fmt: skip
 
 
@@ -59,10 +60,12 @@ class DataClients(ABC):
         "metadata_age_ms": "metadata_max_age_ms",
         "max_poll_ms": "max_poll_interval_ms",
         "assignors": "partition_assignment_strategy",
+        "auto_commit_ms": "auto_commit_interval_ms",
     }
     """The client's names of the protocol's options; here those that kafka-python
     and aiokafka share."""
-    ignored_options: ClassVar[tuple[str, ...]] = ()
+    ignored_options: ClassVar[tuple[str, ...]] = ("partitioner",)
+    """Of those that this suite chooses, murmur2 is the default of both."""
     producer_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {
         "compression": {"none": None, **{name: name for name in ("gzip", "snappy", "lz4", "zstd")}}
     }
@@ -110,6 +113,10 @@ class DataClients(ABC):
             )
             self._producer = self.perform(self.new_producer, given)
         return self._producer
+
+    @property
+    def commits_by_itself(self) -> bool:
+        return "auto_commit_ms" in self.for_consumer
 
     @property
     def consumer(self) -> Any:
@@ -169,6 +176,7 @@ class DataClients(ABC):
             value=bytes_of(record.get("value")),
             key=bytes_of(record.get("key")),
             partition=record.get("partition"),
+            **given_headers(record),
         )
 
     @abstractmethod
@@ -212,6 +220,24 @@ class DataClients(ABC):
                     consumer.seek(partition, offset)
 
         self.perform(assign, self.consumer)
+        return DONE
+
+    def seek(self, call: dict[str, Any]) -> Returned:
+        def seek(consumer: Any) -> None:
+            for key, offset in call["offsets"].items():
+                consumer.seek(self.partition(key), offset)
+
+        self.perform(seek, self.consumer)
+        return DONE
+
+    def pause(self, call: dict[str, Any]) -> Returned:
+        wanted = [self.partition(each) for each in call["partitions"]]
+        self.perform(lambda consumer: consumer.pause(*wanted), self.consumer)
+        return DONE
+
+    def resume(self, call: dict[str, Any]) -> Returned:
+        wanted = [self.partition(each) for each in call["partitions"]]
+        self.perform(lambda consumer: consumer.resume(*wanted), self.consumer)
         return DONE
 
     def subscribe(self, call: dict[str, Any]) -> Returned:

@@ -61,4 +61,4 @@ def _time_outs(timeout_ms: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(Adapter(), connects=["tls"])
+    serve(Adapter(), connects=["tls"], records=["headers"])

@@ -19,7 +19,7 @@ __all__ = ["OPTIONS", "KafkaPythonDataClients"]
 
 OPTIONS: Final = {
     "max_block_ms of KafkaProducer": "timeout_ms, three times that with a transactional_id",
-    "enable_auto_commit of KafkaConsumer": False,
+    "enable_auto_commit of KafkaConsumer": "False, but with auto_commit_ms",
 }
 
 
@@ -49,7 +49,7 @@ class KafkaPythonDataClients(DataClients):
         return KafkaProducer(**self.options, max_block_ms=block_ms, **options)
 
     def new_consumer(self, options: dict[str, Any]) -> KafkaConsumer:
-        return KafkaConsumer(**self.options, enable_auto_commit=False, **options)
+        return KafkaConsumer(**self.options, enable_auto_commit=self.commits_by_itself, **options)
 
     def abandon(self, producer: Any, consumer: Any) -> None:
         if producer is not None:
@@ -72,7 +72,7 @@ class KafkaPythonDataClients(DataClients):
         return DONE
 
     def close_one(self, consumer: KafkaConsumer) -> None:
-        consumer.close(autocommit=False, **self.limit)
+        consumer.close(autocommit=self.commits_by_itself, **self.limit)
 
     def fetch(self, consumer: KafkaConsumer, seconds: float) -> Any:
         return consumer.poll(timeout_ms=int(seconds * 1000))

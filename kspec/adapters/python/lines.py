@@ -117,10 +117,11 @@ def serve(
     adapter: Adapter,
     described: Callable[[Exception], dict[str, Any]] | None = None,
     connects: Collection[str] = (),
+    records: Collection[str] = (),
 ) -> None:
     """Write the greeting, then answer every line of stdin. ``described`` turns the client's
-    exception into the members of an answer; ``connects`` names members of ``connect`` that not
-    every adapter takes."""
+    exception into the members of an answer; ``connects`` and ``records`` name members of
+    ``connect`` and of records that not every adapter has."""
 
     def close(_call: dict[str, Any]) -> Returned:
         adapter.close()
@@ -138,6 +139,7 @@ def serve(
             "language": "python",
             "capabilities": sorted(adapter.operations()),
             "connect": sorted(connects),
+            "records": sorted(records),
             "options": {name: str(value) for name, value in adapter.options().items()},
         }
     )

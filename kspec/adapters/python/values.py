@@ -20,6 +20,8 @@ __all__ = [
     "client_options",
     "elements",
     "get",
+    "given_headers",
+    "header_texts",
     "key_of",
     "keys_of",
     "librdkafka_time_outs",
@@ -216,7 +218,20 @@ def record_of(record: Any) -> dict[str, Any]:
         "timestamp": get(record, "timestamp"),
         "key": text_of(record.key),
         "value": text_of(record.value),
+        "headers": header_texts(record.headers),
     }
+
+
+def given_headers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the argument for a record's headers, as the Python clients take it; nothing without
+    headers."""
+    headers = record.get("headers")
+    return {"headers": [(name, bytes_of(value)) for name, value in headers]} if headers else {}
+
+
+def header_texts(headers: Any) -> list[list[Any]]:
+    """Return the headers of a record that a consumer returned."""
+    return [[name, text_of(value)] for name, value in headers or ()]
 
 
 def get(value: Any, *path: Any) -> Any:

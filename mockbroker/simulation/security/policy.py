@@ -30,6 +30,7 @@ class Security(msgspec.Struct, frozen=True):
         authorizer: Authorizer | None,
         users: Iterable[str],
         scram_iterations: int | None = None,
+        scram_first: str | None = None,
         scram_final: str | None = None,
         oauth_clients: Iterable[str] = (),
         release: Release = NEWEST,
@@ -39,6 +40,7 @@ class Security(msgspec.Struct, frozen=True):
         sasl = SaslUsers(
             users,
             iterations=scram_iterations,
+            first=scram_first,
             final=scram_final,
             oauth_clients=oauth_clients,
             release=release,

@@ -71,8 +71,9 @@ class SaslUsers:
     ``OAUTHBEARER[:OPTION=VALUE,...]``, which accepts any user with a valid token.
 
     ``iterations`` replaces the true number in SCRAM's first answer, to test a client's limits.
-    No client can authenticate then, because the proof is computed with another number. ``final``
-    replaces the broker's proof at the end.
+    No client can authenticate then, because the proof is computed with another number. ``first``
+    and ``final`` replace the broker's first message and its proof at the end; in both ``{}`` stands
+    for what is replaced, and ``{:.20}`` for its beginning.
 
     With ``oauth_clients``, OAUTHBEARER accepts only the signed tokens that ``issuer`` gives them.
 
@@ -85,11 +86,13 @@ class SaslUsers:
         users: Iterable[str],
         *,
         iterations: int | None = None,
+        first: str | None = None,
         final: str | None = None,
         oauth_clients: Iterable[str] = (),
         release: Release = NEWEST,
     ) -> None:
         self._iterations = iterations
+        self._first = first
         self._final = final
         self._passwords: dict[str, dict[str, str]] = {}
         self.issuer: TokenIssuer | None = None
@@ -181,14 +184,14 @@ class SaslUsers:
             server.set_client_first(text.removesuffix(extensions))
             server.client_first_bare += extensions
             answer: str = server.get_server_first()
-            if self._iterations is None:
-                return answer
-            return re.sub(r"(?<=,i=)\d+", str(self._iterations), answer)
+            if self._iterations is not None:
+                answer = re.sub(r"(?<=,i=)\d+", str(self._iterations), answer)
+            return answer if self._first is None else self._first.format(answer)
 
         def final(text: str) -> str:
             server.set_client_final(text)
             answer: str = server.get_server_final()
-            return answer if self._final is None else self._final
+            return answer if self._final is None else self._final.format(answer)
 
         steps = [first, final]
 

@@ -128,9 +128,20 @@ func newMessage(record lines.NewRecord) *kafka.Message {
 	if record.Partition != nil {
 		where.Partition = *record.Partition
 	}
-	return &kafka.Message{
+	message := &kafka.Message{
 		TopicPartition: where, Key: lines.Bytes(record.Key), Value: lines.Bytes(record.Value),
 	}
+	for _, each := range record.Headers {
+		message.Headers = append(message.Headers, kafka.Header{Key: *each[0], Value: lines.Bytes(each[1])})
+	}
+	return message
+}
+
+func headers(message *kafka.Message) (found [][2]any) {
+	for _, each := range message.Headers {
+		found = append(found, [2]any{each.Key, lines.Text(each.Value)})
+	}
+	return found
 }
 
 func (d *data) produce(call lines.Call) (lines.Returned, error) {
@@ -370,7 +381,7 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 			found = append(found, lines.Record{
 				Topic: *event.TopicPartition.Topic, Partition: event.TopicPartition.Partition,
 				Offset: int64(event.TopicPartition.Offset), Timestamp: lines.Millis(event.Timestamp),
-				Key: lines.Text(event.Key), Value: lines.Text(event.Value),
+				Key: lines.Text(event.Key), Value: lines.Text(event.Value), Headers: headers(event),
 			})
 		case kafka.Error:
 			if event.IsFatal() {

@@ -36,6 +36,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "confluent-kafka-go",
 		Version: module + " (librdkafka " + library + ")",
+		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
 	}}

@@ -160,6 +160,10 @@ func newRecord(given lines.NewRecord) *kgo.Record {
 	record := &kgo.Record{
 		Topic: given.Topic, Key: lines.Bytes(given.Key), Value: lines.Bytes(given.Value),
 	}
+	for _, each := range given.Headers {
+		header := kgo.RecordHeader{Key: *each[0], Value: lines.Bytes(each[1])}
+		record.Headers = append(record.Headers, header)
+	}
 	if given.Partition != nil {
 		record.Partition = *given.Partition
 	}
@@ -478,11 +482,15 @@ func (d *data) consume(options []kgo.Opt) error {
 }
 
 func readRecord(record *kgo.Record) lines.Record {
-	return lines.Record{
+	found := lines.Record{
 		Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
 		Timestamp: lines.Millis(record.Timestamp),
 		Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
 	}
+	for _, each := range record.Headers {
+		found.Headers = append(found.Headers, [2]any{each.Key, lines.Text(each.Value)})
+	}
+	return found
 }
 
 func (d *data) poll(call lines.Call) (lines.Returned, error) {

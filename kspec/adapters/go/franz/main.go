@@ -41,6 +41,7 @@ func main() {
 		Client:  "franz-go",
 		Version: lines.ModuleVersion("github.com/twmb/franz-go"),
 		Connect: []string{"tls"},
+		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
 	}}

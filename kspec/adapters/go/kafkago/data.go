@@ -152,10 +152,15 @@ func (d *data) produce(call lines.Call) (lines.Returned, error) {
 	outcomes := lines.NewOutcomes(len(records), d.connect.OutcomeTime())
 	messages := []kafka.Message{}
 	for number, each := range records {
-		messages = append(messages, kafka.Message{
+		message := kafka.Message{
 			Topic: each.Topic, Key: lines.Bytes(each.Key), Value: lines.Bytes(each.Value),
 			WriterData: sent{each.Partition, number, outcomes},
-		})
+		}
+		for _, header := range each.Headers {
+			given := kafka.Header{Key: *header[0], Value: lines.Bytes(header[1])}
+			message.Headers = append(message.Headers, given)
+		}
+		messages = append(messages, message)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.deliveryTime())
 	defer cancel()
@@ -338,11 +343,15 @@ func (d *data) poll(call lines.Call) (lines.Returned, error) {
 
 func (d *data) record(message kafka.Message) lines.Record {
 	d.polled[lines.Partition{Topic: message.Topic, Index: int32(message.Partition)}] = message
-	return lines.Record{
+	found := lines.Record{
 		Topic: message.Topic, Partition: int32(message.Partition), Offset: message.Offset,
 		Timestamp: lines.Millis(message.Time),
 		Key:       lines.Text(message.Key), Value: lines.Text(message.Value),
 	}
+	for _, each := range message.Headers {
+		found.Headers = append(found.Headers, [2]any{each.Key, lines.Text(each.Value)})
+	}
+	return found
 }
 
 func (d *data) position(call lines.Call) (lines.Returned, error) {

@@ -35,6 +35,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "kafka-go",
 		Version: lines.ModuleVersion("github.com/segmentio/kafka-go"),
+		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
 	}}

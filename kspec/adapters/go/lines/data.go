@@ -27,6 +27,8 @@ type NewRecord struct {
 	Partition *int32  `json:"partition"`
 	Key       *string `json:"key"`
 	Value     *string `json:"value"`
+	// Headers are pairs of a name and a value, which may be null.
+	Headers [][2]*string `json:"headers"`
 }
 
 // Record is a record that a consumer returned.
@@ -37,6 +39,8 @@ type Record struct {
 	Timestamp int64  `json:"timestamp"`
 	Key       any    `json:"key"`
 	Value     any    `json:"value"`
+	// Headers are pairs of a name and a value as Text returns it.
+	Headers [][2]any `json:"headers,omitempty"`
 }
 
 // Place is the outcome of a record that was written.

@@ -299,7 +299,9 @@ func WithContext(
 type Server struct {
 	Client, Version string
 	// Connect names the members of connect that not every adapter takes.
-	Connect    []string
+	Connect []string
+	// Records names the members of records that not every adapter has.
+	Records    []string
 	Options    map[string]string
 	Operations map[string]Operation
 	// Code returns Kafka's code of a client's error; it ignores wrapped errors.
@@ -346,7 +348,7 @@ func (s Server) Serve() {
 	slices.Sort(capabilities)
 	write(out, map[string]any{
 		"client": s.Client, "version": s.Version, "language": "go", "capabilities": capabilities,
-		"connect": append([]string{}, s.Connect...),
+		"connect": append([]string{}, s.Connect...), "records": append([]string{}, s.Records...),
 		"options": s.Options,
 	})
 	in := bufio.NewScanner(os.Stdin)

@@ -209,6 +209,10 @@ func (d *data) handOver(call lines.Call) (*lines.Outcomes, error) {
 		if each.Value != nil {
 			message.Value = sarama.StringEncoder(*each.Value)
 		}
+		for _, header := range each.Headers {
+			given := sarama.RecordHeader{Key: lines.Bytes(header[0]), Value: lines.Bytes(header[1])}
+			message.Headers = append(message.Headers, given)
+		}
 		if each.Partition != nil {
 			message.Partition = *each.Partition
 		}
@@ -483,11 +487,15 @@ polling:
 	for len(found) < count {
 		select {
 		case record := <-d.reports.records:
-			found = append(found, lines.Record{
+			row := lines.Record{
 				Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
 				Timestamp: lines.Millis(record.Timestamp),
 				Key:       lines.Text(record.Key), Value: lines.Text(record.Value),
-			})
+			}
+			for _, each := range record.Headers {
+				row.Headers = append(row.Headers, [2]any{string(each.Key), lines.Text(each.Value)})
+			}
+			found = append(found, row)
 			if d.member != nil {
 				d.member.polled(record)
 			}

@@ -39,6 +39,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "sarama",
 		Version: lines.ModuleVersion("github.com/IBM/sarama"),
+		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
 	}}
