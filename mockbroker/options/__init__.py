@@ -158,12 +158,12 @@ class ClusterOptions(Limits, SimulationOptions):
     )
 
     # ---- protocol ----------------------------------------------------------------------------
-    apis: Mapping[int, Versions | None] | None = option(
+    apis: Mapping[int, Versions | str | None] | None = option(
         None, VERSIONS_BY_API, "Serve an API key at these versions (45=0-0), or not at all "
         "(45=off). APIs with a handler cannot have newer versions than the profile's release.",
         "Protocol", flag="--api",
     )  # fmt: skip
-    """In Python, None in the place of versions hides an API key."""
+    """In Python the versions are ``Versions`` or a text; None hides an API key, as "off" does."""
     implemented_only: bool = option(False, FLAG, "Hide APIs without a handler.", flag="--advertise")
     client_telemetry: bool = option(
         False, FLAG, "Take the metrics that clients push (KIP-714), as a broker with a receiver "

@@ -3,7 +3,7 @@ The functions raise ClusterError."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kproto.schema.versions import Versions
@@ -32,6 +32,7 @@ __all__ = [
     "LEVEL_BY_BROKER",
     "RACK_BY_BROKER",
     "VERSIONS_BY_API",
+    "api_overrides",
     "parse_api_override",
 ]
 
@@ -119,8 +120,15 @@ def _api_key(text: str) -> int:
 
 
 def _versions_by_api(name: str, value: Any) -> dict[int, Versions | None]:
-    listed = object_of(name, value, text_of)
-    return dict(parse_api_override(f"{key}={text}") for key, text in listed.items())
+    return api_overrides(object_of(name, value, text_of))
+
+
+def api_overrides(given: Mapping[Any, Versions | str | None]) -> dict[int, Versions | None]:
+    """Versions by API key, of which some are written as for ``parse_api_override``."""
+    return dict(
+        parse_api_override(f"{key}={each}") if isinstance(each, str) else (key, each)
+        for key, each in given.items()
+    )
 
 
 def _broker_level(text: str) -> tuple[int, str]:

@@ -26,6 +26,7 @@ from mockbroker.faults.matching import ActiveFault, Predicate
 from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
 from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
+from mockbroker.options.option_types import api_overrides
 from mockbroker.profiles import Profile, profile, with_fixes
 from mockbroker.running.data_methods import DataMethods
 from mockbroker.running.operation_methods import LoopOperations
@@ -115,7 +116,8 @@ class MockCluster(DataMethods, LoopOperations):
         self.auto_progress_ms = options.auto_progress_ms
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        check_release(self.profile, self.dialect, options.apis or {})
+        self._overrides = api_overrides(options.apis or {})
+        check_release(self.profile, self.dialect, self._overrides)
         self.calls = Calls()
         self._znodes = self._znode_store(options)
         served = self._served_by_release(self.profile)
@@ -193,7 +195,7 @@ class MockCluster(DataMethods, LoopOperations):
         as the new release has the APIs."""
         options = self.options
         upgraded = release is not self.profile
-        overrides = options.apis or {}
+        overrides = self._overrides
         if upgraded:
             overrides = {
                 key: each and (each.intersect(release.versions[key]) or None)

@@ -315,6 +315,14 @@ def test_described_topics_exist_since_2_0(name: str, code: int) -> None:
 
 
 @pytest.mark.requirement("REL-90")
+@pytest.mark.parametrize("name", ["kafka-0.11.0", "kafka-1.0"])
+def test_other_brokers_were_named_by_id_before_1_1(name: str) -> None:
+    row = describe.DescribeConfigsResource(resource_type=BROKER, resource_name="2")
+    (found,) = broker(name).ask(DescribeConfigsRequest(resources=[row]), 0).results
+    assert found.error_message == "Unexpected broker id, expected 1 or empty string, but received 2"
+
+
+@pytest.mark.requirement("REL-90")
 @pytest.mark.parametrize(
     ("name", "resource", "other"),
     [
@@ -411,9 +419,16 @@ def test_alterations_of_configs_in_zookeeper_until_3_2(name: str, older: bool) -
     if older:
         text = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER"
         assert replaced(at, LOGGER, "1") == (42, text)
-    null = "SET:retention.ms" if older else "retention.ms"
-    assert altered(at, (TOPIC, "foo", [("retention.ms", SET, None)])) == [
-        (42, f"Null value not supported for : {null}")
+
+
+@pytest.mark.requirement("CONFIG-21")
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [("kafka-2.5", ""), ("kafka-2.6", "SET:"), ("kafka-3.1-zk", "SET:"), ("kafka-3.2-zk", "")],
+)
+def test_how_null_values_of_configs_are_named(name: str, prefix: str) -> None:
+    assert altered(broker(name), (TOPIC, "foo", [("retention.ms", SET, None)])) == [
+        (42, f"Null value not supported for : {prefix}retention.ms")
     ]
 
 

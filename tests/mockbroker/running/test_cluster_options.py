@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from kproto.schema.versions import Versions
 from mockbroker import ClusterOptions, MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.running.fixture import MockKafka
@@ -46,3 +47,11 @@ def test_the_journal_of_the_fixture_has_the_size_of_the_options() -> None:
     with MockKafka(brokers=1, journal_entries=5) as mock:
         assert mock.journal is mock.options.journal
         assert mock.journal_text() == ""
+
+
+def test_versions_of_apis_are_written_as_on_the_command_line() -> None:
+    written = MockCluster(apis={45: "off", 12: "0-1", 0: Versions(3, 9), 43: None})
+    assert (written.served[12], written.served[0]) == (Versions(0, 1), Versions(3, 9))
+    assert {43, 45}.isdisjoint(written.served)
+    with pytest.raises(ClusterError, match="'45=x'"):
+        MockCluster(apis={45: "x"})
