@@ -222,6 +222,11 @@ class RecordedRequests:
         self, entries: Iterable[Entry], api: ApiChoice | None, filters: RequestFilters
     ) -> Iterator[Request[Any]]:
         is_wanted = self._matcher(api)
+        known = RequestFilters.__annotations__
+        for name in filters.keys() - known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+            raise TypeError(f"no filter {name!r}; {hint}")
         for entry in select_entries(entries, direction="request", **filters):
             if is_wanted(entry):
                 yield Request(entry, self._codec_of(entry))

@@ -47,6 +47,16 @@ def test_names_that_do_not_exist_are_errors(mock_kafka: MockKafka) -> None:
         mock_kafka.requests(MetadataResponse)  # type: ignore[type-var]
 
 
+def test_filters_that_do_not_exist_are_errors(mock_kafka: MockKafka) -> None:
+    wrong: dict[str, Any] = {"broker": 1}
+    for call in (mock_kafka.requests, mock_kafka.assert_requested, mock_kafka.wait_for):
+        with pytest.raises(TypeError, match="no filter 'broker'; did you mean broker_id"):
+            call("Metadata", **wrong)
+    wrong = {"zzz": 1}
+    with pytest.raises(TypeError, match="no filter 'zzz'; use broker_id, connection_id"):
+        mock_kafka.assert_order("Metadata", **wrong)
+
+
 def test_key_name_and_class_select_the_same(mock_kafka: MockKafka) -> None:
     ask(mock_kafka, MetadataRequest(topics=None), ListGroupsRequest(), MetadataRequest(topics=[]))
     for api in (3, "3", "Metadata", "METADATA", "MetadataRequest", "metadata", MetadataRequest):
