@@ -43,6 +43,8 @@ def alter_each(
     """Return a response for each resource. ``alter`` is the method of the cluster that changes
     those which pass the checks, ``alter_loggers`` changes the loggers of a broker, and ``respond``
     is the class of the responses."""
+    if call.profile.forwarding and call.release.has(facts.CONFIGS_FORWARDED):
+        return [_responded(respond, each) for each in _forwarded(call, resources, alter)]
     is_older = call.cluster.controller.keeps_znodes and call.release.has(
         facts.CONFIG_RESOURCES_CHECKED_SINGLY
     )
@@ -75,15 +77,47 @@ def alter_each(
             results.append(alter_loggers(call, name, operations))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
-    return [
-        respond(
-            error_code=each.error_code,
-            error_message=each.error_message,
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-        )
-        for each in results
-    ]
+    return [_responded(respond, each) for each in results]
+
+
+def _responded(respond: Callable[..., ResponseT], result: AlterConfigsResult) -> ResponseT:
+    return respond(
+        error_code=result.error_code,
+        error_message=result.error_message,
+        resource_type=result.resource_type,
+        resource_name=result.resource_name,
+    )
+
+
+def _forwarded(
+    call: Call,
+    resources: Sequence[Resource],
+    alter: Callable[..., tuple[AlterConfigsResult, ...]],
+) -> list[AlterConfigsResult]:
+    """The results of a KRaft controller to which the broker forwards the request as it is."""
+    checks = call.release.has(facts.CONFIG_TYPES_OF_FORWARDED)
+    results: list[AlterConfigsResult] = []
+    changes: dict[tuple[int, str], Resource] = {}
+    repeated: set[tuple[int, str]] = set()
+    for kind, name, operations in resources:
+        known = kind if kind in (TOPIC, *BROKER_CONFIG_TYPES) else 0
+        if checks and not known:
+            text = f"Unknown resource type {kind}."
+            results.append(AlterConfigsResult(kind, name, ErrorCode.UNSUPPORTED_VERSION, text))
+        elif checks and (kind, name) in changes:
+            repeated.add((kind, name))
+            del changes[kind, name]
+            results.append(_refused(kind, name, "Duplicate resource."))
+        elif (kind, name) not in repeated:
+            changes[known, name] = (known, name, operations)
+    for kind, name, operations in changes.values():
+        if not may_config(call, AclOperation.ALTER_CONFIGS, kind, name):
+            results.append(_unauthorized(kind, name))
+        elif checks and kind == BROKER_LOGGER:
+            results.append(_refused(kind, name, "Unexpected resource type BROKER_LOGGER."))
+        else:
+            results += alter([(kind, name, operations)], validate_only=call.body.validate_only)
+    return results
 
 
 def _mapped(call: Call, resources: Sequence[Resource]) -> list[Resource]:

@@ -16,7 +16,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, text_of
 from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
-from mockbroker.apis.common.requirements import controller, silent
+from mockbroker.apis.common.requirements import controller, silent, when
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
@@ -26,14 +26,27 @@ __all__ = ["delete_topics"]
 _NameAndId: TypeAlias = tuple[str | None, uuid.UUID]
 
 
-@register(20, "0-6", requires=silent(controller, controller_queue))
-def delete_topics(call: Call) -> DeleteTopicsResponse:
+def _requested(call: Call) -> list[_NameAndId]:
     request: DeleteTopicsRequest = call.body
     if call.version >= 6:
-        requested: list[_NameAndId] = [(topic.name, topic.topic_id) for topic in request.topics]
-    else:
-        requested = [(name, ZERO_UUID) for name in request.topic_names]
-    requested, refused = _sift(call, requested)
+        return [(topic.name, topic.topic_id) for topic in request.topics]
+    return [(name, ZERO_UUID) for name in request.topic_names]
+
+
+def _waits(call: Call) -> bool:
+    """KRaft's controller looks up what is given once, by a name or an id; the rest is refused
+    before."""
+    times = Counter(_requested(call))
+    return any(
+        count == 1 and (name is None) != (topic_id == ZERO_UUID)
+        for (name, topic_id), count in times.items()
+    )
+
+
+@register(20, "0-6", requires=silent(controller, when(_waits, controller_queue)))
+def delete_topics(call: Call) -> DeleteTopicsResponse:
+    request: DeleteTopicsRequest = call.body
+    requested, refused = _sift(call, _requested(call))
     quota = mutation_quota(call)
     results = call.cluster.topics.delete(
         requested, wait_ms=request.timeout_ms, take_quota=quota.take

@@ -16,11 +16,12 @@ from kproto.messages.describe_producers_response import (
 from mockbroker.apis.common.authorization import text_of
 from mockbroker.apis.common.partition_views import viewed_partition
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import Refusal
 from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import find_partition
-from mockbroker.simulation.state.topic_names import name_problem
+from mockbroker.simulation.state.topic_names import check_topic_name
 
 __all__ = ["describe_producers"]
 
@@ -48,13 +49,13 @@ def _partition(call: Call, name: str, index: int) -> PartitionResponse:
         code, text = text_of(ResourceType.TOPIC)
         return PartitionResponse(partition_index=index, error_code=code, error_message=text)
     explained = call.release.has(facts.PRODUCER_ERRORS_EXPLAINED)
-    problem = name_problem(name)
-    if explained and problem is not None:
-        return PartitionResponse(
-            partition_index=index,
-            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
-            error_message=f"Topic name is invalid: {problem}",
-        )
+    if explained:
+        try:
+            check_topic_name(name, call.release)
+        except Refusal as refusal:
+            return PartitionResponse(
+                partition_index=index, error_code=refusal.code, error_message=refusal.message
+            )
     error = _error(call, name, index)
     if error:
         is_topic_known = name in call.cluster.controller.metadata_view(call.broker_id).topics

@@ -20,8 +20,9 @@ from kproto.messages.describe_quorum_response import (
     ReplicaState,
     TopicData,
 )
-from mockbroker.apis.common.requirements import cluster_access
+from mockbroker.apis.common.requirements import Requirement, cluster_access
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.cluster_parts import Broker, Voter
 
@@ -33,7 +34,11 @@ _NO_DIRECTORY: Final = uuid.UUID(int=0)
 _DIRECTORIES_SINCE: Final = 2
 
 
-@register(55, "0-2", requires=(cluster_access(AclOperation.DESCRIBE),))
+def _handled(call: Call) -> int:
+    return 0 if call.release.has(facts.QUORUM_DESCRIBED) else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@register(55, "0-2", requires=(Requirement(_handled), cluster_access(AclOperation.DESCRIBE)))
 def describe_quorum(call: Call) -> DescribeQuorumResponse:
     body: DescribeQuorumRequest = call.body
     named = [(topic.topic_name, [p.partition_index for p in topic.partitions])

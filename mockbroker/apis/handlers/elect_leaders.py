@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kproto.codec.message import Message
+from kproto.error_codes import ErrorCode
 from mockbroker.apis.common.controller_queue import queued
 from mockbroker.apis.common.requirements import (
+    Requirement,
     cluster_operation,
     controller,
     everywhere,
@@ -22,6 +24,7 @@ from mockbroker.apis.common.requirements import (
 )
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.elections.queue import StartedElection
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.results import ElectLeadersResult
 from mockbroker.simulation.state.timers import wait_for_call
@@ -33,7 +36,18 @@ _PREFERRED = 0
 
 _ALTER: Final = everywhere(cluster_operation(AclOperation.ALTER))
 
+
+def _forwarded(call: Call) -> int:
+    forwards = not call.profile.forwarding or call.release.has(facts.ELECTIONS_FORWARDED)
+    return 0 if forwards else ErrorCode.UNSUPPORTED_VERSION
+
+
+def _not_forwarded(_call: Call, _code: int) -> str:
+    return "Not yet supported when using a Raft-based metadata quorum: ELECT_LEADERS"
+
+
 _REQUIRES: Final = (
+    everywhere(Requirement(_forwarded, _not_forwarded)),
     when(lambda call: call.profile.forwarding, _ALTER),
     *silent(merged(when(lambda call: not call.profile.forwarding, _ALTER))),
     *silent(everywhere(queued("topic_partitions"))),

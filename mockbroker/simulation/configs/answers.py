@@ -34,7 +34,9 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     whether APPEND and SUBTRACT treat a list as a set or concatenate and cut text. ``null_lists``:
     for a list without a value of its own both fail with a null pointer; otherwise they start from
     its default. ``replaces_plainly``: in AlterConfigs a null value is an unexpected error, the last
-    of equal configs counts, and no topic has an empty name.
+    of equal configs counts, and no topic has an empty name. ``forwarded``: the broker forwards the
+    request as it is, and the controller asks neither whether a topic exists nor whether a broker's
+    config is dynamic. ``unchecked``: nor which configs a topic has.
 
     Texts are formatted with ``bad_value``: {topic} and {problem}; ``not_a_list``: {operation} or
     {OPERATION}, and {name}; ``unknown_topic``: {name};
@@ -54,6 +56,8 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     replaces_plainly: bool = False
     lists: Literal["sets", "texts"] = "sets"
     null_lists: bool = False
+    forwarded: bool = False
+    unchecked: bool = False
 
 
 def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
@@ -66,6 +70,8 @@ def config_answers(release: Release, *, kraft: bool) -> ConfigAnswers:
             bad_value="{problem}",
             not_a_list="Can't {OPERATION} to key {name} because its type is not LIST.",
             names=names,
+            forwarded=release.has(facts.CONFIGS_FORWARDED),
+            unchecked=release.has(facts.CONFIGS_UNCHECKED),
         )
     repeated = " : {names}" if release.has(facts.REPEATED_CONFIGS_NAMED) else ""
     is_older = release.has(facts.CONFIG_RESOURCES_CHECKED_SINGLY)

@@ -33,10 +33,16 @@ from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ConfigChanged
-from mockbroker.simulation.state.cluster_state import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockbroker.simulation.state.cluster_state import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import AlterConfigsResult
-from mockbroker.simulation.state.topic_names import check_topic_name
+from mockbroker.simulation.state.topic_names import check_topic_name, name_problem
 from mockbroker.simulation.state.turns import step
 from mockbroker.simulation.state.znode_paths import path_problem
 
@@ -179,6 +185,8 @@ class ConfigChanges:
     ) -> dict[str, str]:
         """Return all values of the resource after the operations. ``replaces``: they are those of
         AlterConfigs."""
+        if self.answers.forwarded:
+            return self._altered_unread(resource_type, name, operations)
         if replaces and self.answers.replaces_plainly:
             operations = list({each[0]: each for each in operations}.values())
             if any(how != DELETE and value is None for _, how, value in operations):
@@ -204,6 +212,38 @@ class ConfigChanges:
         if self._controller.keeps_znodes:
             self._check_znode(name, replaces=replaces)
         return self._altered_topic(name, operations)
+
+    def _altered_unread(
+        self, resource_type: int, name: str, operations: ConfigOperations
+    ) -> dict[str, str]:
+        """As ``_altered``, for what a broker has forwarded as it is. Kafka takes values of wrong
+        types, too, and its brokers then fail to apply them."""
+        if resource_type == BROKER:
+            broker_id = integer(name)
+            if name and broker_id is None:
+                raise _invalid("Illegal non-integral BROKER resource type name.")
+            if broker_id is not None and broker_id < 0:
+                raise _invalid("Illegal negative broker ID in BROKER resource.")
+        elif resource_type == TOPIC:
+            if name_problem(name) is not None:
+                raise _invalid("Illegal topic name.")
+        else:
+            known = "BROKER_LOGGER " if resource_type == BROKER_LOGGER else "UNKNOWN."
+            raise _invalid(f"Unsupported configuration resource type {known}")
+        if self.answers.unchecked and any(
+            how == DELETE and value is not None for _, how, value in operations
+        ):
+            raise _invalid("A DELETE op was given with a non-null value.")
+        last = {each[0]: each for each in operations}.values()
+        read = [(config, DELETE if value is None else how, value) for config, how, value in last]
+        after = self._edited(resource_type, name, read, self.answers.not_a_list)
+        touched = _touched(after, read)
+        self._check_values(resource_type, touched)
+        if resource_type == BROKER:
+            for config in touched:
+                if not self._configs.broker_definition(config).dynamic:
+                    del after[config]
+        return after
 
     def check_operations(self, operations: ConfigOperations, *, nulls_too: bool = True) -> None:
         """Raise Refusal for a config that comes twice and, with ``nulls_too``, for null values."""
@@ -373,7 +413,7 @@ class ConfigChanges:
                 after[config] = value or ""
             elif how in _OPERATION_NAMES:
                 definition = self._definition(resource_type, config)
-                if self._fails_unknown(resource_type, config):
+                if not answers.forwarded and self._fails_unknown(resource_type, config):
                     if self._names_unknown:
                         text = f"Unknown config name: {config}"
                         raise Refusal(ErrorCode.INVALID_CONFIG, text)
@@ -388,7 +428,7 @@ class ConfigChanges:
                 present = definition.default or "" if present is None else present
                 edited = _edited_text if answers.lists == "texts" else _edited_set
                 after[config] = edited(present, how, value or "")
-            elif resource_type == BROKER and not self.answers.replaces_plainly:
+            elif resource_type == BROKER and not (answers.replaces_plainly or answers.forwarded):
                 raise _invalid(f"Unknown operations type {how}")
             else:
                 # Kafka fails because the operation is null.
@@ -408,7 +448,7 @@ class ConfigChanges:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text)
 
     def _check_values(self, resource_type: int, values: Mapping[str, str]) -> None:
-        if resource_type == TOPIC:
+        if resource_type == TOPIC and not self.answers.unchecked:
             for name in values:
                 if name not in self._configs.definitions.topic:
                     text = self._release.value_of(facts.UNKNOWN_CONFIG_OF_TOPIC)

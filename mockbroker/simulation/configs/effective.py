@@ -239,6 +239,9 @@ class EffectiveConfigs:
         for name, definition in self.definitions.topic.items():
             if not definition.only_set or name in overrides:
                 yield self._topic_entry(definition, overrides, broker_id)
+        for name in sorted(overrides.keys() - self.definitions.topic.keys()):
+            own = ConfigSynonym(name, overrides[name], DYNAMIC_TOPIC)
+            yield _entry(ConfigDefinition(name, "UNKNOWN", None), [own])
 
     def _topic_entry(
         self, definition: ConfigDefinition, overrides: Mapping[str, str], broker_id: int

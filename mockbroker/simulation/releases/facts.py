@@ -14,14 +14,16 @@ __all__ = [
     "ACL_NAMES_LISTED", "ADDED_PARTITIONS_ECHOED", "ALL_TOPICS_OF_LOG_DIRS",
     "ALTERED_RESOURCES_MAPPED", "ANY_AND_GROUP_TYPES", "ANY_TOPIC_MAKES_IDEMPOTENT",
     "BROKERS_ALTERED", "BROKER_LOGGERS", "BROKER_ZNODE_VERSION", "CLIENT_TELEMETRY",
-    "CODECS_DEFINED", "COMPACTION_KEEPS_LOG_END", "CONFIGS_CHECKED_FIRST", "CONFIG_RESOURCES",
-    "CONFIG_RESOURCES_CHECKED_SINGLY", "CONSUMER_HEARTBEAT_TEXTS", "CONTROLLER_ZNODE_VERSION",
-    "COORDINATOR_BATCHES_CHECKED", "COORDINATOR_KEYS_READ", "COORDINATOR_TEXTS",
-    "COORDINATOR_TYPES_UNEXPECTED", "COUNTS_HAVE_DEFAULTS", "CREATED_TOPICS_LISTED",
-    "CREATION_TEXTS_CAPITAL", "DEFAULTS_MARKED", "DEFAULT_TOPICS_NAMED", "DELETED_OFFSETS_REPEATED",
-    "DELETED_TOPICS_REPEATED", "DELETE_HORIZONS", "DELETION_MARK_NAMED", "DESCRIBED_GROUPS_UNIQUE",
-    "DESCRIBED_RESOURCES_MAPPED", "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL",
-    "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED", "FAILURES_EXPLAINED", "FEATURES_ZNODE",
+    "CODECS_DEFINED", "COLLISIONS_REFUSED", "COMMITTERS_CHECKED", "COMPACTION_KEEPS_LOG_END",
+    "CONFIGS_CHECKED_FIRST", "CONFIGS_FORWARDED", "CONFIGS_UNCHECKED", "CONFIG_RESOURCES",
+    "CONFIG_RESOURCES_CHECKED_SINGLY", "CONFIG_TYPES_OF_FORWARDED", "CONSUMER_HEARTBEAT_TEXTS",
+    "CONTROLLER_ZNODE_VERSION", "COORDINATOR_BATCHES_CHECKED", "COORDINATOR_KEYS_READ",
+    "COORDINATOR_TEXTS", "COORDINATOR_TYPES_UNEXPECTED", "COUNTS_HAVE_DEFAULTS",
+    "CREATED_TOPICS_LISTED", "CREATION_TEXTS_CAPITAL", "DEFAULTS_MARKED", "DEFAULT_TOPICS_NAMED",
+    "DELETED_OFFSETS_REPEATED", "DELETED_TOPICS_REPEATED", "DELETE_HORIZONS", "DELETION_MARK_NAMED",
+    "DESCRIBED_GROUPS_UNIQUE", "DESCRIBED_RESOURCES_MAPPED", "ELECTIONS_FORWARDED",
+    "ELECTION_TYPES_NAMED", "EMPTY_PROTOCOL_NAMES_NULL", "EPOCH_ENDS_MERGED",
+    "EXCESSIVE_GROWTH_NAMED", "FAILURES_EXPLAINED", "FEATURES_ZNODE",
     "FIRST_FEATURE_ERROR_REFUSES_ALL", "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS",
     "GROUP_METADATA_VERSION", "GROUP_VERSION_NEEDED", "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
@@ -30,16 +32,18 @@ __all__ = [
     "MEMBER_EPOCHS_STORED", "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
     "METADATA_TOPIC_EXPLAINED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
-    "NEGATIVE_SHARE_PARTITIONS_FAIL", "NODE_IDS_OF_LOGGERS", "NULLS_OF_CONFIGS", "NULLS_READ",
-    "NULL_CONFIGS_REFUSED", "NULL_LEVELS_CHECKED", "NULL_SHARE_GROUPS_REFUSED",
-    "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS", "OFFSETS_WITHOUT_PRODUCER_STORED",
-    "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION", "OTHER_BROKERS_LOGGERS",
-    "OTHER_BROKERS_QUOTED", "PLAIN_ACL_CLASSES", "PRINCIPALS_OF_RULES_READ",
-    "PRODUCER_ERRORS_EXPLAINED", "REFUSED_JOINS_AT_ZERO", "REFUSED_OFFSET_ROWS_UNIQUE",
-    "REPEATED_CONFIGS_NAMED", "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS", "SHARE_COORDINATORS",
-    "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_STATES_COUNTED", "SHARE_STATES_LOGGED",
-    "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN", "STREAMS_TARGET_TIMES_STORED",
-    "TOPICS_OF_OFFSETS_KNOWN", "TOPIC_NAMES_CAPITAL", "TOPIC_NAMES_ILLEGAL", "TOPIC_ZNODE_VERSION",
+    "NEGATIVE_SHARE_PARTITIONS_FAIL", "NEW_TOPICS_DESCRIBED", "NODE_IDS_OF_LOGGERS",
+    "NULLS_OF_CONFIGS", "NULLS_READ", "NULL_CONFIGS_REFUSED", "NULL_LEVELS_CHECKED",
+    "NULL_SHARE_GROUPS_REFUSED", "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS",
+    "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
+    "OTHER_BROKERS_LOGGERS", "OTHER_BROKERS_QUOTED", "PARTITIONS_ONLY_VALIDATED",
+    "PLAIN_ACL_CLASSES", "PRINCIPALS_OF_RULES_READ", "PRODUCER_ERRORS_EXPLAINED",
+    "QUORUM_DESCRIBED", "REFUSED_JOINS_AT_ZERO", "REFUSED_OFFSET_ROWS_UNIQUE",
+    "REPEATED_CONFIGS_NAMED", "REPLICA_LISTS_EXPLAINED", "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS",
+    "SHARE_COORDINATORS", "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_STATES_COUNTED",
+    "SHARE_STATES_LOGGED", "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN",
+    "STREAMS_TARGET_TIMES_STORED", "TOPICS_OF_OFFSETS_KNOWN", "TOPICS_ONLY_VALIDATED",
+    "TOPIC_NAMES_CAPITAL", "TOPIC_NAMES_ILLEGAL", "TOPIC_NAMES_PREFIXED", "TOPIC_ZNODE_VERSION",
     "TRANSACTIONAL_COMMITS_MAKE_GROUPS", "TRANSACTIONAL_OFFSETS_NEED_GROUP",
     "TRANSACTIONAL_OFFSETS_VERIFIED", "TRANSACTION_START_KEPT", "TWO_PHASE_COMMIT",
     "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_ACL_ELEMENTS_READ", "UNKNOWN_CONFIGS_NAMED",
@@ -233,6 +237,14 @@ SASL_MECHANISMS_LISTED: Final = Fact("REL-73", until=(1, 1))
 """SaslHandshake on a listener without authentication lists the broker's mechanisms. By bytecode
 present in 1.0.2 and absent in 1.1.1."""
 
+QUORUM_DESCRIBED: Final = Fact("REL-98", since=(3, 0))
+"""Brokers forward DescribeQuorum, which they advertise in 2.8, too, and fail with
+UNKNOWN_SERVER_ERROR. By the source absent in 2.8.2 and present in 3.0.2."""
+
+ELECTIONS_FORWARDED: Final = Fact("REL-99", since=(3, 1))
+"""Brokers of a KRaft cluster forward ElectLeaders; before, they do not support it. By the source
+absent in 3.0.2 and present in 3.1.2."""
+
 # ---- data ----------------------------------------------------------------------------------------
 
 ONE_REMOTE_PARTITION: Final = Fact("DP-FETCH-25", until=(4, 2))
@@ -264,6 +276,10 @@ GROUP_METADATA_VERSION: Final = Varying(
     "DP-COORD-09", (((0, 0), 0), ((0, 11), 1), ((2, 1), 2), ((2, 3), 3))
 )
 """Of GroupMetadataValue."""
+
+COMMITTERS_CHECKED: Final = Fact("DP-OFFSET-30", since=(3, 0), until=(3, 3))
+"""A commit without a generation to an empty group may name no member. By the source absent in 2.8.2
+and 3.3.2, present in 3.0.2 and 3.2.3."""
 
 UNWRITTEN_GROUPS_DELETED: Final = Fact("DP-COORD-09", since=(4, 0))
 """The coordinator writes the deletion even of a group that it has never written."""
@@ -393,6 +409,43 @@ in AlterConfigs is an unexpected error, and the texts are older."""
 
 TOPIC_NAMES_ILLEGAL: Final = Fact("REL-30", until=(3, 3))
 """The texts for invalid topic names call them illegal."""
+
+TOPIC_NAMES_PREFIXED: Final = Fact("REL-30", since=(3, 0))
+"""The text for a name that is too long says "Topic name" twice with a capital letter. By the source
+absent in 2.8.2 and present in 3.0.2."""
+
+TOPICS_ONLY_VALIDATED: Final = Fact("REL-100", since=(3, 1))
+"""KRaft: CreateTopics creates nothing if it shall only validate, and has the later texts about a
+topic that exists and a replication factor. By the source absent in 3.0.2 and present in 3.1.2."""
+
+PARTITIONS_ONLY_VALIDATED: Final = Fact("REL-100", since=(3, 2))
+"""KRaft: CreatePartitions changes nothing if it shall only validate. By the source absent in 3.1.2
+and present in 3.2.3."""
+
+NEW_TOPICS_DESCRIBED: Final = Fact("REL-101", since=(3, 3))
+"""KRaft: CreateTopics lists the configs of new topics. By the source absent in 3.2.3 and present in
+3.3.2."""
+
+COLLISIONS_REFUSED: Final = Fact("REL-101", since=(3, 3))
+"""KRaft: CreateTopics refuses names that differ only in '.' and '_' from others. By the source
+absent in 3.2.3 and present in 3.3.2."""
+
+REPLICA_LISTS_EXPLAINED: Final = Fact("REL-102", since=(3, 0))
+"""KRaft: the texts of CreateTopics about replicas are those of later releases. By the source absent
+in 2.8.2 and present in 3.0.2."""
+
+CONFIGS_FORWARDED: Final = Fact("REL-103", since=(2, 8), until=(3, 2))
+"""KRaft: brokers forward AlterConfigs and IncrementalAlterConfigs as they are, and the controller
+does not ask whether a topic exists. By the source so in 3.1.2, and not in 3.2.3."""
+
+CONFIG_TYPES_OF_FORWARDED: Final = Fact("REL-103", since=(3, 0))
+"""KRaft: the controller refuses repeated resources and unknown types of what is forwarded as it is;
+before, of equal resources the last one counts. By the source absent in 2.8.2 and present in
+3.0.2."""
+
+CONFIGS_UNCHECKED: Final = Fact("REL-104", until=(3, 1))
+"""KRaft: controllers take configs of any name, and DELETE only without a value. By the source so in
+3.0.2, and not in 3.1.2."""
 
 EXCESSIVE_GROWTH_NAMED: Final = Fact("REL-60", since=(4, 4))
 """With KRaft CreatePartitions refuses a request for more than 10,000 partitions; before, a topic

@@ -32,15 +32,16 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def _older_text(name: str) -> str:
+def _older_text(name: str, release: Release) -> str:
     if not name:
         return "Topic name is illegal, it can't be empty"
     if name in (".", ".."):
         return 'Topic name cannot be "." or ".."'
     if len(name) > MAX_NAME_LENGTH:
+        again = "Topic name" if release.has(facts.TOPIC_NAMES_PREFIXED) else "topic name"
         return (
             f"Topic name is illegal, it can't be longer than {MAX_NAME_LENGTH} characters, "
-            f"topic name: {name}"
+            f"{again}: {name}"
         )
     return (
         f'Topic name "{name}" is illegal, it contains a character other than ASCII alphanumerics, '
@@ -68,7 +69,7 @@ def check_topic_name(name: str, release: Release) -> None:
         if not release.has(facts.TOPIC_NAMES_CAPITAL):
             text = _oldest_text(name)
         elif release.has(facts.TOPIC_NAMES_ILLEGAL):
-            text = _older_text(name)
+            text = _older_text(name, release)
         else:
             text = f"Topic name is invalid: {problem}"
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, text)

@@ -145,6 +145,7 @@ class Topics(Mapping[str, Topic]):
         appear in texts.
         """
         answers = self.answers.creation
+        validate_only = validate_only and answers.only_validates
         times = Counter(topic.name for topic in topics)
         requested = sum(requested_partitions(self._configs, topic) for topic in topics)
         results: dict[str, CreateTopicResult] = {}
@@ -225,7 +226,9 @@ class Topics(Mapping[str, Topic]):
             topic_id=topic_id,
             num_partitions=len(partitions),
             replication_factor=len(partitions[0].replicas),
-            configs=self._configs.of_new_topic(configs, internal_too=self._lists_internal),
+            configs=self._configs.of_new_topic(configs, internal_too=self._lists_internal)
+            if new.answers.lists_configs
+            else (),
         )
         if not validate_only:
             created = Topic(topic.name, topic_id, partitions)
@@ -272,6 +275,7 @@ class Topics(Mapping[str, Topic]):
         of the request is carried out.
         """
         answers = self.answers.growth
+        validate_only = validate_only and answers.only_validates
         times = Counter(name for name, _, _ in topics)
         if self._controller.keeps_znodes:
             for name, count in times.items():

@@ -65,12 +65,15 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     error for configs without a value. Both are None if there is no such error. ``has_defaults``: a
     count of -1 is the broker's default; ``partitions_first``: their number is checked before the
     replication factor. ``values_fail``: a value of a wrong type is an unexpected error.
+    ``only_validates``: nothing is created if the request says so. ``lists_configs``: the result has
+    the configs of the topic.
 
     Texts are formatted with ``repeated``: {client}, the id of the client, and {names} of all
     such topics; ``both_given``: {field}, the first count given beside replica lists;
-    ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``collides``: {name}
-    and {others}; ``marked``, for a topic that is being deleted, None if it is not refused: {name};
-    ``numbered_twice``, None if the last list counts: {index}; ``nulls``: {names}.
+    ``few_brokers``: {factor} and {brokers}; ``no_broker_is_live``: {factor}; ``exists``: {name};
+    ``collides``: {name} and {others}; ``marked``, for a topic that is being deleted, None if it is
+    not refused: {name}; ``numbered_twice``, None if the last list counts: {index}; ``nulls``:
+    {names}.
     """
 
     checks: tuple[TopicCheck, ...]
@@ -93,6 +96,9 @@ class CreationAnswers(msgspec.Struct, frozen=True):
     has_defaults: bool = True
     partitions_first: bool = False
     values_fail: bool = False
+    only_validates: bool = True
+    lists_configs: bool = True
+    exists: str = "Topic '{name}' already exists."
 
 
 class GrowthAnswers(msgspec.Struct, frozen=True):
@@ -105,6 +111,7 @@ class GrowthAnswers(msgspec.Struct, frozen=True):
     partition of the topic has a leader. ``quota_first``: replica lists are checked after the quota
     of changes has been taken. ``refuses_excess``: more partitions than ``most_partitions`` refuse
     the request; otherwise the topic that exceeds them, and those after it, fail.
+    ``only_validates``: nothing changes if the request says so.
 
     ``moving`` is the text for any topic while some partition is reassigned, None if it may grow.
 
@@ -125,6 +132,7 @@ class GrowthAnswers(msgspec.Struct, frozen=True):
     awaits_leaders: bool
     quota_first: bool
     listed: ListedReplicas
+    only_validates: bool = True
 
 
 class DeletionAnswers(msgspec.Struct, frozen=True):
@@ -326,6 +334,19 @@ _EXISTENCE_LATER: Final[tuple[TopicCheck, ...]] = (
     "nulls", "values", "counts", "spread", "name", "absent", "collisions", "listed",
 )  # fmt: skip
 
+_VALUES_LAST: Final[tuple[TopicCheck, ...]] = (
+    "absent", "name", "nulls", "counts", "listed", "spread", "values",
+)  # fmt: skip
+_EARLY_LISTED: Final = replace(
+    KRAFT_LISTED,
+    texts={
+        **KRAFT_LISTED.texts,
+        "unknown": "The manual partition assignment contains node {broker_id}, "
+        "but that node is not usable.",
+        "repeated": "The manual partition assignment specifies the same node id more than once.",
+    },
+)
+
 # ---- by release ----------------------------------------------------------------------------------
 
 
@@ -343,6 +364,8 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
             no_broker_is_live="Unable to replicate the partition {factor} time(s): "
             "All brokers are currently fenced.",
         )
+    if kraft:
+        creation = _kraft_creation(creation, release)
     if not kraft and not release.has(facts.DELETION_MARK_NAMED):
         creation = replace(creation, marked="Topic '{name}' already exists.")
     if not release.has(fixes.KAFKA_13863):
@@ -381,4 +404,32 @@ def administration_answers(release: Release, *, kraft: bool) -> AdministrationAn
         growth = replace(growth, moving="A partition reassignment is in progress.")
     if not release.has(facts.EXCESSIVE_GROWTH_NAMED):
         growth = replace(growth, refuses_excess=False)
+    if kraft and not release.has(facts.PARTITIONS_ONLY_VALIDATED):
+        growth = replace(growth, only_validates=False)
     return replace(found, creation=creation, deletion=deletion, growth=growth)
+
+
+def _kraft_creation(creation: CreationAnswers, release: Release) -> CreationAnswers:
+    """How the controllers of KRaft's previews differ."""
+    creation = replace(creation, lists_configs=release.has(facts.NEW_TOPICS_DESCRIBED))
+    if not release.has(facts.COLLISIONS_REFUSED):
+        checks = tuple(each for each in creation.checks if each != "collisions")
+        creation = replace(creation, checks=checks)
+    if not release.has(facts.TOPICS_ONLY_VALIDATED):
+        creation = replace(
+            creation,
+            only_validates=False,
+            exists="Topic with this name already exists.",
+            bad_factor="Replication factor was set to an invalid non-positive value.",
+        )
+    if release.has(facts.CONFIGS_UNCHECKED):
+        creation = replace(creation, checks=_VALUES_LAST)
+    if not release.has(facts.REPLICA_LISTS_EXPLAINED):
+        few = "Unable to replicate the partition {factor} times: there are only {brokers} usable "
+        creation = replace(
+            creation,
+            few_brokers=f"{few}brokers",
+            no_broker_is_live=f"{few.replace('{brokers}', '0')}brokers",
+            listed=_EARLY_LISTED,
+        )
+    return creation

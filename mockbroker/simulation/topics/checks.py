@@ -62,7 +62,7 @@ class TopicDraft(msgspec.Struct):
 def check_absent(new: TopicDraft) -> None:
     name, controller = new.requested.name, new.controller
     if name in controller.state.topics:
-        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, new.answers.exists.format(name=name))
     marked = new.answers.marked
     if marked is not None and name in controller.state.deleting:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, marked.format(name=name))

@@ -36,7 +36,7 @@ def elected(answer: Any) -> list[tuple[str, list[tuple[int, int, str | None]]]]:
 
 
 @pytest.mark.parametrize("timeout_ms", NONE)
-@pytest.mark.parametrize("profile", KRAFT)
+@pytest.mark.parametrize("profile", ["kafka-3.1", *KRAFT[1:]])
 @pytest.mark.requirement("A-56")
 def test_elections_without_time(profile: str, timeout_ms: int) -> None:
     broker = broker_of(profile)

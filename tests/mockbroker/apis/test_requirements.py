@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from kproto.codec.registry import schema_of
-from kproto.messages import FindCoordinatorRequest
+from kproto.messages import DeleteTopicsRequest, FindCoordinatorRequest
+from kproto.schema.model import ZERO_UUID
 from mockbroker.apis import HANDLERS, Call, Handler
 from mockbroker.apis.common.error_places import Place, places_of
 from mockbroker.apis.common.request_entities import fields_of, named_by
@@ -95,6 +96,14 @@ def set_all(**values: Any) -> Callable[[Any], None]:
     return change
 
 
+def take_time(body: Any) -> None:
+    """Also name each topic of DeleteTopics by its name alone: other rows wait for nothing."""
+    body.timeout_ms = 0
+    if isinstance(body, DeleteTopicsRequest):
+        for each in body.topics:
+            each.topic_id = ZERO_UUID
+
+
 def name_internal_topics(body: Any) -> None:
     body.topology.subtopologies[0].source_topics = ["__consumer_offsets"]
 
@@ -123,7 +132,9 @@ SITUATIONS = [
         "not the controller", dict.fromkeys(CONTROLLERS, 41), profile=ZOOKEEPER, broker_id=2,
         keys=CONTROLLERS | {43},
     ),
-    Situation("late", dict.fromkeys(LATE, 7), set_all(timeout_ms=0), keys=LATE),
+    Situation("late", dict.fromkeys(LATE, 7), take_time, keys=LATE),
+    Situation("elections of a preview", {43: 35}, profile="kafka-3.0", keys={43}),
+    Situation("the quorum of an early access", {55: -1}, profile="kafka-2.8", keys={55}),
     Situation(
         "groups are not served", dict.fromkeys(KINDS_OF_GROUPS, 35), features=NO_GROUPS,
         keys=KINDS_OF_GROUPS,

@@ -23,6 +23,11 @@ class Release(NamedTuple):
     profile: str
     zookeeper: bool
 
+    @property
+    def name(self) -> str:
+        """How it is chosen."""
+        return next(name for name, each in RELEASES.items() if each == self)
+
 
 RELEASES: Final[Mapping[str, Release]] = {
     "0.10.2.2": Release("0.10.2.2", "kafka-0.10.2", True),

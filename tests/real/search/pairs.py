@@ -60,7 +60,7 @@ async def paired(release: Release, kafka: SearchKafka, run: int) -> AsyncIterato
         )
         for address in (real, (host, int(port))):
             await warm_up(address, served)
-        yield Pair(Arena(real, (host, int(port)), run), served, differing, kafka)
+        yield Pair(Arena(real, (host, int(port)), run, release.name), served, differing, kafka)
 
 
 async def _served(address: tuple[str, int]) -> dict[int, Versions]:

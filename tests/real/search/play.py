@@ -78,11 +78,15 @@ class _Open:
 
 
 class Arena:
-    """Addresses of one broker of each. Each program gets a name of its own."""
+    """Addresses of one broker of each. Each program gets a name of its own. ``release`` decides
+    which decisions of the mock apply."""
 
-    def __init__(self, real: tuple[str, int], mock: tuple[str, int], run: int) -> None:
+    def __init__(
+        self, real: tuple[str, int], mock: tuple[str, int], run: int, release: str = ""
+    ) -> None:
         self._addresses = real, mock
         self._run = run
+        self._release = release
         self._count = 0
 
     async def play(self, program: Program, patience: float = PATIENCE) -> Played:
@@ -92,7 +96,7 @@ class Arena:
         sides = [Side(address, name) for address in self._addresses]
         played = Played()
         try:
-            await _Lane(sides, played, patience).play(program.steps)
+            await _Lane(sides, played, patience, self._release).play(program.steps)
         finally:
             for side in sides:
                 side.close()
@@ -100,8 +104,11 @@ class Arena:
 
 
 class _Lane:
-    def __init__(self, sides: Sequence[Side], played: Played, patience: float) -> None:
+    def __init__(
+        self, sides: Sequence[Side], played: Played, patience: float, release: str
+    ) -> None:
         self._patience = patience
+        self._release = release
         self._real, self._mock = sides
         self._sides = sides
         self._played = played
@@ -219,7 +226,7 @@ class _Lane:
                 break
             real = await task
         self._played.fields += count
-        left = undecided(step, fields)
+        left = undecided(step, fields, self._release)
         self._decided |= len(left) < len(fields) and step["api"] not in READS
         return Found(place, tuple(left)) if left else None
 

@@ -218,7 +218,7 @@ class ClassicGroups(ClassicOperations):
             missing = MissingGroup(commit, lambda: self._make(commit.group_id))
             apply_first(self._commit_rules.missing, missing, missing)
             group = self._groups.get(commit.group_id)
-            if missing.code or not commit.transactional or group is None:
+            if missing.code or group is None:
                 return missing.code
         event = CommitEvent(
             self.machine, group, commit.member_id or "", commit.instance_id,

@@ -33,7 +33,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
     refuse_elsewhere,
     renew_session,
 )
-from mockbroker.simulation.releases import fixes
+from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
 __all__ = [
@@ -77,10 +77,18 @@ ON_MISSING_IN_COMMIT: Final[tuple[MissingRow, ...]] = (
 """Offsets are committed for a group that does not exist."""
 
 
+def _names_no_member(event: CommitEvent) -> bool:
+    return event.member_id == "" and event.instance_id is None
+
+
+def _simple_and_empty(event: CommitEvent) -> bool:
+    """Without a generation a client uses the group only to store offsets."""
+    return event.generation < 0 and is_empty(event)
+
+
 def _simple_and_transactional(event: CommitEvent) -> bool:
     """A transaction names neither a generation nor a member."""
-    unnamed = event.member_id == "" and event.instance_id is None
-    return event.transactional and event.generation < 0 and unnamed
+    return event.transactional and event.generation < 0 and _names_no_member(event)
 
 
 def _names_unknown_member(event: CommitEvent) -> bool:
@@ -123,7 +131,13 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
         until=(3, 0),
     ),
     Row("DP-OFFSET-05", _transactional, (), until=(3, 0)),
-    Row("DP-OFFSET-04", lambda event: event.generation < 0 and is_empty(event), ()),
+    Row("DP-OFFSET-04", _simple_and_empty, (), until=facts.COMMITTERS_CHECKED),
+    Row(
+        "DP-OFFSET-30",
+        lambda event: _simple_and_empty(event) and _names_no_member(event),
+        (),
+        since=facts.COMMITTERS_CHECKED,
+    ),
     Row("DP-OFFSET-05", _simple_and_transactional, ()),
     Row("DP-OFFSET-06", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-OFFSET-07", _plain_and_completing, (IN_REBALANCE,), until=(2, 4)),

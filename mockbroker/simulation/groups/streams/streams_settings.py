@@ -37,11 +37,14 @@ class StreamsSettings(msgspec.Struct, frozen=True):
         return tuple(sorted(configs.items()))
 
 
+_INITIAL_DELAY: Final = "group.streams.initial.rebalance.delay.ms"
+
+
 def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -> StreamsSettings:
     """Read the settings of a group on a broker. Releases without them lack such groups.
 
     A new group waits for further members only where that is set, unlike Kafka's, which waits three
-    seconds.
+    seconds. In 4.2 it waits so long if it has configs, whatever a broker's file sets.
     """
     times = group_times(configs, "streams", group_id, broker_id)
     if "group.streams.max.size" not in configs.definitions.broker:
@@ -57,12 +60,13 @@ def streams_settings(configs: EffectiveConfigs, group_id: str, broker_id: int) -
 
     protocols = configs.broker(broker_id, "group.coordinator.rebalance.protocols").value
     delay = configs.group(group_id, "streams.initial.rebalance.delay.ms", broker_id)
+    unset = delay.source == DEFAULT and not configs.is_set_statically(_INITIAL_DELAY)
     size = configs.broker(broker_id, "group.streams.max.size").value
     return StreamsSettings(
         enabled="streams" in words(protocols),
         max_size=min(int(size or 0), MOST_MEMBERS),
         times=times,
-        initial_delay_ms=0 if delay.source == DEFAULT else int(delay.value or 0),
+        initial_delay_ms=0 if unset else int(delay.value or 0),
         standbys=int(group("streams.num.standby.replicas") or 0),
         tags=words(group("streams.rack.aware.assignment.tags")),
         task_offset_interval_ms=int(group("streams.task.offset.interval.ms") or 0),

@@ -276,7 +276,7 @@ def test_what_a_broker_refuses(
     assert alter(cluster, (BROKER, name), operation) == (42 if text else 0, text)
 
 
-@pytest.mark.requirement("CONFIG-22")
+@pytest.mark.requirement("CONFIG-22", "REL-103")
 @pytest.mark.parametrize(
     ("release", "codecs"),
     [

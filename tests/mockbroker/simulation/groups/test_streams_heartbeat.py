@@ -8,12 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.configs.changes import SET
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
 from mockbroker.simulation.groups.streams.streams_group import Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
 from mockbroker.simulation.operations.simulated import Operations
+from mockbroker.simulation.state.cluster_state import GROUP
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
 from tests.mockbroker.simulation.groups.modern_members import refused
@@ -370,6 +372,20 @@ def test_groups_are_not_delayed_unless_that_is_set() -> None:
     assert configs.group("g", "streams.initial.rebalance.delay.ms", 1).value == "3000"
     old = simulated_cluster(1, release=(3, 9)).configs
     assert streams_settings(old, "g", 1) == StreamsSettings(False, 0, GroupTimes(0, 0, 0))
+
+
+@pytest.mark.requirement("DP-STREAMS-24")
+@pytest.mark.parametrize(("release", "delay_ms"), [((4, 2), 3000), ((4, 3), 0)])
+def test_delays_of_groups_with_configs(release: tuple[int, int], delay_ms: int) -> None:
+    name = "group.streams.initial.rebalance.delay.ms"
+    cluster = simulated_cluster(1, release=release, broker_configs={name: "0"})
+    change = (GROUP, "g", [("streams.session.timeout.ms", SET, "50000")])
+    cluster.config_changes.alter_incrementally([change])
+    assert streams_settings(cluster.configs, "g", 1).initial_delay_ms == delay_ms
+    assert streams_settings(cluster.configs, "other", 1).initial_delay_ms == 0
+    unset = simulated_cluster(1, release=release)
+    unset.config_changes.alter_incrementally([change])
+    assert streams_settings(unset.configs, "g", 1).initial_delay_ms == 0
 
 
 @pytest.mark.requirement("DP-STREAMS-02")
