@@ -1,4 +1,5 @@
-"""The common part of the commands of ``kproto admin``: options, errors, and ``--profile``.
+"""The common part of the commands of ``kproto admin``: options, errors, ``--profile`` and
+``--dialect``.
 
 The commands pass their options to ``kproto.tools`` as arguments. Errors become exit codes here:
 what Kafka's tool writes to standard output about a failure goes there, and the failure itself is
@@ -16,6 +17,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from kproto.cli.dialect_option import named_dialect
 from kproto.cli.terminal import echo
 from kproto.cli.waiting import WaitIndicator
 from kproto.client import BrokerError
@@ -33,6 +35,7 @@ __all__ = [
     "command_config",
     "flag",
     "reassign_failure",
+    "refuse_dialect",
     "run_tool",
     "run_with_access",
     "value",
@@ -40,6 +43,9 @@ __all__ = [
 
 SHIPPED: Final = "kafka"
 """The profile of the tools as Kafka ships them."""
+
+_DIALECT: Final = f"{__name__}.dialect"
+"""The dialect of ``--dialect`` in the ``meta`` of a command's context."""
 
 Work = Callable[[Access, Callable[[str], None]], Awaitable[None]]
 
@@ -63,18 +69,23 @@ command_config = value(
 
 class ProfileCommand(click.Command):
     """One tool with several sets of options: ``--profile`` selects the command that parses the
-    rest."""
+    rest. ``--dialect`` is the brokers' dialect, whatever the options."""
 
     def __init__(self, surfaces: Mapping[str, click.Command]) -> None:
         self._surfaces = surfaces
         default = surfaces[SHIPPED]
         super().__init__(default.name, help=default.help, short_help=default.get_short_help_str())
+        epilog = (
+            "--dialect NAME|DIR is the dialect of the brokers: a proposal's draft, or a folder of "
+            "your own schemas."
+        )
         if len(surfaces) > 1:
-            for surface in surfaces.values():
-                surface.epilog = (
-                    f"--profile {'|'.join(surfaces)} chooses whose options these are: those of "
-                    "released Kafka, or of a proposal's draft."
-                )
+            epilog += (
+                f" --profile {'|'.join(surfaces)} chooses whose options these are: those of "
+                "released Kafka, or of a proposal's draft."
+            )
+        for surface in surfaces.values():
+            surface.epilog = epilog
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The options of released Kafka, for completion and generated documentation."""
@@ -87,26 +98,36 @@ class ProfileCommand(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        name, rest = _split_profile(args)
-        surface = self._surfaces.get(name)
+        name, rest = _without("--profile", args)
+        dialect, rest = _without("--dialect", rest)
+        surface = self._surfaces.get(SHIPPED if name is None else name)
         if surface is None:
             raise click.UsageError(
                 f"--profile {name}: the profiles of this tool are {', '.join(self._surfaces)}",
                 parent,
             )
-        return surface.make_context(info_name, rest, parent, **extra)
+        context = surface.make_context(info_name, rest, parent, **extra)
+        if dialect is not None:
+            context.meta[_DIALECT] = named_dialect(dialect)
+        return context
 
 
-def _split_profile(args: list[str]) -> tuple[str, list[str]]:
-    """Return the name of the profile, and the other arguments."""
-    name, rest, given = SHIPPED, [], iter(args)
+def _without(option: str, args: list[str]) -> tuple[str | None, list[str]]:
+    """Return the value of an option, None without it, and the other arguments."""
+    value, rest, given = None, [], iter(args)
     for each in given:
-        option, equals, inline = each.partition("=")
-        if option != "--profile":
+        name, equals, inline = each.partition("=")
+        if name != option:
             rest.append(each)
             continue
-        name = inline if equals else next(given, "")
-    return name, rest
+        value = inline if equals else next(given, "")
+    return value, rest
+
+
+def refuse_dialect(context: click.Context) -> None:
+    """Raise UsageError if a command that reaches no broker has ``--dialect``."""
+    if _DIALECT in context.meta:
+        raise click.UsageError("--dialect is for brokers, and --zookeeper asks none", context)
 
 
 def checked(context: click.Context, check: Callable[[list[str]], Any]) -> Any:
@@ -135,7 +156,8 @@ def run_with_access(
     timeout_ms: int = 60_000,
     dialect: str = "kafka",
 ) -> None:
-    """Connect and run ``work``. ``failure`` is what Kafka's tool prints for an unexpected error."""
+    """Connect and run ``work``. ``failure`` is what Kafka's tool prints for an unexpected error.
+    ``dialect`` is the brokers' without ``--dialect``."""
     waiting = WaitIndicator()
 
     async def session() -> None:
@@ -147,7 +169,7 @@ def run_with_access(
             client_id=client_id,
             timeout_ms=timeout_ms,
             controllers=controllers is not None,
-            dialect=dialect,
+            dialect=context.meta.get(_DIALECT, dialect),
         )
         bootstrap = controllers or given["bootstrap_server"]
         access.doing = lambda what: waiting.doing(f"{bootstrap}: {what}")

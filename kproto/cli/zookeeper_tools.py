@@ -18,6 +18,7 @@ from kproto.cli.tool_command import (
     checked,
     command_config,
     flag,
+    refuse_dialect,
     run_tool,
     run_with_access,
     value,
@@ -67,6 +68,7 @@ def _znodes(connect: str) -> Iterator[ZnodeAccess]:
 
 def _reassign_partitions(draft: str, context: click.Context, /, **given: Any) -> None:
     action = checked(context, partial(check_zookeeper_reassign, draft))
+    refuse_dialect(context)
 
     waiting = WaitIndicator()
 
@@ -186,6 +188,7 @@ def _preferred_replica_election(context: click.Context, /, **given: Any) -> None
         return None if path is None else parse_election_partitions(read_text(path), path)
 
     if given["zookeeper"] is not None:
+        refuse_dialect(context)
         echo(preferred_election.WARNING, err=True)
 
         def through_zookeeper() -> None:

@@ -40,6 +40,7 @@ from kproto.client.values import (
     TopicDescription,
     TopicPartition,
 )
+from kproto.dialects import DIALECTS, Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
 from kproto.tools.controllers import Controllers, describe_controllers
@@ -87,7 +88,7 @@ class Access(Admin):
         ssl: SSLContext | None = None,
         sasl: SaslMechanism | None = None,
         controllers: bool = False,
-        dialect: str = "kafka",
+        dialect: str | Dialect = "kafka",
     ) -> None:
         super().__init__(
             bootstrap,
@@ -385,10 +386,11 @@ def _by_topic(replicas: Iterable[Replica]) -> dict[str, list[int]]:
 
 
 def _mismatch(draft: str) -> str:
+    option = "--profile" if draft in DIALECTS else "--dialect"
     return (
         f"the brokers do not speak {draft}: they close the connection on its requests, and answer "
-        f"those of released Kafka; leave out --profile {draft}, or use brokers of that draft, such "
-        f"as `mockbroker serve --profile {draft}`"
+        f"those of released Kafka; leave out {option} {draft}, or use brokers of that draft, such "
+        f"as `mockbroker serve {option} {draft}`"
     )
 
 

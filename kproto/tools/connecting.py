@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
+from kproto.dialects import Dialect
 from kproto.tools.access import Access
 from kproto.tools.errors import ToolError, ToolUsageError
 from kproto.tools.properties import Settings, Tls, parse_properties, settings
@@ -40,7 +41,7 @@ def connect(
     client_id: str,
     timeout_ms: int = _TIMEOUT_MS,
     controllers: bool = False,
-    dialect: str = "kafka",
+    dialect: str | Dialect = "kafka",
 ) -> Access:
     """Return a client that has sent nothing yet; use it in ``async with``.
 

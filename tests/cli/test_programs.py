@@ -73,9 +73,9 @@ def test_a_usage_error_is_one_line_and_exits_with_2(
 
 
 def test_other_errors_of_kspec_have_the_same_form(run: Callable[..., Done]) -> None:
-    done = run("kspec", "list", "nowhere/001")
+    done = run("kspec", "list", "zzzzzzzz")
     assert (done.status, done.out) == (2, "")
-    assert done.err == "kspec: no case matches 'nowhere/001'; `kspec list` lists all\n"
+    assert done.err == "kspec: no case matches 'zzzzzzzz'; `kspec list` lists all\n"
 
 
 # ---- completion ----------------------------------------------------------------------------------

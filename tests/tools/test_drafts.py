@@ -1,4 +1,5 @@
-"""``kproto admin --profile kip-455-old|kip-455-new`` against a mock cluster of that draft."""
+"""``kproto admin`` against a mock cluster of a draft: ``--profile kip-455-old|kip-455-new``, and a
+folder of schemas."""
 
 from __future__ import annotations
 
@@ -9,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from kproto.dialects import load_dialect
+from kproto.schema.jsontext import read_json
+from kproto.schema.load import schemas_directory
 from mockbroker.running.mock_cluster import MockCluster
-from tests.tools.commands import Outcome, at
+from tests.tools.commands import Outcome, admin, at
 
 OLD, NEW = "kip-455-old", "kip-455-new"
 BOTH = pytest.mark.parametrize("mock", [OLD, NEW], indirect=True)
@@ -299,3 +303,47 @@ async def test_brokers_of_another_dialect_are_refused_at_once(
             assert "Error" in out
             assert len(mock.journal.select(event="malformed")) == number
         assert mock.cluster.describe()["topics"]["foo"]["0"]["replicas"] == [1, 2, 3]
+
+
+# ---- a dialect of one's own ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> Path:
+    """Metadata 14 with one more field, in a folder."""
+    folder = tmp_path / "drafts"
+    folder.mkdir()
+    for kind in ("Request", "Response"):
+        released = schemas_directory() / "kafka" / f"Metadata{kind}.json"
+        schema = read_json(released.read_text("utf-8"), released.name)
+        schema["validVersions"] = "0-14"
+        if kind == "Response":
+            schema["fields"].append({"name": "Region", "type": "string", "versions": "14+"})
+        (folder / released.name).write_text(json.dumps(schema))
+    return folder
+
+
+async def test_a_folder_of_schemas_is_a_dialect(drafts: Path) -> None:
+    codec = load_dialect(drafts, base="kafka")
+    async with MockCluster(topics=["foo=1,2,3"], dialect=codec) as mock:
+        for options, version in (([f"--dialect={drafts}"], 14), ([], 13)):
+            code, out, _ = await at(mock, "topics", "--describe", "--topic", "foo", *options)
+            assert (code, "Replicas: 1,2,3" in out) == (0, True)
+            (*_, last) = mock.journal.select(api=3, direction="request")
+            assert last.api_version == version
+        plan = drafts.parent / "plan.json"
+        plan.write_text('{"version": 1, "partitions": []}')
+        code, out, err = await at(mock, "reassign-partitions", "--list", "--dialect", str(drafts))
+        assert (code, out, err) == (0, "No partition reassignments found.\n", "")
+
+
+async def test_dialects_that_cannot_be_used(drafts: Path) -> None:
+    async with MockCluster() as mock:
+        code, _, err = await at(mock, "topics", "--list", "--dialect", "no-such")
+        assert (code, "no-such" in err, err.count("\n")) == (1, True, 1)
+        (drafts / "MetadataRequest.json").write_text("{")
+        code, _, err = await at(mock, "topics", "--list", "--dialect", str(drafts))
+        assert (code, "MetadataRequest.json" in err) == (1, True)
+    command = ["preferred-replica-election", "--zookeeper", "127.0.0.1:1"]
+    code, _, err = await admin(*command, "--dialect", "kafka")
+    assert (code, "--zookeeper asks none" in err) == (2, True)
