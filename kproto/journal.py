@@ -85,7 +85,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     happened (``connected``, ``disconnected``, ``unsupported``, ``unimplemented``, ``malformed``,
     ``sasl-token``, the name of a fault); it may also mark an unusual request or response.
     ``api_version`` is the version of the bytes: 0 for an ApiVersions response that reports an
-    unsupported version.
+    unsupported version. ``listener`` names the broker's listener, and is empty for the only one of
+    a broker whose configs name none.
     """
 
     sequence: int
@@ -103,6 +104,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     raw: bytes = b""
     event: str = ""
     note: str = ""
+    listener: str = ""
 
     def decode(self, using: Dialect | None = None) -> DecodedEntry:
         """Decode header and body with ``using``, or else with the entry's dialect. Never raises
@@ -156,6 +158,7 @@ class EntryFilters(TypedDict, total=False):
     client_id: str | None
     direction: Direction | None
     event: str | None
+    listener: str | None
 
 
 class _Run:
@@ -262,6 +265,7 @@ class Journal:
         raw: bytes = b"",
         event: str = "",
         note: str = "",
+        listener: str = "",
     ) -> Entry:
         """Append one entry and number it. Fields are as in ``Entry``; they are positional for the
         hot path."""
@@ -269,6 +273,7 @@ class Journal:
         entry = Entry(
             self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
             api_version, correlation_id, client_id, client_software, dialect, raw, event, note,
+            listener,
         )  # fmt: skip
         self._entries.append(entry)
         self._count += 1
@@ -297,6 +302,7 @@ class Journal:
         dialect: str = "kafka",
         event: str = "",
         note: str = "",
+        listener: str = "",
     ) -> None:
         """Append one entry, as ``record`` does, whose ``raw`` are these buffers one after another.
         They are joined when the entry is read, and must not change. Views may keep up to
@@ -305,13 +311,14 @@ class Journal:
             self.record(
                 timestamp_ns, broker_id, connection_id, direction, peer, api_key, api_version,
                 correlation_id, client_id, client_software, dialect, b"".join(parts), event, note,
+                listener,
             )  # fmt: skip
             return
         self._sequence += 1
         entry = Entry(
             self._sequence, timestamp_ns, broker_id, connection_id, direction, peer, api_key,
             api_version, correlation_id, client_id, client_software, dialect,
-            event=event, note=note,
+            event=event, note=note, listener=listener,
         )  # fmt: skip
         held = _InParts(entry, parts)
         self._entries.append(held)
@@ -466,6 +473,7 @@ def select(
     client_id: str | None = None,
     direction: Direction | None = None,
     event: str | None = None,
+    listener: str | None = None,
     after: int = 0,
 ) -> Iterator[Entry]:
     """Yield the entries that pass every given filter, in order.
@@ -486,6 +494,7 @@ def select(
             and (client_id is None or entry.client_id == client_id)
             and (direction is None or entry.direction == direction)
             and (event is None or entry.event == event)
+            and (listener is None or entry.listener == listener)
         ):
             yield entry
 
@@ -583,7 +592,8 @@ def describe(
     seconds = (entry.timestamp_ns - since_ns) / 1e9
     software = entry.client_software
     who = str(software) if software is not None else entry.client_id or entry.peer or "?"
-    parts = [f"{seconds:.3f} broker {entry.broker_id} {_ARROWS[entry.direction]} {who} "]
+    broker = f"broker {entry.broker_id}" + (f" {entry.listener}" if entry.listener else "")
+    parts = [f"{seconds:.3f} {broker} {_ARROWS[entry.direction]} {who} "]
     if entry.api_key is not None:
         parts.append(f"{_api_name(entry)} v{entry.api_version} #{entry.correlation_id}")
     if entry.event:

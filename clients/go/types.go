@@ -12,11 +12,13 @@ type Cluster struct {
 	ID string `json:"id"`
 	// host:port of every broker, comma-separated.
 	Bootstrap string `json:"bootstrap"`
-	// host:port by broker id.
+	// host:port by broker id; of several listeners, the first.
 	Brokers map[string]string `json:"brokers"`
-	Profile string            `json:"profile"`
-	Dialect string            `json:"dialect"`
-	Clock   string            `json:"clock"`
+	// host:port by broker id and name of a listener.
+	Listeners map[string]map[string]string `json:"listeners"`
+	Profile   string                       `json:"profile"`
+	Dialect   string                       `json:"dialect"`
+	Clock     string                       `json:"clock"`
 	// The simulated time.
 	NowMs int `json:"now_ms"`
 	// As POST /clusters was given them.
@@ -46,6 +48,8 @@ type Fault struct {
 	Name string `json:"name,omitempty"`
 	// The broker that receives the request.
 	Broker *int `json:"broker,omitempty"`
+	// The listener that the request comes in on, by its name in `listeners`.
+	Listener string `json:"listener,omitempty"`
 	// `45`, `AlterPartitionReassignments` or `ALTER_PARTITION_REASSIGNMENTS`.
 	API string `json:"api,omitempty"`
 	// The request's version, even one that the broker does not serve.
@@ -255,9 +259,10 @@ type JournalEntry struct {
 	ClientSoftware ClientSoftware `json:"client_software,omitempty"`
 	Dialect        string         `json:"dialect,omitempty"`
 	// The whole frame with its size: base64, or hex on request.
-	Raw   string `json:"raw,omitempty"`
-	Event string `json:"event,omitempty"`
-	Note  string `json:"note,omitempty"`
+	Raw      string `json:"raw,omitempty"`
+	Event    string `json:"event,omitempty"`
+	Note     string `json:"note,omitempty"`
+	Listener string `json:"listener,omitempty"`
 	// The API's name, such as AlterPartitionReassignments.
 	API string `json:"api,omitempty"`
 	// The body as Kafka's JsonConverter writes it.
@@ -336,11 +341,13 @@ type RemovedCluster struct {
 	ID string `json:"id"`
 	// host:port of every broker, comma-separated.
 	Bootstrap string `json:"bootstrap"`
-	// host:port by broker id.
+	// host:port by broker id; of several listeners, the first.
 	Brokers map[string]string `json:"brokers"`
-	Profile string            `json:"profile"`
-	Dialect string            `json:"dialect"`
-	Clock   string            `json:"clock"`
+	// host:port by broker id and name of a listener.
+	Listeners map[string]map[string]string `json:"listeners"`
+	Profile   string                       `json:"profile"`
+	Dialect   string                       `json:"dialect"`
+	Clock     string                       `json:"clock"`
 	// The simulated time.
 	NowMs int `json:"now_ms"`
 	// As POST /clusters was given them.

@@ -22,8 +22,10 @@ export interface Cluster {
   id: string
   /** host:port of every broker, comma-separated. */
   bootstrap: string
-  /** host:port by broker id. */
+  /** host:port by broker id; of several listeners, the first. */
   brokers: { [key: string]: string }
+  /** host:port by broker id and name of a listener. */
+  listeners: { [key: string]: { [key: string]: string } }
   profile: string
   dialect: string
   clock: string
@@ -230,6 +232,8 @@ export interface Fault {
   name?: string
   /** The broker that receives the request. */
   broker?: number
+  /** The listener that the request comes in on, by its name in `listeners`. */
+  listener?: string
   /** `45`, `AlterPartitionReassignments` or `ALTER_PARTITION_REASSIGNMENTS`. */
   api?: string
   /** The request's version, even one that the broker does not serve. */
@@ -477,6 +481,7 @@ export interface JournalEntry {
   raw?: string
   event?: string
   note?: string
+  listener?: string
   /** The API's name, such as AlterPartitionReassignments. */
   api?: string
   /** The body as Kafka's JsonConverter writes it. */
@@ -557,8 +562,10 @@ export interface RemovedCluster {
   id: string
   /** host:port of every broker, comma-separated. */
   bootstrap: string
-  /** host:port by broker id. */
+  /** host:port by broker id; of several listeners, the first. */
   brokers: { [key: string]: string }
+  /** host:port by broker id and name of a listener. */
+  listeners: { [key: string]: { [key: string]: string } }
   profile: string
   dialect: string
   clock: string

@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr, replace
 from fuzz.stateful.machine import machine_of
 from fuzz.stateful.planted_data import DATA_DEFECTS as _OF_DATA
 from fuzz.stateful.transaction_rules import data_machine_of
+from mockbroker.apis import Session
 from mockbroker.profiles import profile
 from mockbroker.serving.delivery import ResponseCache
 from mockbroker.simulation.elections import elect as elections
@@ -150,9 +151,9 @@ def _guard_is_off() -> Iterator[None]:
 def _old_answers_stay() -> AbstractContextManager[object]:
     responses = ResponseCache.responses
 
-    def wrong(self: ResponseCache, broker_id: int) -> Any:
+    def wrong(self: ResponseCache, session: Session) -> Any:
         self._offset = len(self._log)
-        return responses(self, broker_id)
+        return responses(self, session)
 
     return patch.object(ResponseCache, "responses", wrong)
 

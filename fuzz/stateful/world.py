@@ -170,7 +170,7 @@ class World:
             found = Client(
                 self.loop,
                 self.mock.dialect,
-                lambda: self.mock._make_protocol(broker_id, set()),
+                lambda: self.mock._make_protocol(None, broker_id, set()),
                 broker_id,
                 f"client-{slot}",
             )

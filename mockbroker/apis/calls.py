@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -22,6 +22,7 @@ from mockbroker.simulation.security.authorizer import (
     ResourceType,
 )
 from mockbroker.simulation.security.sasl import SaslRefusedError, SaslSession
+from mockbroker.simulation.state.cluster_parts import Broker
 
 __all__ = ["Answer", "Call", "Session"]
 
@@ -34,6 +35,8 @@ class Session(msgspec.Struct):
     ``software`` is the client's own claim (KIP-511), ``principal`` its authenticated identity.
     ``sasl`` is None if the listener needs no authentication; ``passed_mechanism`` is the mechanism
     that a proxy has seen pass. ``ended``: the connection closes after the current answer.
+    ``listener`` is the name of the listener that the connection came in on, "" for the only one of
+    a broker whose configs name none.
     """
 
     connection_id: int
@@ -44,10 +47,16 @@ class Session(msgspec.Struct):
     sasl: SaslSession | None = None
     ended: bool = False
     passed_mechanism: str | None = None
+    listener: str = ""
     owes_records: bool = False
     """Whether the last fetch was answered without its records, because its client is throttled."""
     at_close: dict[object, Callable[[], None]] = msgspec.field(default_factory=dict)
     """What to call, by any key, when the connection is closed."""
+    view: int | tuple[int, str] = -1
+    """Sessions with the same view get equal responses to equal requests."""
+
+    def __post_init__(self) -> None:
+        self.view = (self.broker_id, self.listener) if self.listener else self.broker_id
 
     def closed(self) -> None:
         """The connection is closed."""
@@ -162,6 +171,14 @@ class Call(msgspec.Struct, eq=False):
         if self.draws_controller is not None:
             return self.draws_controller()
         return named.fixed(view, forwarding=forwarding)
+
+    def reached(self, brokers: Iterable[Broker]) -> Iterable[Broker]:
+        """Return brokers with their addresses on the listener that the request came in on, without
+        those that do not advertise it."""
+        listener = self.session.listener
+        if not listener:
+            return brokers
+        return [found for each in brokers if (found := each.at(listener)) is not None]
 
     @property
     def release(self) -> Release:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import cloup
@@ -39,15 +41,19 @@ from mockbroker.cli.security import SECURITY_OPTIONS, security_of
 from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.options.listener_configs import ListenerConfigError
 from mockbroker.options.versions import versions
 from mockbroker.simulation.state.option_types import name_and_value
 
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
     from mockbroker.control import ControlServer
+    from mockbroker.options.properties_file import Property
     from mockbroker.running.mock_cluster import MockCluster
 
 __all__ = ["serve"]
+
+T = TypeVar("T")
 
 
 def _advertise(text: str) -> str | tuple[str, int | None]:
@@ -172,8 +178,8 @@ def serve(**options: Any) -> None:
 
     The first line on stdout, once every listener is up, is
     {"bootstrap": "127.0.0.1:NNNNN,...", "brokers": {"1": "127.0.0.1:NNNNN"}, "control": URL|null,
-    "versions": {"kproto": ...}}. If a random control token was made, the object also has the member
-    "control_token".
+    "listeners": {"1": {"PLAINTEXT": "127.0.0.1:NNNNN"}}, "versions": {"kproto": ...}}. If a random
+    control token was made, the object also has the member "control_token".
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(background_stderr())
@@ -233,9 +239,10 @@ def _build(
     for broker_id, name, value in options["broker_configs"]:
         configs.setdefault(broker_id, {})[name] = value
     journal, overwrite = options["journal"], options["overwrite_journal"]
+    written: Sequence[Property] = ()
     try:
         written = _properties(options["properties_file"], options["profile"])
-        configs[None] = written | configs[None]
+        configs[None] = {each.name: each.value for each in written} | configs[None]
         sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         cluster_options = ClusterOptions(
             **values_of(ClusterOptions, options),
@@ -257,15 +264,27 @@ def _build(
         faults_into(mock, options)
     except MissingExtraError as error:
         raise click.ClickException(str(error)) from None
+    except ListenerConfigError as error:
+        raise click.UsageError(_with_line(error, options["properties_file"], written)) from None
     except KprotoError as error:
         raise click.UsageError(str(error)) from None
     return mock, _control(mock, options["control"], options["control_token"])
 
 
-def _properties(path: str | None, profile_name: str) -> dict[str, str]:
+def _with_line(error: ListenerConfigError, path: str, written: Sequence[Property]) -> str:
+    """The refusal of a config with the place where the file sets it, if it does."""
+    names = (error.config, re.sub(r"^listener\.name\.[^.]*\.", "", error.config))
+    for name in names:
+        for each in written:
+            if each.name == name:
+                return f"{path}:{each.line}: {name}: {error.problem}"
+    return str(error)
+
+
+def _properties(path: str | None, profile_name: str) -> Sequence[Property]:
     """Read configs, and refuse values that the release of the profile refuses."""
     if path is None:
-        return {}
+        return ()
     from mockbroker.options.properties_file import parse_properties
     from mockbroker.profiles import profile
     from mockbroker.simulation.configs.definitions import config_definitions
@@ -281,7 +300,7 @@ def _properties(path: str | None, profile_name: str) -> dict[str, str]:
         problem = config_problem(known[name], value) if name in known else ""
         if problem:
             raise ClusterError(f"{path}:{line}: {name}: {problem}")
-    return {each.name: each.value for each in found}
+    return found
 
 
 def _check_reply(mock: MockCluster, api_key: int, reply: str) -> None:
@@ -335,8 +354,12 @@ def _control(
     return ControlServer(mock, host=host, port=port, token=token or None, scenarios=SCENARIOS)
 
 
-def _addresses(mock: MockCluster) -> dict[str, str]:
-    return {str(key): address for key, address in mock.addresses.items()}
+def _listen_option(mock: MockCluster) -> str:
+    return "listeners" if "listeners" in mock.options.broker_configs else "--listen"
+
+
+def _by_id(addresses: Mapping[int, T]) -> dict[str, T]:
+    return {str(broker_id): each for broker_id, each in addresses.items()}
 
 
 async def _serve(
@@ -349,7 +372,7 @@ async def _serve(
     stopped = stop_requested(options)
     async with contextlib.AsyncExitStack() as stack:
         if mock is not None:
-            with naming_the_option("--listen"):
+            with naming_the_option(_listen_option(mock)):
                 await stack.enter_async_context(mock)
         if control is not None:
             with naming_the_option("--control"):
@@ -357,8 +380,9 @@ async def _serve(
         try:
             ready = {
                 "bootstrap": "" if mock is None else mock.bootstrap,
-                "brokers": {} if mock is None else _addresses(mock),
+                "brokers": {} if mock is None else _by_id(mock.addresses),
                 "control": None if control is None else control.url,
+                "listeners": {} if mock is None else _by_id(mock.listeners),
                 "versions": versions(),
                 **token,
             }

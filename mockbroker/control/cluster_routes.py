@@ -22,6 +22,7 @@ from mockbroker.control.routes import (
 from mockbroker.control.schemas import ref
 from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
+from mockbroker.options.listener_configs import FILES
 from mockbroker.simulation.state.option_types import name_and_value
 
 __all__ = ["CLUSTER_ROUTES"]
@@ -40,6 +41,11 @@ async def _list(request: ControlRequest) -> dict[str, Any]:
 
 async def _add(request: ControlRequest) -> dict[str, Any]:
     options = dict(request.body)
+    for configs in (
+        options.get("broker_configs", {}),
+        *options.get("own_broker_configs", {}).values(),
+    ):
+        _refuse_files(configs)
     hosted = await request.hosting.add(
         faults=options.pop("faults", ()),
         labels=options.pop("labels", {}),
@@ -47,6 +53,16 @@ async def _add(request: ControlRequest) -> dict[str, Any]:
         timeout_ms=wait_timeout_ms(request),
     )
     return hosted.to_dict()
+
+
+def _refuse_files(configs: Mapping[str, str]) -> None:
+    for name in configs:
+        if name.endswith(FILES):
+            raise ClusterError(
+                f"broker config {name}: a file would be one on the server's machine; give the PEM "
+                "texts in ssl.keystore.certificate.chain and ssl.keystore.key, or in "
+                "ssl.truststore.certificates"
+            )
 
 
 async def _show(request: ControlRequest) -> dict[str, Any]:

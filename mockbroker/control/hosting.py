@@ -38,6 +38,7 @@ class HostedCluster:
             "id": self.id,
             "bootstrap": self.mock.bootstrap,
             "brokers": {str(key): address for key, address in self.mock.addresses.items()},
+            "listeners": {str(key): each for key, each in self.mock.listeners.items()},
             "profile": self.mock.profile.name,
             "dialect": self.mock.dialect.name,
             "clock": self.mock.clock,

@@ -93,7 +93,7 @@ def _filters(request: ControlRequest) -> dict[str, Any]:
     names = {
         "api": "api", "broker": "broker_id", "connection": "connection_id",
         "client_id": "client_id", "client_software": "client_software", "direction": "direction",
-        "event": "event",
+        "event": "event", "listener": "listener",
     }  # fmt: skip
     api = request.query.get("api")
     if isinstance(api, str):
@@ -277,6 +277,7 @@ _WHICH: Final = (
         "Such as kafka-python, with or without a version.",
     ),
     Member("direction", *_DIRECTION),
+    Member("listener", TEXT, text_of, "The name of a broker's listener, such as EXTERNAL."),
     Member("event", TEXT, text_of, "The event of an entry, such as unsupported."),
     Member(
         "after",

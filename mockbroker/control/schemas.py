@@ -126,7 +126,8 @@ _BYTES: Final[Schema] = {
 _CLUSTER: Final[dict[str, Schema]] = {
     "id": TEXT,
     "bootstrap": {**TEXT, "description": "host:port of every broker, comma-separated."},
-    "brokers": map_of(TEXT, description="host:port by broker id."),
+    "brokers": map_of(TEXT, description="host:port by broker id; of several listeners, the first."),
+    "listeners": map_of(map_of(TEXT), description="host:port by broker id and name of a listener."),
     "profile": TEXT,
     "dialect": TEXT,
     "clock": {"type": "string", "enum": ["wall", "manual"]},

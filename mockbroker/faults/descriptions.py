@@ -26,6 +26,9 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
             "`fault-1`, `fault-2` and so on.",
         ),
         "broker": Description("id", "The broker that receives the request."),
+        "listener": Description(
+            "pattern", "The listener that the request comes in on, by its name in `listeners`."
+        ),
         "api": Description(
             "key or name", "`45`, `AlterPartitionReassignments` or `ALTER_PARTITION_REASSIGNMENTS`."
         ),

@@ -58,6 +58,7 @@ class RequestFacts(NamedTuple):
     topics: Topics
     body: Message | None = None
     call: Callable[[], Any] | None = None
+    listener: str = ""
 
 
 class ActiveFault:
@@ -190,6 +191,7 @@ class ActiveFault:
             (fault.broker is None or fault.broker == facts.broker_id)
             and (self._api_keys is None or facts.api_key in self._api_keys)
             and (self._versions is None or facts.version in self._versions)
+            and _like(facts.listener, fault.listener)
             and _like(facts.client_id, fault.client_id)
             and _like(None if software is None else software.name, fault.software)
             and _like(None if software is None else software.version, fault.software_version)

@@ -18,6 +18,7 @@ class FaultMembers(TypedDict, total=False):
 
     name: str
     broker: int | None
+    listener: str | None
     api: int | str | None
     version: int | str | None
     client_id: str | None

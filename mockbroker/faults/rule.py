@@ -31,8 +31,9 @@ Swap: TypeAlias = Literal["order", "ids"]
 
 _WHICH: Final = frozenset(
     {
-        "name", "broker", "api", "version", "client_id", "software", "software_version", "topic",
-        "partition", "group", "member", "transactional_id", "producer_id", "connection",
+        "name", "broker", "listener", "api", "version", "client_id", "software",
+        "software_version", "topic", "partition", "group", "member", "transactional_id",
+        "producer_id", "connection",
         "nth", "probability", "seed", "times", "expires",
     }
 )  # fmt: skip
@@ -76,6 +77,7 @@ class Fault(
 
     # ---- which requests: every member given must match --------------------------------------
     broker: int | None = None
+    listener: str | None = None
     api: int | str | None = None
     version: int | str | None = None
     client_id: str | None = None

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,11 +27,13 @@ from mockbroker.faults.matching import ActiveFault, Predicate
 from mockbroker.faults.members import FaultMembers
 from mockbroker.faults.rule import Fault
 from mockbroker.options import Clock, ClusterOptions, takes_cluster_options
+from mockbroker.options.listener_configs import of_listeners
 from mockbroker.options.option_types import api_overrides
 from mockbroker.profiles import Profile, profile, with_fixes
 from mockbroker.running.data_methods import DataMethods
 from mockbroker.running.operation_methods import LoopOperations
 from mockbroker.serving.broker_sockets import BrokerSockets
+from mockbroker.serving.client_listeners import broker_listeners, made_listeners
 from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised
@@ -46,7 +49,7 @@ from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import EVERY_VERSION, Script, Scripted
 from mockbroker.serving.served_versions import check_release, served_versions
-from mockbroker.serving.server import BrokerProtocol
+from mockbroker.serving.server import BrokerProtocol, Listener
 from mockbroker.serving.suspended_calls import Calls, SuspendedCalls
 from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemory
 from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
@@ -56,6 +59,7 @@ from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.actions import Action
+from mockbroker.simulation.state.cluster_parts import BrokerEndpoint
 from mockbroker.simulation.state.settings import ClusterSettings
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
 from mockbroker.simulation.state.turns import no_wait
@@ -123,8 +127,11 @@ class MockCluster(DataMethods, LoopOperations):
         served = self._served_by_release(self.profile)
         self.cluster = self._simulated_cluster(options, served)
         configs = self.cluster.configs
+        self._configured = broker_listeners(options, self.cluster.brokers)
+        listeners = {each.name for own in self._configured.values() for each in own.clients}
+        unknown = [each for each in configs.unknown() if not of_listeners(each, listeners)]
         for problem, names in (
-            ("broker configs that the mock does not know have no effect", configs.unknown()),
+            ("broker configs that the mock does not know have no effect", unknown),
             ("these configs have no effect here", configs.ineffective(self.profile.software)),
         ):
             if names:
@@ -142,6 +149,9 @@ class MockCluster(DataMethods, LoopOperations):
             options.authorizer, options.sasl, options.scram_iterations, options.scram_first,
             options.scram_final,
             options.oauth_clients, self.profile.software,
+            authenticates=any(
+                each.authenticates for own in self._configured.values() for each in own.clients
+            ),
         )  # fmt: skip
         self.token_issuer = None if security.sasl is None else security.sasl.issuer
         """Gives signed tokens to OAuth clients; None without any."""
@@ -165,7 +175,9 @@ class MockCluster(DataMethods, LoopOperations):
         self._admissions: dict[int, Admission] = {}
         self._sockets = BrokerSockets(
             self.cluster,
-            self._make_listeners(options),
+            made_listeners(
+                options, self.cluster.brokers, self._configured, security.sasl, self._make_listener
+            ),
             inter_broker_network(
                 self._dispatcher, self.journal, options.external_brokers, options.inter_broker
             ),
@@ -239,29 +251,38 @@ class MockCluster(DataMethods, LoopOperations):
             take_turn=self.calls.turn if may_wait else no_wait,
         )  # fmt: skip
 
-    def _make_listeners(self, options: ClusterOptions) -> dict[int, BrokerListener[BrokerProtocol]]:
-        return {
-            broker_id: BrokerListener(
-                broker_id,
-                options.host,
-                options.port + place if options.port else 0,
-                self._make_protocol,
-                options.tls,
-                idle_timeout_ms(self.cluster.configs, broker_id, options),
-                self._dispatcher.note_refused,
-            )
-            for place, broker_id in enumerate(self.cluster.brokers)
-            if broker_id not in options.external_brokers
-        }
+    def _make_listener(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        named: Listener | None,
+        tls: ssl.SSLContext | None,
+    ) -> BrokerListener[BrokerProtocol]:
+        return BrokerListener(
+            broker_id,
+            host,
+            port,
+            partial(self._make_protocol, named),
+            tls,
+            idle_timeout_ms(self.cluster.configs, broker_id, self.options),
+            self._dispatcher.note_refused,
+        )
 
-    async def _set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        await self.take(self.cluster.brokers.set_endpoint, broker_id, host, port)
+    async def _set_endpoint(
+        self, broker_id: int, host: str, port: int, endpoints: Sequence[BrokerEndpoint]
+    ) -> None:
+        await self.take(self.cluster.brokers.set_endpoint, broker_id, host, port, endpoints)
 
-    def _make_protocol(self, broker_id: int, connections: set[BrokerProtocol]) -> BrokerProtocol:
+    def _make_protocol(
+        self, named: Listener | None, broker_id: int, connections: set[BrokerProtocol]
+    ) -> BrokerProtocol:
         admission = self._admissions.get(broker_id)
         if admission is None:
             admission = self._admissions[broker_id] = Admission(self.cluster.configs, broker_id)
-        return BrokerProtocol(self._dispatcher, broker_id, connections, self._budget, admission)
+        return BrokerProtocol(
+            self._dispatcher, broker_id, connections, self._budget, admission, named
+        )
 
     # ---- starting and stopping ---------------------------------------------------------------
 
@@ -305,13 +326,29 @@ class MockCluster(DataMethods, LoopOperations):
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of every broker's listener, comma-separated."""
+        """``host:port`` of every broker's listener, of several the first, comma-separated."""
         return ",".join(self.addresses.values())
+
+    def bootstrap_of(self, listener: str) -> str:
+        """``host:port`` of every broker's listener of this name, comma-separated. Raises
+        ClusterError if no broker has it."""
+        found = [each[listener] for each in self.listeners.values() if listener in each]
+        if not found:
+            names = {name: None for each in self.listeners.values() for name in each}
+            raise ClusterError(f"no listener {listener!r}; there are {', '.join(names)}")
+        return ",".join(found)
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Broker id -> ``host:port`` that a client on this machine can dial."""
+        """Broker id -> ``host:port`` that a client on this machine can dial. Of several listeners,
+        this is the first."""
         return self._sockets.addresses
+
+    @property
+    def listeners(self) -> dict[int, dict[str, str]]:
+        """Broker id -> name of a listener -> ``host:port`` that a client on this machine can dial.
+        A broker whose configs name no listeners has one, named after its protocol."""
+        return self._sockets.named_addresses
 
     @property
     def served(self) -> Mapping[int, Versions]:
@@ -321,8 +358,9 @@ class MockCluster(DataMethods, LoopOperations):
     def connections(self, broker_id: int) -> int:
         """The number of open client connections to a broker; 0 for a broker of another process."""
         self.cluster.controller.broker(broker_id)
-        listener = self._sockets.listeners.get(broker_id)
-        return 0 if listener is None else len(listener.connections)
+        return sum(
+            len(each.socket.connections) for each in self._sockets.listeners.get(broker_id, ())
+        )
 
     def follow_clock(self) -> None:
         """Bring the simulated time up to real time, unless the clock is manual."""

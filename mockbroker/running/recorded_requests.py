@@ -49,12 +49,14 @@ _SHOWN = 40
 
 class RequestFilters(TypedDict, total=False):
     """Filters of the journal. ``client_software`` is a name, with or without the version;
-    ``after`` skips sequence numbers up to and including it."""
+    ``listener`` is the name of a broker's listener; ``after`` skips sequence numbers up to and
+    including it."""
 
     broker_id: int | None
     connection_id: int | None
     client_id: str | None
     client_software: str | None
+    listener: str | None
     after: int
 
 
@@ -77,6 +79,11 @@ class Request(Generic[B_co]):
     def broker(self) -> int:
         """The id of the broker that received it."""
         return self.entry.broker_id
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came in on; "" if the broker's configs name none."""
+        return self.entry.listener
 
     @property
     def client_id(self) -> str | None:

@@ -272,6 +272,16 @@ class ThreadedCluster(ForwardedMethods, ThreadOperations, RecordedRequests):
         return self.cluster.addresses
 
     @property
+    def listeners(self) -> dict[int, dict[str, str]]:
+        """Broker id -> name of a listener -> ``host:port`` that a client on this machine can
+        dial."""
+        return self.cluster.listeners
+
+    def bootstrap_of(self, listener: str) -> str:
+        """As ``MockCluster.bootstrap_of``."""
+        return self.cluster.bootstrap_of(listener)
+
+    @property
     def served(self) -> Mapping[int, Versions]:
         """API key -> versions, as ApiVersions lists them."""
         return self._read(lambda mock: mock.served)

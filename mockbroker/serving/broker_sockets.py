@@ -1,48 +1,61 @@
-"""The sockets of a cluster's brokers: a listener each for clients, and the inter-broker network."""
+"""The sockets of a cluster's brokers: their listeners for clients, and the inter-broker network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from mockbroker.errors import ClusterError
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.serving.client_listeners import ClientListener
 from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
-from mockbroker.serving.listeners import BrokerListener
-from mockbroker.serving.server import BrokerProtocol
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.state.cluster_parts import BrokerEndpoint
 
-__all__ = ["BrokerSockets"]
+__all__ = ["BrokerSockets", "SetEndpoint"]
+
+SetEndpoint: TypeAlias = Callable[
+    [int, str, int, Sequence[BrokerEndpoint]], Coroutine[Any, Any, None]
+]
+"""Takes a broker, its address, and the addresses of its named listeners."""
 
 
 class BrokerSockets:
     """``set_endpoint`` records in the cluster where Metadata sends the clients of a broker.
 
-    Brokers of other processes have no listener here.
+    Brokers of other processes have no listeners here. ``listeners`` are those for clients, by
+    broker; no broker of this process has none.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        listeners: Mapping[int, BrokerListener[BrokerProtocol]],
+        listeners: Mapping[int, Sequence[ClientListener]],
         network: InterBrokerNetwork | None,
         advertised: Advertised,
-        set_endpoint: Callable[[int, str, int], Coroutine[Any, Any, None]],
+        set_endpoint: SetEndpoint,
     ) -> None:
         self.listeners = listeners
         self.network = network
         self._cluster = cluster
         self._advertised = advertised
         self._set_endpoint = set_endpoint
-        self._own_advertised: dict[int, tuple[str, int]] = {}
+        self._own_advertised: dict[tuple[int, str], tuple[str, int]] = {}
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Broker id -> ``host:port`` that a client on this machine can dial."""
+        """Broker id -> ``host:port`` of its first listener, that a client on this machine can
+        dial."""
+        return {broker_id: _address(each[0]) for broker_id, each in self.listeners.items()}
+
+    @property
+    def named_addresses(self) -> dict[int, dict[str, str]]:
+        """Broker id -> name of a listener -> ``host:port`` that a client on this machine can
+        dial."""
         return {
-            broker_id: show(dialable(listener.host), listener.port)
-            for broker_id, listener in self.listeners.items()
+            broker_id: {each.name: _address(each) for each in listeners}
+            for broker_id, listeners in self.listeners.items()
         }
 
     async def start(self) -> None:
@@ -56,48 +69,89 @@ class BrokerSockets:
     async def stop(self) -> None:
         if self.network is not None:
             await self.network.stop()
-        for listener in self.listeners.values():
-            await listener.close()
+        for broker_id in self.listeners:
+            await self._close(broker_id)
 
     async def close(self, broker_id: int) -> None:
-        """Close a broker's listener and connections, as when its process ends."""
-        listener = self.listeners.get(broker_id)
-        if listener is not None:
-            await listener.close()
+        """Close a broker's listeners and connections, as when its process ends."""
+        await self._close(broker_id)
         if self.network is not None:
             await self.network.close(broker_id)
 
+    async def _close(self, broker_id: int) -> None:
+        for each in self.listeners.get(broker_id, ()):
+            await each.socket.close()
+
     async def reopen(self, broker_id: int) -> None:
-        """Listen again on the same port. Raises OSError if it is not available."""
-        listener = self.listeners.get(broker_id)
-        if listener is not None and not listener.listening:
+        """Listen again on the same ports. Raises OSError if one is not available."""
+        if not all(each.socket.listening for each in self.listeners.get(broker_id, ())):
             await self._listen(broker_id)
         if self.network is not None:
             await self.network.open(broker_id)
 
     def hang_up(self, broker_id: int) -> None:
-        """Break a broker's connections; its listener stays open."""
-        listener = self.listeners.get(broker_id)
-        for connection in list(listener.connections) if listener is not None else ():
-            connection.abort()
+        """Break a broker's connections; its listeners stay open."""
+        for listener in self.listeners.get(broker_id, ()):
+            for connection in list(listener.socket.connections):
+                connection.abort()
         if self.network is not None:
             self.network.hang_up(broker_id)
 
     def advertise(self, broker_id: int, address: str) -> None:
-        """Send clients of a broker to this ``host:port``, also after a restart. Raises ClusterError
-        for an unknown broker and for text that is not an address with a port."""
+        """Send clients of a broker to this ``host:port``, also after a restart, or those of one of
+        its listeners to ``NAME://host:port``. Raises ClusterError for an unknown broker or listener
+        and for text that is not an address with a port."""
         self._cluster.controller.broker(broker_id)
-        host, port = parse_endpoint(address)
+        name, _, where = address.rpartition("://")
+        host, port = parse_endpoint(where)
         if not port:
             raise ClusterError(f"{address!r} has no port; use HOST:PORT")
-        self._own_advertised[broker_id] = host, port
-        self._cluster.brokers.set_endpoint(broker_id, host, port)
+        listeners = self.listeners.get(broker_id, ())
+        names = [each.name for each in listeners]
+        if name and name.upper() not in names:
+            raise ClusterError(
+                f"broker {broker_id} has no listener {name.upper()}; it has {', '.join(names)}"
+            )
+        self._own_advertised[broker_id, name.upper() or (names[0] if names else "")] = host, port
+        self._cluster.brokers.set_endpoint(broker_id, *self._endpoints(broker_id, (host, port)))
 
     async def _listen(self, broker_id: int) -> None:
-        listener = self.listeners[broker_id]
-        await listener.open()
-        place = list(self._cluster.brokers).index(broker_id)
-        host, port = self._own_advertised.get(
-            broker_id, self._advertised.endpoint(place, listener.host, listener.port)
-        )
-        await self._set_endpoint(broker_id, host, port)
+        for each in self.listeners[broker_id]:
+            await each.socket.open()
+        await self._set_endpoint(broker_id, *self._endpoints(broker_id))
+
+    def _endpoints(
+        self, broker_id: int, external: tuple[str, int] = ("", 0)
+    ) -> tuple[str, int, tuple[BrokerEndpoint, ...]]:
+        """Where Metadata sends clients, and those of each listener that configs name; of these, the
+        first is where other brokers go. ``external`` is the address of a broker of another
+        process."""
+        listeners = self.listeners.get(broker_id, ())
+        if not listeners:
+            return *external, ()
+        first = listeners[0]
+        if first.config is None:
+            place = list(self._cluster.brokers).index(broker_id)
+            own = self._own_advertised.get((broker_id, first.name))
+            socket = first.socket
+            return *(own or self._advertised.endpoint(place, socket.host, socket.port)), ()
+        endpoints, between = [], ("", 0)
+        for each in listeners:
+            found = self._own_advertised.get((broker_id, each.name), _advertised(each))
+            if found is not None and each.config is not None:
+                endpoints.append(BrokerEndpoint(each.name, each.config.protocol, *found))
+                between = found if each.between_brokers else between
+        return *between, tuple(endpoints)
+
+
+def _address(listener: ClientListener) -> str:
+    return show(dialable(listener.socket.host), listener.socket.port)
+
+
+def _advertised(listener: ClientListener) -> tuple[str, int] | None:
+    """Where clients of a listener are sent, None for one that is not advertised. Without a host it
+    is this machine; port 0 is the one that the listener got."""
+    if listener.config is None or listener.config.advertised is None:
+        return None
+    host, port = listener.config.advertised
+    return dialable(host), port or listener.socket.port

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
@@ -75,26 +76,26 @@ ApiVersions, the software that the client names; the dialect; the field that is 
 
 
 class ResponseCache:
-    """Responses by the bytes of their requests: by receiving broker, bounded, and empty again as
-    soon as ``log`` has grown.
+    """Responses by the bytes of their requests: by receiving broker and listener, bounded, and
+    empty again as soon as ``log`` has grown.
 
     Clients send the same few requests over and over: ApiVersions, Metadata. Such a response depends
-    on the request's bytes, the receiving broker and the cluster's state alone, so equal bytes get
-    an equal response until the action log grows. The correlation id is left out of both: it stands
-    at the same place in every header.
+    on the bytes of the request, the receiving broker and listener, and the cluster state, so equal
+    bytes get an equal response until the action log grows. The correlation id is left out of both:
+    it stands at the same place in every header.
     """
 
     def __init__(self, log: ActionLog) -> None:
         self._log = log
-        self._known: dict[int, dict[bytes, CachedResponse]] = {}
+        self._known: dict[int | tuple[int, str], dict[bytes, CachedResponse]] = {}
         self._offset = -1
         self.keys: set[bytes] = set()
         """The api keys and versions, as they stand in a frame, of all requests it knew."""
 
-    def responses(self, broker_id: int) -> dict[bytes, CachedResponse] | None:
-        """Of one broker, by the request's bytes without its size and correlation id; None if there
-        are none that still hold."""
-        known = self._known.get(broker_id)
+    def responses(self, session: Session) -> dict[bytes, CachedResponse] | None:
+        """Those of a session, by the request's bytes without its size and correlation id; None if
+        there are none that still hold."""
+        known = self._known.get(session.view)
         return None if known is None or self._offset != len(self._log) else known
 
     def remember(
@@ -112,7 +113,7 @@ class ResponseCache:
         if offset != self._offset:
             self._known.clear()
             self._offset = offset
-        known = self._known.setdefault(session.broker_id, {})
+        known = self._known.setdefault(session.view, {})
         if len(known) >= _MAX_RESPONSES:
             known.clear()
         self.keys.add(frame[4:8])
@@ -171,7 +172,7 @@ class Delivery:
         self._journal.record_parts(
             parts, time.time_ns(), session.broker_id, session.connection_id, "response",
             session.peer, exchange.api_key, version, exchange.correlation_id, exchange.client_id,
-            session.software, exchange.dialect.name, reply.event,
+            session.software, exchange.dialect.name, reply.event, "", session.listener,
         )  # fmt: skip
         return parts
 
@@ -201,10 +202,12 @@ class Delivery:
         """
         answers: list[bytes] = []
         at, length, left = 0, len(data), limit
-        known = self._cache.responses(session.broker_id)
+        known = self._cache.responses(session)
         if known is None:
             return answers, 0
         record, now = self._journal.record, time.time_ns()
+        if session.listener:
+            record = partial(record, listener=session.listener)
         broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
         while left > 0 and length - at >= _PREFIX.size and len(answers) < most:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
@@ -248,13 +251,13 @@ class Delivery:
                 _around_records(raw, request.body), time.time_ns(), session.broker_id,
                 session.connection_id, "request", session.peer, exchange.api_key, exchange.version,
                 exchange.correlation_id, exchange.client_id, session.software,
-                exchange.dialect.name, exchange.mark, note,
+                exchange.dialect.name, exchange.mark, note, session.listener,
             )  # fmt: skip
             return
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
             exchange.api_key, exchange.version, exchange.correlation_id, exchange.client_id,
-            session.software, exchange.dialect.name, raw, exchange.mark, note,
+            session.software, exchange.dialect.name, raw, exchange.mark, note, session.listener,
         )  # fmt: skip
 
     def record(
@@ -273,7 +276,8 @@ class Delivery:
             time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
             exchange.api_key, version,
             exchange.correlation_id if correlation_id is None else correlation_id,
-            exchange.client_id, session.software, exchange.dialect.name, raw, event,
+            exchange.client_id, session.software, exchange.dialect.name, raw, event, "",
+            session.listener,
         )  # fmt: skip
 
     def note(self, exchange: Exchange, event: str, note: str = "") -> None:
@@ -283,7 +287,7 @@ class Delivery:
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             exchange.api_key, exchange.version, exchange.correlation_id, exchange.client_id,
-            session.software, exchange.dialect.name, raw, event, note,
+            session.software, exchange.dialect.name, raw, event, note, session.listener,
         )  # fmt: skip
 
     def note_frame(
@@ -295,6 +299,7 @@ class Delivery:
             time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
             frame.api_key, frame.api_version, frame.correlation_id, client_id, session.software,
             self._codec.name, redacted_frame(session, frame.api_key, frame.frame), event, note,
+            session.listener,
         )  # fmt: skip
 
     def note_token(self, session: Session, direction: Direction, raw: bytes) -> None:
@@ -303,7 +308,7 @@ class Delivery:
             time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
             client_software=session.software, dialect=self._codec.name,
             raw=redacted_token(session, raw) if direction == "request" else raw,
-            event="sasl-token",
+            event="sasl-token", listener=session.listener,
         )  # fmt: skip
 
     def note_event(self, session: Session, event: str, note: str = "") -> None:
@@ -311,6 +316,7 @@ class Delivery:
         self._journal.record(
             time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
             client_software=session.software, dialect=self._codec.name, event=event, note=note,
+            listener=session.listener,
         )  # fmt: skip
 
 

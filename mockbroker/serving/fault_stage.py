@@ -101,6 +101,7 @@ class FaultStage:
             exchange.client_id, session.software, self.view.topics,
             None if received is None else received.body,
             None if received is None else partial(self._handlers.call, exchange, received),
+            session.listener,
         )  # fmt: skip
 
         def failed(rule: ActiveFault, error: Exception) -> None:

@@ -66,7 +66,7 @@ class InterBrokerNetwork:
             log=cluster.log,
             codec=codec,
             address=self._address,
-            endpoint=self._endpoint,
+            registered=cluster.brokers.__getitem__,
             journal=journal,
             journalled=external,
             next_connection_id=self._dispatcher.next_connection_id,

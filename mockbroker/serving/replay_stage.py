@@ -97,7 +97,7 @@ class Replay:
             return None
         if isinstance(request, RequestReceived):
             if forms_at(request.api, version) is not None:
-                return self._composed(connection, request)
+                return self._composed(connection, session, request)
         elif _is_by_partition(key):
             return None  # which one is unknown
         cursor = self._cursors.get(connection)
@@ -106,10 +106,10 @@ class Replay:
         found = cursor.find(key, version, body)
         if found is None:
             return None
-        return self._as_it_was(found, version, correlation_id, body)
+        return self._as_it_was(found, session, version, correlation_id, body)
 
     def _as_it_was(
-        self, found: RecordedMatch, version: int, correlation_id: int, body: Any
+        self, found: RecordedMatch, session: Session, version: int, correlation_id: int, body: Any
     ) -> ReplayedAnswer:
         exchange = found.exchange
         after_ms = self._after_ms(exchange.api_key, exchange.latency_ms, found.again, body)
@@ -122,11 +122,11 @@ class Replay:
         if said.raw:
             return ReplayedAnswer(_for_request(said.raw, correlation_id), used, after_ms)
         return ReplayedAnswer(
-            self._message(exchange, said, used), used, after_ms, False, found.ends_sasl
+            self._message(exchange, session, said, used), used, after_ms, False, found.ends_sasl
         )
 
     def _composed(
-        self, connection: ServerConnection, request: RequestReceived
+        self, connection: ServerConnection, session: Session, request: RequestReceived
     ) -> ReplayedAnswer | None:
         """An answer put together by topic and partition."""
         composing = self._composing.get(connection)
@@ -139,8 +139,8 @@ class Replay:
         if found.body is None:
             assert found.exchange is not None
             whole = RecordedMatch(found.exchange, found.again, ends_sasl=False)
-            return self._as_it_was(whole, version, request.header.correlation_id, body)
-        restamp(found.body, self._endpoint)
+            return self._as_it_was(whole, session, version, request.header.correlation_id, body)
+        restamp(found.body, partial(self._endpoint, session))
         found.body.encode(version)
         after_ms = self._after_ms(api.api_key, found.latency_ms, found.again, body)
         return ReplayedAnswer(found.body, version, after_ms, missing=found.missing)
@@ -155,23 +155,24 @@ class Replay:
         return 0.0
 
     def _message(
-        self, exchange: RecordedExchange, said: TranscriptMessage, version: int
+        self, exchange: RecordedExchange, session: Session, said: TranscriptMessage, version: int
     ) -> Message:
         codec = codec_of(exchange)
         api = codec.api(exchange.api_key, said.version)
         message = api.response.from_json(readable(said.body or {}), said.version)
-        restamp(message, self._endpoint)
+        restamp(message, partial(self._endpoint, session))
         message.encode(version)  # what this version cannot carry is refused here, not later
         return message
 
-    def _endpoint(self, node_id: int, _host: str, _port: int) -> tuple[str, int]:
+    def _endpoint(self, session: Session, node_id: int, _host: str, _port: int) -> tuple[str, int]:
         """A broker of that id, or, where the mock has none, always the same other one."""
         brokers = self._cluster.brokers
         broker = brokers.get(node_id)
         if broker is None:
             ids = sorted(brokers)
             broker = brokers[ids[node_id % len(ids)]]
-        return broker.host, broker.port
+        reached = broker.at(session.listener) or broker
+        return reached.host, reached.port
 
 
 def _is_by_partition(api_key: int) -> bool:

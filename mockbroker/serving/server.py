@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from kproto.codec.message import Buffer
 from kproto.connection import ServerConnection
@@ -29,9 +29,9 @@ from mockbroker.serving.limits import (
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import LARGE_READ
 from mockbroker.simulation.security.policy import certificate_principal
-from mockbroker.simulation.security.sasl import SaslSession
+from mockbroker.simulation.security.sasl import SaslSession, SaslUsers
 
-__all__ = ["BrokerProtocol"]
+__all__ = ["BrokerProtocol", "Listener"]
 
 _READ_AHEAD: Final = 64 * 1024
 """Bytes to buffer behind a pending answer; the last read may exceed it."""
@@ -39,8 +39,17 @@ _FLUSH_AT: Final = 256 * 1024
 """Bytes of answers to collect before they are written, within a burst."""
 
 
+class Listener(NamedTuple):
+    """The name of a listener, and the users that may authenticate there; None needs no
+    authentication."""
+
+    name: str
+    users: SaslUsers | None
+
+
 class BrokerProtocol(PlannedConnection):
-    """One client's connection to one broker."""
+    """One client's connection to one broker. ``listener`` is None for the only listener of a broker
+    whose configs name none."""
 
     def __init__(
         self,
@@ -49,13 +58,14 @@ class BrokerProtocol(PlannedConnection):
         open_connections: set[BrokerProtocol],
         budget: BufferBudget | None = None,
         admission: Admission | None = None,
+        listener: Listener | None = None,
     ) -> None:
         super().__init__(BufferBudget() if budget is None else budget)
         self._dispatcher = dispatcher
         self._admission = admission
         self._waits = False
         """Whether the connection waits for another one to end."""
-        users = dispatcher.security.sasl
+        name, users = ("", dispatcher.security.sasl) if listener is None else listener
         self._connection = ServerConnection(
             codec=dispatcher.codec,
             served=dispatcher.accepted_by(broker_id),
@@ -68,6 +78,7 @@ class BrokerProtocol(PlannedConnection):
             broker_id,
             peer="",
             sasl=None if users is None else SaslSession(users),
+            listener=name,
         )
         self._open_connections = open_connections
         self._pending: asyncio.Future[Frames | Close | Plan] | None = None

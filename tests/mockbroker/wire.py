@@ -11,7 +11,7 @@ from typing import Any
 from kproto.dialects import Dialect
 from mockbroker import MockCluster
 
-__all__ = ["PATIENCE", "Wire", "connect"]
+__all__ = ["PATIENCE", "Wire", "connect", "connected"]
 
 PATIENCE = 10.0
 """Seconds after which something that should have happened did not. Never what is measured."""
@@ -64,7 +64,16 @@ class Wire:
 async def connect(
     mock: MockCluster, broker_id: int = 1, *, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Wire]:
-    host, port = mock.addresses[broker_id].rsplit(":", 1)
+    async with connected(mock, mock.addresses[broker_id], tls=tls) as wire:
+        yield wire
+
+
+@asynccontextmanager
+async def connected(
+    mock: MockCluster, address: str, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Wire]:
+    """A connection to ``host:port``, which may be any listener."""
+    host, port = address.rsplit(":", 1)
     name = None if tls is None else "localhost"
     async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection(

@@ -154,5 +154,5 @@ def add_leader(
     row.current_leader.leader_id = partition.leader
     row.current_leader.leader_epoch = partition.leader_epoch
     broker = view.brokers.get(partition.leader)
-    if broker is not None and broker.live:
-        endpoints[partition.leader] = broker
+    for each in call.reached([broker] if broker is not None and broker.live else []):
+        endpoints[partition.leader] = each

@@ -37,7 +37,7 @@ def describe_cluster(call: Call) -> DescribeClusterResponse:
             DescribeClusterBroker(
                 broker_id=b.broker_id, host=b.host, port=b.port, rack=b.rack, is_fenced=not b.live
             )
-            for b in (view.registered_brokers() if fenced_too else view.live_brokers())
+            for b in call.reached(view.registered_brokers() if fenced_too else view.live_brokers())
         ],
     )
     if request.include_cluster_authorized_operations:

@@ -113,7 +113,9 @@ def _topic(
                 # A broker without eligible leader replicas sends empty lists, not null.
                 eligible_leader_replicas=[],
                 last_known_elr=[],
-                offline_replicas=list(view.offline_replicas(topic.name, partition)),
+                offline_replicas=list(
+                    view.offline_replicas(topic.name, partition, call.session.listener)
+                ),
             )
             for partition in page
         ],

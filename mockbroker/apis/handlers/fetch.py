@@ -248,8 +248,8 @@ def _add_leaders(call: Call, response: FetchResponse, answers: Iterable[Partitio
         leader = partition.leader
         row.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=partition.leader_epoch)
         broker = view.brokers.get(leader)
-        if broker is not None and broker.live:
+        for each in call.reached([broker] if broker is not None and broker.live else []):
             endpoints[leader] = NodeEndpoint(
-                node_id=leader, host=broker.host, port=broker.port, rack=broker.rack
+                node_id=leader, host=each.host, port=each.port, rack=each.rack
             )
     response.node_endpoints = list(endpoints.values())

@@ -124,6 +124,8 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     if requested is None:
         return _row_of(key, ErrorCode.INVALID_REQUEST)
     broker = call.cluster.coordinators.find(kind, requested, call.broker_id, view=view)
+    if broker is not None and call.session.listener:
+        broker = broker.at(call.session.listener)
     if broker is None:
         return _row_of(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _row_of(key, ErrorCode.NONE, broker=broker)

@@ -28,7 +28,12 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, Topic
+from mockbroker.simulation.state.cluster_parts import (
+    INTERNAL_TOPICS,
+    NO_LEADER,
+    Partition,
+    Topic,
+)
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.topic_names import name_problem
 
@@ -47,7 +52,7 @@ def metadata(call: Call) -> Message:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack)
-            for b in view.live_brokers()
+            for b in call.reached(view.live_brokers())
         ],
         cluster_id=view.cluster_id,
         controller_id=call.named_controller() if call.version else -1,
@@ -144,7 +149,8 @@ def _mistakes_missing_leaders(release: Release) -> bool:
 def _partition(
     call: Call, view: MetadataView, topic: str, partition: Partition
 ) -> MetadataResponsePartition:
-    offline = view.offline_replicas(topic, partition)
+    listener = call.session.listener
+    offline = view.offline_replicas(topic, partition, listener)
     row = MetadataResponsePartition(
         error_code=view.partition_error(partition),
         partition_index=partition.index,
@@ -154,7 +160,12 @@ def _partition(
         isr_nodes=list(partition.isr),
         offline_replicas=list(offline),
     )
-    if row.error_code:
+    if listener and not row.error_code and not view.reaches(partition.leader, listener):
+        row.leader_id = NO_LEADER
+        row.error_code = (
+            ErrorCode.LISTENER_NOT_FOUND if call.version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+        )
+    elif row.error_code:
         if call.version >= 6 and _mistakes_missing_leaders(call.release):
             row.error_code = ErrorCode.LISTENER_NOT_FOUND
         if call.release.has(facts.MISSING_LEADER_HAS_NO_EPOCH):

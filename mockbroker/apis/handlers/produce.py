@@ -370,6 +370,6 @@ def _add_leaders(call: Call, response: ProduceResponse, outcomes: _Outcomes) -> 
     if leaders:
         response.node_endpoints = [
             NodeEndpoint(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
-            for each in view.live_brokers()
+            for each in call.reached(view.live_brokers())
             if each.broker_id in leaders
         ]

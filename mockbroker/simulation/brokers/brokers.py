@@ -6,7 +6,7 @@ Each step is an event that a real cluster could see, followed at once by the con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     NO_LEADER,
     Broker,
+    BrokerEndpoint,
     Partition,
     TopicPartition,
 )
@@ -66,10 +67,13 @@ class Brokers(Mapping[int, Broker]):
     def __len__(self) -> int:
         return len(self._brokers)
 
-    def set_endpoint(self, broker_id: int, host: str, port: int) -> None:
-        """Set the endpoint of this broker in Metadata and DescribeCluster."""
+    def set_endpoint(
+        self, broker_id: int, host: str, port: int, endpoints: Sequence[BrokerEndpoint] = ()
+    ) -> None:
+        """Set the endpoint of this broker in Metadata and DescribeCluster, and those of all its
+        listeners."""
         before = self._controller.broker(broker_id)
-        after = replace(before, host=host, port=port)
+        after = replace(before, host=host, port=port, endpoints=tuple(endpoints))
         if after != before:
             with self.turns.step():
                 self._controller.record("set_endpoint", BrokerChanged(before, after))

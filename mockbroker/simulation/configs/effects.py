@@ -87,7 +87,29 @@ _OF_INTERNAL_TOPICS: Final = (
     "transaction.state.log.segment.bytes",
 )
 
+_OF_LISTENERS: Final = (
+    "advertised.listeners",
+    "controller.listener.names",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "listeners",
+    "process.roles",
+    "sasl.enabled.mechanisms",
+    "security.inter.broker.protocol",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+)
+
 EFFECTS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_OF_LISTENERS, "with `listeners`: which listeners brokers have"),
     **dict.fromkeys(_OF_TOPICS, "what topics follow that have no config of their own"),
     **dict.fromkeys(_OF_GROUPS, "what groups follow that have no config of their own"),
     **dict.fromkeys(_BOUNDS_OF_GROUPS, "which configs groups accept"),

@@ -312,10 +312,13 @@ class ZooKeeperController:
         if not broker.live:
             self.controller.znodes.put(cause, path, None)
             return
-        endpoint = Endpoint("PLAINTEXT", broker.host, broker.port)
+        endpoints = tuple(
+            Endpoint(each.listener, each.host, each.port, each.protocol)
+            for each in broker.endpoints
+        ) or (Endpoint("PLAINTEXT", broker.host, broker.port),)
         text = encode_broker(
             BrokerRegistration(
-                endpoints=(endpoint,), timestamp=self.controller.now_ms, rack=broker.rack
+                endpoints=endpoints, timestamp=self.controller.now_ms, rack=broker.rack
             ),
             self.broker_version,
         )

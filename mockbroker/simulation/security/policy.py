@@ -34,9 +34,11 @@ class Security(msgspec.Struct, frozen=True):
         scram_final: str | None = None,
         oauth_clients: Iterable[str] = (),
         release: Release = NEWEST,
+        *,
+        authenticates: bool = False,
     ) -> Security:
         """``users`` and ``oauth_clients`` are the texts that ``SaslUsers`` takes; without any, no
-        authentication is needed."""
+        authentication is needed, unless a listener ``authenticates`` all the same."""
         sasl = SaslUsers(
             users,
             iterations=scram_iterations,
@@ -45,7 +47,7 @@ class Security(msgspec.Struct, frozen=True):
             oauth_clients=oauth_clients,
             release=release,
         )
-        return cls(authorizer, sasl if sasl.mechanisms else None)
+        return cls(authorizer, sasl if sasl.mechanisms or authenticates else None)
 
 
 OPEN: Final = Security()

@@ -12,7 +12,8 @@ import importlib
 import re
 import secrets
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from hmac import compare_digest
 from typing import Final, TypeAlias
 
@@ -101,6 +102,15 @@ class SaslUsers:
         clients = tuple(oauth_clients)
         if clients:
             self._bearer = self.issuer = TokenIssuer(clients, release=release)
+        self._add(users, clients, release)
+        enabled = tuple(each for each in MECHANISMS if each in self._passwords)
+        self.mechanisms = enabled if self._bearer is None else (*enabled, OAUTHBEARER)
+        self._prepare()
+        self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
+        self._stored: Callable[[str, str], ScramKeys | None] | None = None
+        self._tokens: Callable[[str], TokenLogin | None] = lambda _: None
+
+    def _add(self, users: Iterable[str], clients: tuple[str, ...], release: Release) -> None:
         for text in users:
             if text.partition(":")[0] == OAUTHBEARER:
                 options = text.partition(":")[2]
@@ -111,13 +121,26 @@ class SaslUsers:
                 continue
             mechanism, user, password = parse_credentials(text)
             self._passwords.setdefault(mechanism, {})[user] = password
-        enabled = tuple(each for each in MECHANISMS if each in self._passwords)
-        self.mechanisms = enabled if self._bearer is None else (*enabled, OAUTHBEARER)
-        if any(each.startswith("SCRAM") for each in enabled):
+
+    def _prepare(self) -> None:
+        if any(each.startswith("SCRAM") for each in self.mechanisms):
             importlib.import_module("scramp")  # so that no exchange opens a file
-        self._scram_keys: dict[tuple[str, str], ScramKeys] = {}
-        self._stored: Callable[[str, str], ScramKeys | None] | None = None
-        self._tokens: Callable[[str], TokenLogin | None] = lambda _: None
+
+    def of_listener(self, mechanisms: Sequence[str], users: Iterable[str]) -> SaslUsers:
+        """The users of one listener, which enables these mechanisms: all of these, and its own,
+        who take the place of those with the same name."""
+        found = copy(self)
+        found._passwords = {name: dict(each) for name, each in self._passwords.items()}
+        found._add(users, (), NEWEST)
+        found.mechanisms = tuple(mechanisms)
+        if OAUTHBEARER in mechanisms and found._bearer is None:
+            found._bearer = bearer_validator("")
+        found._prepare()
+        return found
+
+    def has_users(self, mechanism: str) -> bool:
+        """Whether anybody has a password for the mechanism."""
+        return bool(self._passwords.get(mechanism))
 
     def use_stored(self, credentials: ScramCredentials) -> None:
         """Let a cluster store the SCRAM users from now on, beginning with those given here."""

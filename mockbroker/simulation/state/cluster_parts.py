@@ -22,6 +22,7 @@ __all__ = [
     "NO_CONTROLLER",
     "NO_LEADER",
     "Broker",
+    "BrokerEndpoint",
     "DelegationToken",
     "Partition",
     "PartitionsByTopic",
@@ -55,10 +56,21 @@ PartitionsByTopic: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 """[(topic name, [partition index])]"""
 
 
+class BrokerEndpoint(msgspec.Struct, frozen=True, gc=False):
+    """Where clients reach a listener of a broker; ``protocol`` is Kafka's security protocol."""
+
+    listener: str
+    protocol: str
+    host: str
+    port: int
+
+
 class Broker(msgspec.Struct, frozen=True, gc=False):
     """A registered broker. ``live`` is the opposite of what KRaft calls fenced.
 
-    ``host`` and ``port`` are the endpoint in Metadata; the server fills them in. ``apis`` lists
+    ``host`` and ``port`` are the endpoint in Metadata; the server fills them in. ``endpoints`` are
+    those of all listeners that the broker advertises, if its configs name any: then ``host`` and
+    ``port`` are those of the listener for other brokers. ``apis`` lists
     the version ranges that differ from the cluster's: API key, lowest and highest version, with -1
     as the highest version of an API that the broker lacks. ``log_dirs`` are its log directories,
     those that have failed included. ``unregistered``: the controller has forgotten the broker until
@@ -74,6 +86,17 @@ class Broker(msgspec.Struct, frozen=True, gc=False):
     log_dirs: tuple[str, ...] = (LOG_DIR,)
     unregistered: bool = False
     software: str = ""
+    endpoints: tuple[BrokerEndpoint, ...] = ()
+
+    def at(self, listener: str) -> Broker | None:
+        """Return the broker with the address of a listener; None if it does not advertise it. One
+        whose configs name no listeners has the same address for all."""
+        if not self.endpoints:
+            return self
+        for each in self.endpoints:
+            if each.listener == listener:
+                return msgspec.structs.replace(self, host=each.host, port=each.port)
+        return None
 
     def highest_version(self, api_key: int, usual: Mapping[int, int]) -> int:
         """Return the highest version of a request that the broker knows, or ``NEVER``.

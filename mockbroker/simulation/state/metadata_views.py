@@ -60,14 +60,25 @@ class MetadataView:
         live = self.live_brokers()
         return live[0].broker_id if forwarding and live else -1
 
-    def offline_replicas(self, topic: str, partition: Partition) -> tuple[int, ...]:
-        """Return the replicas on brokers that are not live or in directories that have failed, as
-        far as the controller knows, in replica order."""
+    def offline_replicas(
+        self, topic: str, partition: Partition, listener: str = ""
+    ) -> tuple[int, ...]:
+        """Return the replicas on brokers that are not live, which clients of the listener do not
+        reach, or in directories that have failed, as far as the controller knows, in replica
+        order."""
         tp = (topic, partition.index)
         return tuple(
             replica
             for replica in partition.replicas
-            if not self.is_live(replica) or self._replica_dirs.is_reported(replica, tp)
+            if not self.reaches(replica, listener) or self._replica_dirs.is_reported(replica, tp)
+        )
+
+    def reaches(self, broker_id: int, listener: str) -> bool:
+        """Return whether clients of a listener, "" for the only one, can reach a broker: it is live
+        and advertises that listener."""
+        broker = self.brokers.get(broker_id)
+        return (
+            broker is not None and broker.live and (not listener or broker.at(listener) is not None)
         )
 
     def partition_error(self, partition: Partition) -> ErrorCode:

@@ -422,7 +422,7 @@ async def test_who_is_waited_for_fills_no_memory() -> None:
             await until(asked(mock, 1))
             behind = [request(number, [("bar", [0] * 1000)]) for number in range(1, 200)]
             wire.send(*behind)
-            (connection,) = mock._sockets.listeners[1].connections
+            (connection,) = mock._sockets.listeners[1][0].socket.connections
             await until(lambda: connection._connection.buffered > 64 * 1024)
             await asyncio.sleep(0.01)
             assert connection._connection.buffered < 400 * 1024 < sum(map(len, behind))

@@ -107,7 +107,7 @@ def test_a_mistake_is_reported_with_its_line_and_key(
 def test_values_are_those_of_the_release(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("log.retention.hours=5\nno.such.config=x\n", "utf-8")
-    assert _properties(str(file), "kafka-4.4") == {
-        "log.retention.hours": "5", "no.such.config": "x",
-    }  # fmt: skip
-    assert _properties(None, "kafka-4.4") == {}
+    assert _properties(str(file), "kafka-4.4") == [
+        Property(1, "log.retention.hours", "5"), Property(2, "no.such.config", "x"),
+    ]  # fmt: skip
+    assert _properties(None, "kafka-4.4") == ()

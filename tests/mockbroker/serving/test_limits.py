@@ -227,7 +227,7 @@ async def test_who_never_reads_the_end_is_closed_on_in_the_end() -> None:
 
 async def test_without_a_timeout_nobody_looks() -> None:
     async with MockCluster(1, idle_timeout_ms=None) as mock:
-        assert mock._sockets.listeners[1]._next_check is None
+        assert mock._sockets.listeners[1][0].socket._next_check is None
 
 
 # ---- what is kept --------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_a_socket_is_not_read_again_and_again_in_one_turn(loop: str, tls: bool) 
                 MockCluster(1, topics=["foo=1"], tls=server_context() if tls else None)
             )
             (wire,) = await several(stack, mock, 1, client_context() if tls else None)
-            (connection,) = mock._sockets.listeners[1].connections
+            (connection,) = mock._sockets.listeners[1][0].socket.connections
             bound(10)
             topic = MetadataRequestTopic(name="x" * 30_000)
             data = wire.frame(MetadataRequest(topics=[topic]), 1) * 5
@@ -372,7 +372,7 @@ async def test_a_client_that_is_gone_is_worked_for_until_an_answer_cannot_be_sen
     async with MockCluster(1, topics=["foo=1"]) as mock, connect(mock) as wire:
         for kind in (KNOWN, UNKNOWN):
             await wire.ask(*kind)
-        (connection,) = mock._sockets.listeners[1].connections
+        (connection,) = mock._sockets.listeners[1][0].socket.connections
         wire.send(*frames(wire, [*produce(5), UNKNOWN, KNOWN, *produce(5)]))
         async with asyncio.timeout(PATIENCE):
             while not connection._turn.waiting:
@@ -397,7 +397,7 @@ def test_a_connection_that_waits_for_a_turn_is_not_read_from(loop: str, tls: boo
             connect(mock, tls=client_context() if tls else None) as wire,
         ):
             await wire.ask(*UNKNOWN)
-            (connection,) = mock._sockets.listeners[1].connections
+            (connection,) = mock._sockets.listeners[1][0].socket.connections
             sent = [wire.frame(*UNKNOWN)] * 100_000
             wire.send(*sent)
             for _ in range(200):
@@ -421,7 +421,7 @@ async def test_the_memory_of_a_client_that_is_gone_counts_while_its_requests_wai
     bound(1)
     async with MockCluster(1, topics=["foo=1"]) as mock, connect(mock) as wire:
         await wire.ask(*UNKNOWN)
-        (connection,) = mock._sockets.listeners[1].connections
+        (connection,) = mock._sockets.listeners[1][0].socket.connections
         wire.send(*frames(wire, produce(50)))
         async with asyncio.timeout(PATIENCE):
             while not connection._turn.waiting:
@@ -444,7 +444,7 @@ async def test_who_waits_for_a_turn_is_not_idle() -> None:
     bound(1)
     async with MockCluster(1) as mock, connect(mock) as wire:
         await wire.ask(*UNKNOWN)
-        (connection,) = mock._sockets.listeners[1].connections
+        (connection,) = mock._sockets.listeners[1][0].socket.connections
         wire.send(*[wire.frame(*UNKNOWN)] * 50)
         async with asyncio.timeout(PATIENCE):
             while not connection._turn.waiting:

@@ -7,6 +7,7 @@ value that a version has no field for is omitted if the schema allows it (``igno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -45,21 +46,22 @@ from mockbroker.simulation.state.actions import (
     StopReplicaSent,
     UpdateMetadataSent,
 )
-from mockbroker.simulation.state.cluster_parts import Topic
+from mockbroker.simulation.state.cluster_parts import BrokerEndpoint, Topic
 from mockbroker.simulation.state.replica_dirs import ReplicaDirs
 
 __all__ = ["Facts", "body_of"]
 
 _LISTENER: Final = "PLAINTEXT"
-_PLAINTEXT: Final = 0
-"""``SecurityProtocol`` of the only listener that UpdateMetadata lists."""
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""In the order of their numbers."""
 _NO_EPOCH: Final = -1
 
 
 class Facts(msgspec.Struct, frozen=True):
     """The state that a request describes.
 
-    ``live`` maps the ids of live brokers, ascending, to (host, port, rack).
+    ``live`` maps the ids of live brokers, ascending, to (host, port, rack), and ``endpoints`` those
+    whose configs name listeners to these.
     """
 
     controller_id: int
@@ -68,6 +70,7 @@ class Facts(msgspec.Struct, frozen=True):
     live: Mapping[int, tuple[str, int, str | None]]
     topics: Mapping[str, Topic]
     replica_dirs: ReplicaDirs
+    endpoints: Mapping[int, Sequence[BrokerEndpoint]] = MappingProxyType({})
 
 
 _RECOVERY_STATE_SINCE: Final = 6
@@ -236,7 +239,8 @@ def _update_metadata(
         controller_epoch=facts.controller_epoch,
         broker_epoch=facts.broker_epoch,
         live_brokers=[
-            _live_broker(broker_id, *where, version) for broker_id, where in facts.live.items()
+            _live_broker(broker_id, *where, version, facts.endpoints.get(broker_id, ()))
+            for broker_id, where in facts.live.items()
         ],
     )
     if version < 5:
@@ -254,7 +258,12 @@ def _update_metadata(
 
 
 def _live_broker(
-    broker_id: int, host: str, port: int, rack: str | None, version: int
+    broker_id: int,
+    host: str,
+    port: int,
+    rack: str | None,
+    version: int,
+    endpoints: Sequence[BrokerEndpoint],
 ) -> UpdateMetadataBroker:
     broker = UpdateMetadataBroker(id=broker_id, rack=rack)
     if version == 0:
@@ -262,8 +271,12 @@ def _live_broker(
     else:
         broker.endpoints = [
             UpdateMetadataEndpoint(
-                port=port, host=host, listener=_LISTENER, security_protocol=_PLAINTEXT
+                port=each.port,
+                host=each.host,
+                listener=each.listener,
+                security_protocol=_PROTOCOLS.index(each.protocol),
             )
+            for each in endpoints or (BrokerEndpoint(_LISTENER, _LISTENER, host, port),)
         ]
     return broker
 

@@ -24,6 +24,7 @@ from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.journal import Journal
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.inter_broker.requests import Ended, Outgoing, RequestWriter
+from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.cluster_state import ActionLog
 
 __all__ = ["InterBroker"]
@@ -54,14 +55,14 @@ class InterBroker:
         log: ActionLog,
         codec: Dialect,
         address: Callable[[int], tuple[str, int]],
-        endpoint: Callable[[int], tuple[str, int]],
+        registered: Callable[[int], Broker],
         journal: Journal,
         journalled: Collection[int] = (),
         next_connection_id: Callable[[], int],
     ) -> None:
         self._log = log
         self._codec = codec
-        self._writer = RequestWriter(codec, endpoint)
+        self._writer = RequestWriter(codec, registered)
         self._address = address
         self._journal = journal
         self._journalled = journalled

@@ -33,7 +33,7 @@ from mockbroker.simulation.state.actions import (
     StopReplicaSent,
     TopicDeleted,
 )
-from mockbroker.simulation.state.cluster_parts import find_partition
+from mockbroker.simulation.state.cluster_parts import Broker, find_partition
 from mockbroker.simulation.state.cluster_state import ClusterState
 
 __all__ = ["Ended", "Outgoing", "RequestWriter"]
@@ -86,12 +86,12 @@ class _Batch(msgspec.Struct):
 class RequestWriter:
     """Writes requests from the action log, which it has to be fed from the start.
 
-    ``endpoint`` returns the host and port at which clients reach a broker.
+    ``registered`` returns a broker with its present endpoints.
     """
 
-    def __init__(self, codec: Dialect, endpoint: Callable[[int], tuple[str, int]]) -> None:
+    def __init__(self, codec: Dialect, registered: Callable[[int], Broker]) -> None:
         self._codec = codec
-        self._endpoint = endpoint
+        self._registered = registered
         self._state = ClusterState("")
         self._filling: dict[int, list[_Batch]] = {}
         self._without_controller: list[tuple[int, int, SentRequest]] = []
@@ -167,12 +167,16 @@ class RequestWriter:
             controller_epoch=state.controller_epoch,
             broker_epoch=-1 if stat is None else stat.czxid,
             live={
-                broker_id: (*self._endpoint(broker_id), broker.rack)
+                broker_id: (present.host, present.port, broker.rack)
                 for broker_id, broker in sorted(state.brokers.items())
                 if broker.live
+                for present in [self._registered(broker_id)]
             },
             topics=state.topics,
             replica_dirs=state.replica_dirs,
+            endpoints={
+                broker_id: self._registered(broker_id).endpoints for broker_id in state.brokers
+            },
         )
         body = body_of(self._codec, batch.api_key, batch.version, batch.entries, facts)
         return Outgoing(

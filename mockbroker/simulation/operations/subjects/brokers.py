@@ -161,6 +161,7 @@ def advertise(
     """Change the address of a broker in Metadata.
 
     The broker keeps listening where it does. This is for clients that reach it through a forwarded
-    port that is known only once the cluster runs, such as a port that a container publishes.
+    port that is known only once the cluster runs, such as a port that a container publishes. Of
+    several listeners it is the first one's address; `EXTERNAL://HOST:PORT` is that of another.
     """
     running.sockets.advertise(broker_id, address)

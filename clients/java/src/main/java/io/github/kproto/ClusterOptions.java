@@ -149,7 +149,12 @@ public final class ClusterOptions extends Members<ClusterOptions> {
         return with("scram_iterations", scramIterations);
     }
 
-    /** Replaces the server's proof at the end of SCRAM. */
+    /** Replaces the server's first message of SCRAM, which {} stands for, as in m=x,{}. */
+    public ClusterOptions scramFirst(String scramFirst) {
+        return with("scram_first", scramFirst);
+    }
+
+    /** Replaces the server's proof at the end of SCRAM. {} stands for it, and {:.20} for its first 20 characters. */
     public ClusterOptions scramFinal(String scramFinal) {
         return with("scram_final", scramFinal);
     }

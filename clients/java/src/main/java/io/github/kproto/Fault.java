@@ -20,6 +20,11 @@ public final class Fault extends Members<Fault> {
         return with("broker", broker);
     }
 
+    /** The listener that the request comes in on, by its name in {@code listeners}. */
+    public Fault listener(String listener) {
+        return with("listener", listener);
+    }
+
     /** {@code 45}, {@code AlterPartitionReassignments} or {@code ALTER_PARTITION_REASSIGNMENTS}. */
     public Fault api(String api) {
         return with("api", api);

@@ -530,13 +530,14 @@ public abstract class Operations {
 
     /**
      * @param bootstrap host:port of every broker, comma-separated.
-     * @param brokers host:port by broker id.
+     * @param brokers host:port by broker id; of several listeners, the first.
+     * @param listeners host:port by broker id and name of a listener.
      * @param nowMs The simulated time.
      * @param labels As POST /clusters was given them.
      */
     public record Cluster(
-            String id, String bootstrap, Map<String, String> brokers, String profile, String dialect, String clock,
-            long nowMs, Map<String, String> labels) {}
+            String id, String bootstrap, Map<String, String> brokers, Map<String, Map<String, String>> listeners,
+            String profile, String dialect, String clock, long nowMs, Map<String, String> labels) {}
 
     /** @param lag Records up to the high watermark. */
     public record CommittedOffset(long offset, int leaderEpoch, String metadata, long committedMs, Long lag) {}
@@ -592,8 +593,8 @@ public abstract class Operations {
     public record JournalEntry(
             long sequence, long timestampNs, int brokerId, int connectionId, String direction, String peer,
             Integer apiKey, Integer apiVersion, Integer correlationId, String clientId,
-            ClientSoftware clientSoftware, String dialect, String raw, String event, String note, String api,
-            Object body, String error) {}
+            ClientSoftware clientSoftware, String dialect, String raw, String event, String note, String listener,
+            String api, Object body, String error) {}
 
     /**
      * @param leader -1 if there is none.
@@ -621,14 +622,16 @@ public abstract class Operations {
 
     /**
      * @param bootstrap host:port of every broker, comma-separated.
-     * @param brokers host:port by broker id.
+     * @param brokers host:port by broker id; of several listeners, the first.
+     * @param listeners host:port by broker id and name of a listener.
      * @param nowMs The simulated time.
      * @param labels As POST /clusters was given them.
      * @param problems What a test must not pass with, a line each.
      */
     public record RemovedCluster(
-            String id, String bootstrap, Map<String, String> brokers, String profile, String dialect, String clock,
-            long nowMs, Map<String, String> labels, List<String> problems) {}
+            String id, String bootstrap, Map<String, String> brokers, Map<String, Map<String, String>> listeners,
+            String profile, String dialect, String clock, long nowMs, Map<String, String> labels,
+            List<String> problems) {}
 
     /**
      * @param live Whether the rule can still be hit.
