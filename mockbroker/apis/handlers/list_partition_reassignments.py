@@ -16,14 +16,34 @@ from kproto.messages.list_partition_reassignments_response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from mockbroker.apis.common.requirements import cluster_operation, controller, everywhere
+from mockbroker.apis.common.controller_queue import queued
+from mockbroker.apis.common.requirements import (
+    cluster_operation,
+    controller,
+    everywhere,
+    silent,
+    when,
+)
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["list_partition_reassignments"]
 
 
-@register(46, "0", requires=(everywhere(cluster_operation(AclOperation.DESCRIBE)), controller))
+def _is_timed(call: Call) -> bool:
+    return call.release.has(facts.LISTED_REASSIGNMENTS_TIMED)
+
+
+@register(
+    46,
+    "0",
+    requires=(
+        everywhere(cluster_operation(AclOperation.DESCRIBE)),
+        controller,
+        *silent(when(_is_timed, everywhere(queued("topics")))),
+    ),
+)
 def list_partition_reassignments(call: Call) -> ListPartitionReassignmentsResponse:
     request: ListPartitionReassignmentsRequest = call.body
     requested = request.topics

@@ -40,7 +40,8 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     ``only_set``: DescribeConfigs omits it unless it is set. ``internal``: Kafka documents it
     nowhere, and omits it unless it is set; clients may set it all the same.
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
-    ``of_replicas``: the value lists replicas, or is an asterisk. ``of_offsets``: it says where a
+    ``of_replicas``: the value lists replicas, or is an asterisk; this is how a text says in what
+    form. ``of_offsets``: it says where a
     share group begins to read. ``of_formats``: it names a version of the message format.
     """
 
@@ -55,7 +56,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     only_set: bool = False
     internal: bool = False
     called_read_only: bool = False
-    of_replicas: bool = False
+    of_replicas: str = ""
     of_offsets: bool = False
     of_formats: bool = False
     since: ReleaseNumber = EVER
@@ -93,8 +94,13 @@ def _topic(
     )
 
 
-def _throttled(name: str) -> ConfigDefinition:
-    return ConfigDefinition(name, "LIST", "", of_replicas=True)
+def _throttled(name: str) -> tuple[ConfigDefinition, ...]:
+    form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    wrong = "[partitionId],[brokerId]:[partitionId],[brokerId]:..."
+    return (
+        ConfigDefinition(name, "LIST", "", of_replicas=wrong, until=(2, 2)),
+        ConfigDefinition(name, "LIST", "", of_replicas=form, since=(2, 3)),
+    )
 
 
 def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) -> ConfigDefinition:
@@ -138,9 +144,9 @@ _TOPIC = (
     _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 0, until=(3, 2)),
     _topic("flush.messages", "LONG", _MAX_LONG, "log.flush.interval.messages", 1, since=(3, 3)),
     _topic("flush.ms", "LONG", _MAX_LONG, "log.flush.interval.ms", 0),
-    _throttled("follower.replication.throttled.replicas"),
+    *_throttled("follower.replication.throttled.replicas"),
     _topic("index.interval.bytes", "INT", "4096", "log.index.interval.bytes", 0),
-    _throttled("leader.replication.throttled.replicas"),
+    *_throttled("leader.replication.throttled.replicas"),
     ConfigDefinition(
         "internal.segment.bytes", "INT", None, only_set=True, internal=True, since=_SEGMENT
     ),

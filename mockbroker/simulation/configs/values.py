@@ -112,7 +112,7 @@ def _check_replicas(definition: ConfigDefinition, items: list[str]) -> None:
         definition,
         f"[{', '.join(items)}]",
         f"{definition.name} must be the literal '*' or a list of replicas in the following format: "
-        "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        f"{definition.of_replicas}",
     )
 
 

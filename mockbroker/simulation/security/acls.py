@@ -6,7 +6,7 @@ texts those of Kafka's ``AclControlManager`` and, in ZooKeeper mode, ``AclAuthor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from mockbroker.simulation.security.authorizer import (
     PermissionType,
     ResourceType,
 )
+from mockbroker.simulation.security.filter_order import hashed_places
 from mockbroker.simulation.state.actions import AclAdded, AclRemoved
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.results import (
@@ -63,6 +64,7 @@ class Acls(Collection[AclBinding]):
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
         self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
         self._reads_principals = release.has(facts.PRINCIPALS_OF_RULES_READ)
+        self._hashes_filters = release.has(facts.ACL_FILTERS_HASHED)
         self._lists_names = self._controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
 
     def __contains__(self, binding: object) -> bool:
@@ -114,10 +116,12 @@ class Acls(Collection[AclBinding]):
     @step()
     def delete(self, filters: Sequence[AclFilter]) -> tuple[DeleteAclsResult, ...]:
         """Remove rules; return one result per filter. All filters match the rules before the
-        call. In ZooKeeper mode a rule that several match is that of the first."""
+        call. In ZooKeeper mode a rule that several match is that of the first, or up to 2.3 of the
+        first in the order of a hash table."""
         found = [self._matching(acl_filter) for acl_filter in filters]
         if self._controller.keeps_znodes:
-            found = _once(found)
+            places = hashed_places(len(found)) if self._hashes_filters else range(len(found))
+            found = _once(found, places)
         for binding in dict.fromkeys(binding for result in found for binding in result.bindings):
             self._controller.record("delete_acls", AclRemoved(binding))
         return tuple(DeleteAclsResult(r.error_code, r.error_message, r.bindings) for r in found)
@@ -225,12 +229,14 @@ def filter_element(binding: AclBinding) -> str | None:
     return next((f"{name} must not be ANY" for name, value in elements if value == ANY), None)
 
 
-def _once(found: Sequence[DescribeAclsResult]) -> list[DescribeAclsResult]:
-    """Each rule with the first filter that matches it."""
+def _once(found: Sequence[DescribeAclsResult], places: Iterable[int]) -> list[DescribeAclsResult]:
+    """Each rule with the first filter that matches it, in the order of their places."""
     seen: set[AclBinding] = set()
-    rows = []
-    for result in found:
-        rows.append(replace(result, bindings=tuple(b for b in result.bindings if b not in seen)))
+    rows = list(found)
+    for place in places:
+        result = rows[place]
+        left = tuple(each for each in result.bindings if each not in seen)
+        rows[place] = replace(result, bindings=left)
         seen.update(result.bindings)
     return rows
 

@@ -16,6 +16,7 @@ from kproto.messages import (
     DescribeQuorumRequest,
     ElectLeadersRequest,
     FindCoordinatorRequest,
+    ListPartitionReassignmentsRequest,
     OffsetCommitRequest,
 )
 from tests.mockbroker.apis.test_old_administration import altered, broker, replaced
@@ -241,6 +242,16 @@ def test_simple_commits_of_members(name: str, code: int, named: dict[str, str]) 
     assert commit(**{**unnamed, **named}) == code  # type: ignore[arg-type]
     assert commit(**unnamed) == 0  # type: ignore[arg-type]
     assert commit(**{**unnamed, **named}) == code  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("REL-105")
+@pytest.mark.parametrize(("name", "code"), [("kafka-3.2", 7), ("kafka-3.3", 0)])
+def test_reassignments_are_listed_in_time_until_3_3(name: str, code: int) -> None:
+    topics = [{"name": "foo", "partitionIndexes": [0]}]
+    for named, found in ((topics, code), (None, code), ([], 0)):
+        body = {"timeoutMs": 0, "topics": named}
+        answer = broker(name).ask(ListPartitionReassignmentsRequest.from_json(body, 0), 0)
+        assert error_of(answer) == (found, None)
 
 
 @pytest.mark.requirement("REL-30")

@@ -57,6 +57,7 @@ from kproto.messages.offset_for_leader_epoch_request import (
 )
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from mockbroker.simulation.security.filter_order import hashed_places
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -611,3 +612,45 @@ def test_principals_without_a_colon(release: Release, code: int) -> None:
     body = CreateAclsRequest(creations=[rule(principal="nobody")])
     (row,) = broker(release, zookeeper=False).ask(body, 1).results
     assert row.error_code == code
+
+
+@pytest.mark.requirement("REL-106")
+@pytest.mark.parametrize(
+    ("release", "count", "place"),
+    [((2, 3), 2, 1), ((2, 3), 3, 2), ((2, 3), 8, 2), ((2, 4), 2, 0), ((2, 4), 8, 0)],
+)
+def test_rules_that_several_filters_match_until_2_4(
+    release: Release, count: int, place: int
+) -> None:
+    at = broker(release)
+    at.ask(CreateAclsRequest(creations=[rule()]), 1)
+    every = DeleteAclsFilter(
+        resource_type_filter=2, resource_name_filter=None, pattern_type_filter=1,
+        principal_filter=None, host_filter=None, operation=1, permission_type=1
+    )  # fmt: skip
+    rows = at.ask(DeleteAclsRequest(filters=[every] * count), 1).filter_results
+    assert [each for each, row in enumerate(rows) if row.matching_acls] == [place]
+
+
+@pytest.mark.requirement("REL-106")
+def test_order_of_many_filters() -> None:
+    for count in (12, 13, 100):
+        assert sorted(hashed_places(count)) == list(range(count))
+    assert hashed_places(12) != hashed_places(13)[:-1]
+
+
+@pytest.mark.requirement("REL-107")
+@pytest.mark.parametrize(
+    ("release", "form"),
+    [
+        ((2, 2), "[partitionId],[brokerId]:[partitionId],[brokerId]:..."),
+        ((2, 3), "[partitionId]:[brokerId],[partitionId]:[brokerId],..."),
+    ],
+)
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_form_of_throttled_replicas(release: Release, form: str, side: str) -> None:
+    config = CreatableTopicConfig(name=f"{side}.replication.throttled.replicas", value="x")
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, configs=[config])
+    (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+    assert row.error_code == 40
+    assert row.error_message.endswith(f"following format: {form}")

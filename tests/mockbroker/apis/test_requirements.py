@@ -133,6 +133,7 @@ SITUATIONS = [
         keys=CONTROLLERS | {43},
     ),
     Situation("late", dict.fromkeys(LATE, 7), take_time, keys=LATE),
+    Situation("late in a preview", {46: 7}, take_time, profile="kafka-3.0", keys={46}),
     Situation("elections of a preview", {43: 35}, profile="kafka-3.0", keys={43}),
     Situation("the quorum of an early access", {55: -1}, profile="kafka-2.8", keys={55}),
     Situation(

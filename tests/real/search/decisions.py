@@ -68,6 +68,14 @@ def _repeats_partitions(body: Mapping[str, Any]) -> bool:
     return any(times > 1 for each in named for times in each.values())
 
 
+def _has_format(body: Mapping[str, Any]) -> bool:
+    return any(
+        config["name"] == "message.format.version"
+        for each in body["topics"] or ()
+        for config in each["configs"] or ()
+    )
+
+
 def _names_no_operation(body: Mapping[str, Any]) -> bool:
     return any(
         not 0 <= config["configOperation"] <= 3
@@ -118,6 +126,10 @@ DECISIONS: Final = (
             codes=(0, 40),
         )
         for key in (19, 33, 44)
+    ),
+    Decision(
+        19, ANY, "Kafka creates topics of a format that no broker reads", _has_format,
+        releases=("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1"),
     ),
     Decision(44, ANY, "Kafka's controller resigns", _names_no_operation, releases=_PREVIEWS),
     *(
