@@ -22,6 +22,7 @@ from kproto.pages import Pages
 from mockbroker.control.routes import Route
 from mockbroker.faults.descriptions import MEMBERS as RULE_MEMBERS
 from mockbroker.simulation.operations import OPERATIONS
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS
 
 __all__ = [
     "HTML",
@@ -109,6 +110,7 @@ def _page(*, wants_token: bool) -> str:
             if [it.name for it in each.arguments] == ["broker"]
         ],
         error_names={code.value: code.name for code in ErrorCode},
+        internal_topics=sorted(INTERNAL_TOPICS),
         api_names=sorted(
             name.removesuffix("Request") for name in dialect("kafka").apis.requests.values()
         ),

@@ -21,6 +21,7 @@ from kproto.messages import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.scenarios import SCENARIOS
@@ -345,6 +346,53 @@ async def test_logs_and_groups_are_followed(browser: Any, width: int, scheme: Sc
         await reads(theirs.locator("span"), "Reconciling, epoch 3, 1 member")
         await reads(theirs.locator("div").first, "three has foo-0 target nothing")
         await looks_right(watched)
+
+
+async def test_what_is_not_the_users_is_folded(browser: Any) -> None:
+    """Internal topics, and fetches that bring nothing; a request that waits is not an error."""
+
+    def fetch(max_wait_ms: int, offset: int) -> FetchRequest:
+        position = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+        topic = FetchTopic(topic="foo", partitions=[position])
+        return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=[topic])
+
+    async with (
+        served(brokers=1, topics=["foo:1:1"], ready_coordinators=True) as (mock, url),
+        opened(browser, url, width=DESKTOP, name="control-folds") as watched,
+    ):
+        journal = panel(watched, "journal")
+        partitions, logs = panel(watched, "partitions"), panel(watched, "logs")
+        await live(watched)
+        await reads(watched.page.locator("#about"), "kafka-4.4 · 1 broker")
+        mock.set_offset("g", "foo-0", 0)  # a record of __consumer_offsets
+        mock.produce("foo", value="one")
+        await reads(partitions.locator("[data-hidden]"), "50 partitions hidden")
+        await counts(partitions.locator("tbody tr"), 1)
+        await partitions.locator("[data-internal]").check()
+        await counts(partitions.locator("tbody tr"), 51)
+        await counts(logs.locator("[data-log]"), 1)
+        await logs.locator("[data-internal]").check()
+        await counts(logs.locator("[data-log]"), 2)
+
+        entries = journal.locator("ol > li:not(.fold)", has_text="Fetch")
+        async with connect(mock) as wire:
+            wire.send(wire.frame(fetch(60_000, 1), 11, "waits"))
+            await counts(entries, 1)
+            await counts(entries.locator("span", has_text=re.compile("^waiting $")), 1)
+            assert await entries.locator(".bad").count() == 0
+            mock.produce("foo", value="two")
+            await wire.receive()
+            await counts(entries.locator("span", has_text=re.compile(r"^[0-9.]+ ms $")), 1)
+            for _ in range(3):
+                await wire.ask(fetch(1, 2), 11)
+            await reads(
+                journal.locator("li.fold").first, re.compile("routine entries: empty Fetch .3")
+            )
+            await counts(entries, 1)
+            wire.send(wire.frame(fetch(60_000, 2), 11, "leaves"))
+            await counts(entries.locator("span", has_text=re.compile("^waiting $")), 1)
+        await counts(entries.locator(".bad", has_text=re.compile("^no response $")), 1)
+        keeps_to_itself(watched, url)
 
 
 async def test_an_empty_page_says_what_to_do(browser: Any) -> None:

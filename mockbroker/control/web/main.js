@@ -10,7 +10,7 @@
 //   groups    [group, committed offsets] of each group, as GET /groups and /offsets/ID have them
 //   tick      every few seconds
 
-import {paced} from "./dom.js";
+import {counted, paced} from "./dom.js";
 import {TokenError, chosen, follow, hasToken, onCluster, read, send, setToken} from "./server.js";
 
 const FIRST_ENTRIES = 400, FIRST_ACTIONS = 50, LATEST = 1000, MOST_GROUPS = 20, TICK_MS = 3000;
@@ -80,7 +80,7 @@ const refresh = {
     const here = clusters.find(each => each.id === (chosen ?? "1"));
     showClusters(clusters);
     if (here === undefined) return;
-    $("about").textContent = `${here.profile} · ${Object.keys(here.brokers).length} brokers`;
+    $("about").textContent = `${here.profile} · ${counted(Object.keys(here.brokers).length, "broker")}`;
     emit("clusters", here);
   },
 };

@@ -8,14 +8,16 @@ import {onCluster, read} from "../server.js";
 
 const KEPT = 2000, SHOWN = 150, PATIENCE_MS = 2000;
 
-// What clients send again and again. It is routine unless something is wrong with it.
+// What clients send again and again. It is routine unless something is wrong with it; fetches are
+// routine if they bring nothing.
 const ROUTINE = new Set(["ApiVersions", "Metadata", "FindCoordinator", "Heartbeat", "DescribeCluster",
   "SaslHandshake", "SaslAuthenticate"]);
+const FETCHES = new Set(["Fetch", "ShareFetch"]);
 
 export function start(root, page) {
   const $ = name => root.querySelector(`[data-${name}]`);
   let exchanges = [], held = 0, skipped = 0;
-  const unanswered = new Map(), opened = new Set();
+  const unanswered = new Map(), opened = new Set();  // exchanges by broker, connection, correlation id
 
   // ---- exchanges ------------------------------------------------------------------------------
 
@@ -29,10 +31,23 @@ export function start(root, page) {
       add(request, entry);
       return;
     }
-    const exchange = {key: entry.sequence, entries: [], errors: new Set(), version: 0};
+    if (entry.event === "disconnected") giveUp(`${entry.broker_id},${entry.connection_id},`);
+    const exchange = {key: entry.sequence, entries: [], errors: new Set(), version: 0, waits: false};
     add(exchange, entry);
     exchanges.push(exchange);
-    if (entry.direction === "request" && entry.correlation_id !== undefined) unanswered.set(key, exchange);
+    if (entry.direction !== "request" || entry.correlation_id === undefined) return;
+    unanswered.set(key, exchange);
+    exchange.waits = true;
+  }
+
+  // No response comes on a connection that is closed.
+  function giveUp(connection) {
+    for (const [key, exchange] of unanswered) {
+      if (!key.startsWith(connection)) continue;
+      unanswered.delete(key);
+      exchange.waits = false;
+      exchange.version++;
+    }
   }
 
   function add(exchange, entry) {
@@ -190,27 +205,36 @@ const isTrouble = entry => entry.error !== undefined
   || (entry.event && !isConnection(entry) && entry.event !== "sasl-token")
   || (entry.event === "disconnected" && entry.note !== "by the client");
 
-function isRoutine({entries, errors}) {
+function isRoutine(exchange) {
+  const {entries, errors} = exchange, [entry] = entries;
   if (errors.size || entries.some(isTrouble)) return false;
-  const [entry] = entries;
-  if (isConnection(entry) || entry.event === "sasl-token") return true;
+  if (isConnection(entry) || entry.event === "sasl-token" || isEmptyFetch(exchange)) return true;
   return ROUTINE.has(entry.api)
     && (responseOf(entries) !== undefined || Date.now() - entry.timestamp_ns / 1e6 < PATIENCE_MS);
 }
 
 const responseOf = entries => entries.find(entry => entry.direction === "response");
 
+function isEmptyFetch({entries}) {
+  const answer = responseOf(entries);
+  return FETCHES.has(entries[0].api) && answer?.body !== undefined
+    && answer.body.responses.every(({partitions}) => partitions.every(({records}) => !records?.length));
+}
+
 const nameOf = entry =>
   entry.api ?? (entry.api_key === undefined ? entry.event ?? "" : `API ${entry.api_key}`);
 
 function foldParts(run) {
   const counts = new Map();
-  for (const {entries: [entry]} of run) counts.set(nameOf(entry), (counts.get(nameOf(entry)) ?? 0) + 1);
+  for (const exchange of run) {
+    const name = (isEmptyFetch(exchange) ? "empty " : "") + nameOf(exchange.entries[0]);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
   const names = [...counts].map(([name, count]) => count > 1 ? `${name} ×${count}` : name);
   return [make("span", `${run.length} routine entries: ${names.join(", ")}`, "soft")];
 }
 
-function exchangeParts({entries, errors}) {
+function exchangeParts({entries, errors, waits}) {
   const [first] = entries, answer = responseOf(entries), name = nameOf(first), parts = [];
   const at = new Date(first.timestamp_ns / 1e6).toISOString().slice(11, 23);
   const version = first.api_key === undefined ? "" : ` v${first.api_version}`;
@@ -223,9 +247,14 @@ function exchangeParts({entries, errors}) {
   if (first === answer) parts.push(make("span", "response alone ", "soft"));
   else if (answer !== undefined)
     parts.push(make("span", `${((answer.timestamp_ns - first.timestamp_ns) / 1e6).toFixed(1)} ms `, "soft"));
-  else if (first.direction === "request") parts.push(make("span", "no response ", "waits"));
+  else if (first.direction === "request") parts.push(outstanding(first, waits));
   parts.push(make("span", `${cut(who(first), 60)} `, "soft"));
   const text = first.error ?? (first.body === undefined ? first.note ?? "" : JSON.stringify(first.body));
   parts.push(make("code", cut(text, 160)));
   return parts;
+}
+
+function outstanding({api, body}, waits) {
+  if (api === "Produce" && body?.acks === 0) return make("span", "acks 0, no response ", "soft");
+  return waits ? make("span", "waiting ", "soft") : make("span", "no response ", "bad");
 }

@@ -1,18 +1,27 @@
 // The logs that hold records: where they begin and end, the high watermark, the end of each replica.
 
 import {counted, keyed, make, printable, retext} from "../dom.js";
+import {isInternal} from "../tables.js";
 
 const MOST = 100;
 
 export function start(root, page) {
   const $ = name => root.querySelector(`[data-${name}]`);
-  page.on("logs", logs => {
-    const all = Object.entries(logs), rows = all.slice(0, MOST);
-    $("empty").hidden = all.length > 0;
+  let all = [];
+
+  function show() {
+    const own = $("internal").checked ? all : all.filter(([name]) => !isInternal(topicOf(name)));
+    const rows = own.slice(0, MOST), hidden = all.length - rows.length;
+    $("empty").hidden = own.length > 0;
     keyed($("logs"), rows, ([name]) => name, create, update);
-    retext($("hidden"), all.length > MOST ? `${counted(all.length - MOST, "log")} hidden` : "");
-  });
+    retext($("hidden"), hidden ? `${counted(hidden, "log")} hidden` : "");
+  }
+
+  page.on("logs", logs => { all = Object.entries(logs); show(); });
+  $("internal").addEventListener("input", show);
 }
+
+const topicOf = name => name.slice(0, name.lastIndexOf("-"));
 
 function create([name]) {
   const item = make("li");

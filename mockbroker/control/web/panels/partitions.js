@@ -1,7 +1,8 @@
-// Partitions with their replicas: those that move come first. A replica is a button that lets it
-// join or leave the ISR.
+// Partitions with their replicas: those that move come first, and those of internal topics are
+// hidden. A replica is a button that lets it join or leave the ISR.
 
 import {button, counted, keyed, make, printable, retext} from "../dom.js";
+import {isInternal} from "../tables.js";
 
 const MOST = 200;
 
@@ -14,7 +15,7 @@ export function start(root, page) {
   let topics = null;
 
   page.on("state", state => { topics = state.topics; show(); });
-  for (const name of ["topic", "moving"]) $(name).addEventListener("input", () => { if (topics) show(); });
+  for (const name of ["topic", "moving", "internal"]) $(name).addEventListener("input", () => { if (topics) show(); });
   $("create").addEventListener("submit", event => {
     event.preventDefault();
     const {name, partitions, replicas} = $("create").elements;
@@ -29,7 +30,8 @@ export function start(root, page) {
       if (!topic.includes(wanted)) { hidden += Object.keys(partitions).length; continue; }
       for (const [index, partition] of Object.entries(partitions)) {
         const moves = isMoving(partition), list = moves ? moving : still;
-        if ((movingOnly && !moves) || list.length >= MOST) hidden++;
+        const leftOut = movingOnly || (isInternal(topic) && wanted === "" && !$("internal").checked);
+        if ((leftOut && !moves) || list.length >= MOST) hidden++;
         else list.push({name: `${topic}-${index}`, partition, moves});
       }
     }
@@ -38,7 +40,7 @@ export function start(root, page) {
     rows.length = Math.min(rows.length, MOST);
     keyed(table.tBodies[0], rows, row => row.name, create, update);
     retext($("hidden"), hidden ? `${counted(hidden, "partition")} hidden` : "");
-    const none = Object.keys(topics).length === 0;
+    const none = rows.length === 0 && Object.keys(topics).every(isInternal);
     if (none && $("empty").hidden) $("new").open = true;
     $("empty").hidden = !none;
     $("legend").hidden = table.hidden = none;
