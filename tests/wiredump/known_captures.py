@@ -19,7 +19,7 @@ from kproto.capture.container import pcap_header, pcap_record
 from kproto.capture.packets import ACK, FIN, SYN, ethernet_frame, ip_packet, tcp_segment
 from tests.wiredump.talk import Said, say
 
-__all__ = ["BEGINNINGS", "KINDS", "Fact", "Known", "known", "reused"]
+__all__ = ["BEGINNINGS", "HOP_NS", "KINDS", "Fact", "Known", "known", "reused", "translated"]
 
 START_NS: Final = 1_700_000_000_000_000_000
 _MICROSECOND: Final = 1_000
@@ -236,6 +236,31 @@ def _copied(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     return out
 
 
+HOP_NS: Final = 200_000
+_BEHIND: Final = IPv4Address("10.9.0.2").packed, pack(">H", 19092)
+"""The broker's address and port behind a translation of the destination."""
+
+
+def _translated(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+    """Each packet is captured before and behind a translation of the broker's address, in the order
+    in which it passes; the copies keep everything else."""
+    out = []
+    for each in packets:
+        address, port = (30, 36) if each.end == 0 else (26, 34)
+        frame = bytearray(each.frame)
+        frame[address : address + 4], frame[port : port + 2] = _BEHIND
+        there = each._replace(frame=bytes(frame))
+        first, second = (each, there) if each.end == 0 else (there, each)
+        out += [first, second._replace(time_ns=each.time_ns + HOP_NS)]
+    return sorted(out, key=lambda each: each.time_ns)
+
+
+def translated(seed: object) -> Known:
+    """Return the capture of conversations that were captured before and behind a translation. The
+    truth has each exchange once."""
+    return known(seed, "translated", port=9092)
+
+
 def _late_start(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     return packets[rng.randint(1, max(1, len(packets) // 2)) :]
 
@@ -258,6 +283,7 @@ KINDS: Final[dict[str, Callable[[random.Random, list[_Packet]], list[_Packet]]]]
     "requests alone": _requests_alone,
     "vxlan": _in_vxlan,
     "cut": _cut,
+    "translated": _translated,
 }
 _COMPLETE: Final = ("whole", "sent again", "reordered", "copied", "vxlan", "cut")
 

@@ -15,7 +15,16 @@ from kproto.capture.packets import ACK, RST, SYN
 from tests.support.full import either
 from tests.support.seeds import generator
 from tests.support.toolchain import require_module
-from tests.wiredump.known_captures import BEGINNINGS, KINDS, Fact, Known, known, reused
+from tests.wiredump.known_captures import (
+    BEGINNINGS,
+    HOP_NS,
+    KINDS,
+    Fact,
+    Known,
+    known,
+    reused,
+    translated,
+)
 from tests.wiredump.other_traffic import OTHERS
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
 from tests.wiredump.unread_captures import Line, beaten, heartbeat, heartbeats, merged
@@ -80,7 +89,7 @@ def test_whatever_precedes_kafka(beginning: str, tmp_path: Path) -> None:
         assert clients == [*made.clients], made.what
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"translated"}))
 def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
     for seed in _seeds(kind):
         made = known(seed, kind)
@@ -102,6 +111,34 @@ def test_copies_are_no_retransmissions(tmp_path: Path) -> None:
             assert tally.client.copies > 0
             assert tally.client.round_trips.samples > 0
             assert sum(tally.counts) == 0
+
+
+def test_connections_behind_a_translation_are_counted_once(tmp_path: Path) -> None:
+    """The exchanges are those of the conversations, nothing was sent again, and the time between
+    the two points of capture is known in both directions."""
+    require_module("duckdb")
+    path = str(tmp_path / "a.pcap")
+
+    def rows(*arguments: str) -> list[dict[str, object]]:
+        result = CliRunner().invoke(cli, [*arguments, "--format", "json"])
+        assert result.exit_code == 0, result.output
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    for seed in _seeds("translated"):
+        made = translated(seed)
+        Path(path).write_bytes(made.capture)
+        count = "SELECT count(*) AS requests, sum((api_key = 3)::INT) AS metadata FROM requests"
+        (found,) = rows("sql", path, count)
+        assert found["requests"] == made.truth.total()
+        wire = "SELECT count(*) c, count(DISTINCT client) d, sum(retransmitted) r FROM connections"
+        (on_wire,) = rows("sql", path, wire)
+        assert (on_wire["c"], on_wire["r"]) == (2 * int(str(on_wire["d"])), 0)
+        hops = rows("ask", "hops", path)
+        assert len(hops) == on_wire["d"]
+        for hop in hops:
+            assert (hop["broker"], hop["other_broker"]) == ("10.0.0.2:9092", "10.9.0.2:19092")
+            assert hop["request_ms"] == HOP_NS / 1e6
+            assert hop["response_ms"] in (HOP_NS / 1e6, None)
 
 
 def test_times_begin_at_the_first_packet(tmp_path: Path) -> None:
@@ -152,7 +189,7 @@ def test_ports_that_were_used_again(tmp_path: Path) -> None:
         assert found == made.truth, made.what
 
 
-@pytest.mark.parametrize("kind", ["whole", "copied", "late start", "cut"])
+@pytest.mark.parametrize("kind", ["whole", "copied", "late start", "cut", "translated"])
 def test_the_extension_reads_the_same(kind: str) -> None:
     require_quick()
     for beginning in ("none", "proxy 1", "socks 5", "gssapi"):

@@ -14,6 +14,7 @@ from kproto.errors import KprotoError
 from wiredump.cli.damage import Purpose, check_read
 from wiredump.cli.progress import reading
 from wiredump.cli.source_options import SourceOptions
+from wiredump.questions.twins import FOLDED
 from wiredump.skipped import lacks_requests
 from wiredump.tables.work import Work, passing_folder
 
@@ -66,6 +67,8 @@ def tables_of_sources(
         if path != "-" and not Location(path).exists():
             raise KprotoError(f"{path} does not exist: name captures, or a folder of tables")
     named_dialect(options.dialect_name)  # fails for an unknown dialect before anything is read
+    if not FOLDED.isdisjoint(tables):
+        tables = tuple(dict.fromkeys(("connections", *tables)))  # which tell the twins
     with passing_folder() as folder:
         work = Work(
             out=folder, paths=dict(enumerate(sources)), tables=tables, run="this",

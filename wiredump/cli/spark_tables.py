@@ -15,6 +15,7 @@ from wiredump.cli.damage import Purpose, check_read
 from wiredump.cli.spark_session import spark_session
 from wiredump.questions.accounts import account_of_tables
 from wiredump.questions.answers import Tables
+from wiredump.questions.twins import TWINS
 from wiredump.rows.schema import TABLES
 from wiredump.skipped import lacks_requests
 
@@ -64,6 +65,7 @@ def spark_options(command: Callable[..., int | None]) -> Callable[..., int | Non
 def tables_in(query: str) -> list[str]:
     """Return the tables that a query names behind FROM or JOIN."""
     named = {name.lower() for name in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", query, re.IGNORECASE)}
+    named |= {"connections"} if TWINS in named else set()
     return [name for name in TABLES if name in named]
 
 

@@ -13,7 +13,11 @@ dialects share, and to these functions, which each side defines or has:
 ``array_size(list)``                   the number of elements of a list
 ``collect_set(value)``                 the different values of a group, as a list
 ``partition_errors(body)``             ``error/topic/partition`` of each error in a response's body
+``partition_offsets(body)``            ``topic/partition/offset`` of each committed offset, and of
+                                       each high watermark, in a body
 =====================================  ======================================================
+
+``twins`` has the connections that were captured twice (``wiredump.questions.twins``).
 
 Nulls sort in front, and behind with DESC. An order names so many columns that only equal rows are
 left in any order, and an aggregate does not depend on the order of rows, so that the answers of

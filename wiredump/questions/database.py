@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kproto.errors import MissingExtraError
 from wiredump.questions.answers import Answer, QueryError
 from wiredump.questions.partition_errors import partition_errors
+from wiredump.questions.partition_offsets import partition_offsets
+from wiredump.questions.twins import FOLDED, TWINS, TWINS_TABLE
 from wiredump.questions.views import empty_table, view
 from wiredump.rows.schema import TABLES
 from wiredump.tables.reading import TableFolder
@@ -55,6 +57,7 @@ def tables_of(query: str) -> tuple[str, ...]:
     with _connection() as connection:
         for table in TABLES.values():
             connection.execute(empty_table(table))
+        connection.execute(f"CREATE TABLE {TWINS} AS {TWINS_TABLE}")
         try:
             serialized = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
             assert serialized is not None
@@ -67,6 +70,7 @@ def tables_of(query: str) -> tuple[str, ...]:
         except duckdb.Error as error:
             raise QueryError(_message_of(error)) from None
     read = {name.lower() for name in _names(tree)}
+    read |= {"connections"} if TWINS in read else set()
     found = tuple(name for name in TABLES if name in read)
     if not found:
         raise QueryError(f"the query reads none of the tables: {', '.join(TABLES)}")
@@ -119,9 +123,16 @@ class FolderTables:
         import duckdb
 
         try:
+            folder = Path(self.path)
+            folds = _create_twins(connection, folder)
             for table in TABLES.values():
+                if table.name == "connections":
+                    continue
                 read = any(re.search(rf"\b{table.name}\b", each, re.I) for each in queries)
-                connection.execute(view(table, Path(self.path)) if read else empty_table(table))
+                is_folded = folds and table.name in FOLDED
+                connection.execute(
+                    view(table, folder, folded=is_folded) if read else empty_table(table)
+                )
         except duckdb.IOException:
             raise
         except duckdb.Error as error:
@@ -132,6 +143,14 @@ class FolderTables:
 def _answered(found: duckdb.DuckDBPyConnection) -> Answer:
     names, types = zip(*((each[0], str(each[1])) for each in found.description or []), strict=True)
     return Answer(names, types, found.fetchall())
+
+
+def _create_twins(connection: duckdb.DuckDBPyConnection, folder: Path) -> bool:
+    """Create the view of ``connections``, and the table of those that are twins; returns whether
+    there are any."""
+    connection.execute(view(TABLES["connections"], folder))
+    connection.execute(f"CREATE TABLE {TWINS} AS {TWINS_TABLE}")
+    return connection.execute(f"SELECT 1 FROM {TWINS} LIMIT 1").fetchone() is not None
 
 
 def _names(tree: Any) -> Iterator[str]:
@@ -156,9 +175,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
     for macro in _MACROS:
         connection.execute(macro)
     text = duckdb.sqltype("VARCHAR")
-    connection.create_function(
-        "partition_errors", partition_errors, [text], duckdb.list_type(text)
-    )  # fmt: skip
+    for function in (partition_errors, partition_offsets):
+        connection.create_function(function.__name__, function, [text], duckdb.list_type(text))
     return connection
 
 

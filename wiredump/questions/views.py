@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from wiredump.questions.twins import TWINS
 from wiredump.rows.schema import Table, TypeName
 from wiredump.tables.reading import table_files
 
@@ -36,8 +37,9 @@ def empty_table(table: Table) -> str:
     return f"CREATE TABLE {table.name} ({', '.join(columns)})"
 
 
-def view(table: Table, folder: Path) -> str:
-    """Return the statement that creates the view of a table; without files, a table."""
+def view(table: Table, folder: Path, *, folded: bool = False) -> str:
+    """Return the statement that creates the view of a table; without files, a table. A view that is
+    ``folded`` leaves out the rows of twins."""
     layouts: dict[tuple[str, ...], list[Path]] = defaultdict(list)
     for file in table_files(folder, table.name):
         parts = file.relative_to(folder / table.name).parts[:-1]
@@ -51,7 +53,10 @@ def view(table: Table, folder: Path) -> str:
     made = [f'{_moment(source)} AS "{name}"' for name, source in table.timestamps.items()]
     made.append("coalesce(run, '') AS run")
     union = " UNION ALL BY NAME ".join(rows)
-    return f"CREATE VIEW {table.name} AS SELECT * REPLACE ({', '.join(made)}) FROM ({union})"
+    rows_of_all = f"SELECT * REPLACE ({', '.join(made)}) FROM ({union})"
+    if folded:
+        rows_of_all = f"SELECT * FROM ({rows_of_all}) ANTI JOIN {TWINS} USING (run, connection)"
+    return f"CREATE VIEW {table.name} AS {rows_of_all}"
 
 
 def _layout(table: Table, keys: tuple[str, ...], files: Iterable[Path]) -> str:

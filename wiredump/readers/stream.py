@@ -167,8 +167,10 @@ class Stream:
         if abs(ahead) > WINDOW and not self._resynchronise(segment, sequence, ahead):
             return
         start = self.next + distance(sequence, self.next_sequence)
-        if self._is_copy(sequence, start, segment):
+        delay_ns = self._delay_of_copy(sequence, start, segment)
+        if delay_ns is not None:
             self.tally.copies += 1
+            self.tally.copied_ns += delay_ns
             self._ledger.repeated(self, start, size, 0, segment)
             return
         whole_end = start + size + segment.missing
@@ -201,20 +203,19 @@ class Stream:
             self._drain(segment, segment.timestamp_ns)
         self.settle(segment)
 
-    def _is_copy(self, sequence: int, start: int, segment: Segment) -> bool:
-        """Whether the segment was captured a moment ago, on another interface. No sender repeats
-        one so soon."""
+    def _delay_of_copy(self, sequence: int, start: int, segment: Segment) -> int | None:
+        """Return how long ago the segment was captured on another interface; None if it was not.
+        No sender repeats one so soon."""
         size, timing = len(segment.payload), self.tally.timing
         if timing is None or not size or segment.missing or start + size > self._seen:
-            return False
+            return None
         sent = sent_ns(timing, sequence, size)
         if sent is None and start + size == self.next:
             sent = self.previous_ns  # too many segments are timed; this one may be the newest
-        return (
-            sent is not None
-            and 0 <= segment.timestamp_ns - sent <= COPY_NS
-            and self._compare(start, bytes(segment.payload)) == (size, 0)
-        )
+        if sent is None or not 0 <= segment.timestamp_ns - sent <= COPY_NS:
+            return None
+        equals = self._compare(start, bytes(segment.payload)) == (size, 0)
+        return segment.timestamp_ns - sent if equals else None
 
     def _time(self, sequence: int, start: int, end: int, seen: int, now: int) -> None:
         """Time a segment, unless bytes of it or behind it have been captured before."""

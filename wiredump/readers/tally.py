@@ -25,7 +25,9 @@ class EndTally(msgspec.Struct, gc=False):
     - ``resets``: segments with RST.
 
     ``copies`` are segments that were captured again within microseconds, on another interface; they
-    count as nothing else. ``timing`` is the state of ``round_trips`` until the connection is
+    count as nothing else. ``copied_ns`` is how much later all of them were captured together.
+    ``first_sequence`` is the number of the first segment with data, or that was acknowledged; None
+    without one. ``timing`` is the state of ``round_trips`` until the connection is
     closed; None without data.
     """
 
@@ -39,6 +41,8 @@ class EndTally(msgspec.Struct, gc=False):
     timing: State | None = None
     measured: RoundTrips | None = None
     copies: int = 0
+    copied_ns: int = 0
+    first_sequence: int | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -57,6 +61,8 @@ class EndTally(msgspec.Struct, gc=False):
         """Return the state of ``round_trips``; a new one begins at ``sequence``."""
         if self.timing is None:
             self.timing = round_trips.begin(sequence)
+            if self.first_sequence is None:
+                self.first_sequence = sequence
         return self.timing
 
     def close(self) -> None:
@@ -84,6 +90,12 @@ class Tally(msgspec.Struct, gc=False):
     def copies(self) -> int:
         """Of both ends together."""
         return self.client.copies + self.broker.copies
+
+    @property
+    def copy_delay_ns(self) -> int | None:
+        """How much later copies were captured, on average; None without any."""
+        copied_ns = self.client.copied_ns + self.broker.copied_ns
+        return copied_ns // self.copies if self.copies else None
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -21,7 +21,8 @@ MOST_LISTED: Final = 500
 
 QUESTIONS: Final = (
     FINDINGS, "slow-clients", "slow-brokers", "errors", "groups", "attempts", "rebalances",
-    "hot-partitions", "throttling", "top-talkers", "transactions",
+    "hot-partitions", "throttling", "top-talkers", "transactions", "lag", "rates", "retries",
+    "metadata-storms", "hops",
 )  # fmt: skip
 """Those that no other section answers."""
 

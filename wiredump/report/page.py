@@ -28,7 +28,14 @@ from wiredump.report.blocks import (
 )
 from wiredump.report.measured import Measured, Row
 from wiredump.report.network import network_section
-from wiredump.report.plots import Plots, errors_plot, latency_plot, reassignments_plot, traffic_plot
+from wiredump.report.plots import (
+    Plots,
+    errors_plot,
+    latency_plot,
+    latency_times_plot,
+    reassignments_plot,
+    traffic_plot,
+)
 from wiredump.report.requests import MOST_CLIENTS, OTHERS, QUANTILES, Client
 from wiredump.report.upgrade import upgrade_section
 from wiredump.skipped import bytes_of, distinct_of, unread_of
@@ -105,6 +112,16 @@ def _who(row: Row) -> str:
 # ---- sections --------------------------------------------------------------------------------
 
 
+def _timeline(measured: Measured) -> list[Block]:
+    requests = measured.requests
+    times = _figure(
+        "latency-times", latency_times_plot(requests.latency_times), "Latency over time"
+    )
+    if times:
+        times.insert(0, Note("Latencies leave out Fetch, JoinGroup and SyncGroup, which wait."))
+    return [*_figure("errors", errors_plot(requests.errors), "Errors over time"), *times]
+
+
 def _traffic(measured: Measured) -> list[Block]:
     traffic = measured.requests.traffic
     most = set(heapq.nlargest(MOST_LISTED, traffic, key=lambda each: each.requests))
@@ -158,7 +175,6 @@ def _errors(measured: Measured) -> list[Block]:
         "latency#", "other errors%",
     )  # fmt: skip
     return [
-        *_figure("errors", errors_plot(errors), "Errors over time"),
         Table("errors", ("error", "responses#"), rows),
         *cut(len(rows), len(errors.counts), "most frequent"),
         *answer_blocks("errors", measured.answers["errors"], "errors-by-client"),
@@ -287,6 +303,7 @@ def _answer(*names: str) -> _Make:
 
 SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     FINDINGS: ("Findings", "requests", _answer(FINDINGS)),
+    "timeline": ("Time line", "requests", _timeline),
     "traffic": ("Traffic", "requests", _traffic),
     "latency": ("Latency", "requests", _latency),
     "slow-clients": ("Slow clients", "requests", _answer("slow-clients")),
@@ -298,12 +315,17 @@ SECTIONS: Final[dict[str, tuple[str, str, _Make]]] = {
     "reassignments": ("Reassignments", "reassignments", _reassignments),
     "elections": ("Elections", "elections", _answer("elections")),
     "rebalances": ("Rebalances", "groups", _answer("groups", "rebalances")),
+    "lag": ("Lag", "bodies", _answer("lag")),
     "transactions": ("Transactions", "transactions", _answer("transactions")),
     "hot-partitions": ("Hot partitions", "batches", _answer("hot-partitions")),
+    "rates": ("Rates", "batches", _answer("rates")),
+    "retries": ("Batches sent again", "batches", _answer("retries")),
+    "metadata-storms": ("Requests for metadata", "requests", _answer("metadata-storms")),
     "top-talkers": ("Top talkers", "connections", _answer("top-talkers")),
     "throttling": ("Throttling", "requests", _answer("throttling")),
     "network": ("Network", "connections", lambda measured: network_section(measured.network)),
     "attempts": ("Attempts to connect", "connections", _answer("attempts")),
+    "hops": ("Hops", "connections", _answer("hops")),
     "anomalies": ("Anomalies", "anomalies", _answer("anomaly-kinds", "anomalies")),
     "account": ("Byte account", "account", _account),
     "lineage": ("Lineage", "lineage", _answer("lineage")),

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from kproto.errors import MissingExtraError
 from kproto.safe_text import printable
 from wiredump.report.measured import Row
-from wiredump.report.requests import TIME_BUCKETS, Errors, Latency, Traffic
+from wiredump.report.requests import TIME_BUCKETS, Errors, Latency, LatencyTimes, Traffic
 
 try:
     from matplotlib import rc_context
@@ -24,7 +24,10 @@ try:
 except ImportError as error:  # pragma: no cover (where the extra is not installed)
     raise MissingExtraError("a report needs matplotlib", extra="wiredump") from error
 
-__all__ = ["OUTCOMES", "errors_plot", "latency_plot", "reassignments_plot", "traffic_plot"]
+__all__ = [
+    "OUTCOMES", "errors_plot", "latency_plot", "latency_times_plot", "reassignments_plot",
+    "traffic_plot",
+]  # fmt: skip
 
 _INK: Final = "#010203"
 """Stands for the page's colour until the SVG is there."""
@@ -145,6 +148,31 @@ def errors_plot(errors: Errors | None) -> Plots | None:
         _legend(axes)
 
     return _svg("errors", draw, height=2.8 + 0.1 * len(shown))
+
+
+def latency_times_plot(times: LatencyTimes | None) -> Plots | None:
+    """The median and the 99th percentile over time."""
+    if times is None:
+        return None
+
+    def draw(axes: Any) -> None:
+        width = times.width_ns / 1e9
+        start = times.start_ns / 1e9
+        for name, values, colour in (
+            ("99 %", times.highs, _COLOURS[1]), ("median", times.medians, _COLOURS[0]),
+        ):  # fmt: skip
+            places = [start + width * (at + 0.5) for at, each in enumerate(values) if each]
+            found = [each / 1e6 for each in values if each]
+            axes.plot(places, found, "o-", color=colour, markersize=3, linewidth=1, label=name)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, place: f"{value:g}")
+        axes.yaxis.set_minor_formatter(_between if _is_narrow(axes.get_ylim()) else lambda *_: "")
+        _time_axis(axes, start, start + width * TIME_BUCKETS)
+        axes.set_ylabel("ms")
+        axes.grid(axis="y")
+        _legend(axes)
+
+    return _svg("latency-times", draw, height=2.8)
 
 
 def reassignments_plot(rows: Sequence[Row], end_ns: int | None) -> Plots | None:

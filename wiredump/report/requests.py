@@ -9,7 +9,16 @@ from typing import Any, Final, NamedTuple
 
 from wiredump.questions.answers import Answer, Tables
 
-__all__ = ["OTHERS", "Client", "Errors", "Latency", "Requests", "Traffic", "measure_requests"]
+__all__ = [
+    "OTHERS",
+    "Client",
+    "Errors",
+    "Latency",
+    "LatencyTimes",
+    "Requests",
+    "Traffic",
+    "measure_requests",
+]
 
 OTHERS: Final = "(others)"
 
@@ -44,6 +53,15 @@ _PERCENTILES: Final = ", ".join(
 _LATENCIES: Final = f"""
 SELECT coalesce(api, 'unknown') AS api, count(*), {_PERCENTILES}, max(latency_ns)
 FROM requests WHERE latency_ns IS NOT NULL GROUP BY ALL ORDER BY api"""
+_TIMELINE: Final = f"""
+WITH span AS (SELECT min(requested_ns) AS first, max(requested_ns) AS last FROM requests)
+SELECT part_of(requested_ns, first, last, {TIME_BUCKETS}) AS part,
+  percentile_disc(0.5) WITHIN GROUP (ORDER BY latency_ns),
+  percentile_disc(0.99) WITHIN GROUP (ORDER BY latency_ns)
+FROM requests, span
+WHERE requested_ns IS NOT NULL AND latency_ns IS NOT NULL
+  AND api NOT IN ('Fetch', 'ShareFetch', 'JoinGroup', 'SyncGroup')
+GROUP BY part ORDER BY part"""
 _ALL_CLIENTS: Final = f"""
 SELECT count(*) FROM (SELECT DISTINCT {_CLIENT} FROM requests WHERE api_version IS NOT NULL)"""
 _CLIENTS: Final = f"""
@@ -96,6 +114,16 @@ class Latency(NamedTuple):
     greatest: int
 
 
+class LatencyTimes(NamedTuple):
+    """The median and the 99th percentile in each of ``TIME_BUCKETS`` spans of ``width_ns``, of
+    requests that do not wait on purpose; None where there are none."""
+
+    start_ns: int
+    width_ns: int
+    medians: list[int | None]
+    highs: list[int | None]
+
+
 class Client(NamedTuple):
     """``versions``: by api, the versions it used and how often."""
 
@@ -130,12 +158,14 @@ class Requests(NamedTuple):
     clients: list[Client]
     all_clients: int
     errors: Errors | None
+    latency_times: LatencyTimes | None
 
 
 def measure_requests(tables: Tables) -> Requests:
     """Read ``requests``. Raises QueryError."""
-    queries = (_SPAN, _TRAFFIC, _LATENCIES, _CLIENTS, _ALL_CLIENTS, _ERRORS, _EXAMPLES)
-    span, traffic, latencies, clients, all_clients, errors, examples = tables.answers(queries)
+    queries = (_SPAN, _TRAFFIC, _LATENCIES, _CLIENTS, _ALL_CLIENTS, _ERRORS, _EXAMPLES, _TIMELINE)
+    answers = tables.answers(queries)
+    span, traffic, latencies, clients, all_clients, errors, examples, timeline = answers
     ((first, last),) = span.rows
     ((number,),) = all_clients.rows
     versions = _traffic(traffic.rows)
@@ -153,7 +183,24 @@ def measure_requests(tables: Tables) -> Requests:
         _clients(clients.rows),
         number,
         None if first is None else _errors(first, last, errors.rows, examples),
+        None if first is None else _latency_times(first, last, timeline.rows),
     )
+
+
+def _latency_times(
+    first: int, last: int, rows: Iterable[tuple[int, int, int]]
+) -> LatencyTimes | None:
+    medians: list[int | None] = [None] * TIME_BUCKETS
+    highs: list[int | None] = [None] * TIME_BUCKETS
+    for part, median, high in rows:
+        medians[part], highs[part] = int(median), int(high)
+    if not any(each is not None for each in medians):
+        return None
+    return LatencyTimes(first, _width(first, last), medians, highs)
+
+
+def _width(first: int, last: int) -> int:
+    return (last - first + TIME_BUCKETS) // TIME_BUCKETS
 
 
 def _traffic(rows: list[tuple[Any, ...]]) -> list[Traffic]:
@@ -189,4 +236,4 @@ def _errors(
     for row in examples.records():
         if row["error"] in kept:
             requests[row["error"]].append(row)
-    return Errors(first, (last - first + TIME_BUCKETS) // TIME_BUCKETS, kept, requests)
+    return Errors(first, _width(first, last), kept, requests)

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 __all__ = ["Column", "Table", "TypeName", "columns"]
 
 _NS: Final = "_ns"
-_DURATIONS: Final = frozenset({"handshake_ns", "latency_ns", "duration_ns"})
+_DURATIONS: Final = frozenset({"handshake_ns", "latency_ns", "duration_ns", "copy_delay_ns"})
 
 TypeName: TypeAlias = Literal[
     "bool", "int16", "int32", "int64", "string", "binary", "strings", "int32s"

@@ -17,7 +17,7 @@ from wiredump.skipped import bytes_of, lost, lost_of, skipped_of, unread, unread
 __all__ = ["ConnectionCounts", "account_rows", "lineage_rows"]
 
 
-_NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 4 + 2 * len(RoundTrips._fields))
+_NO_TALLY: Final = (None,) * (3 * len(COUNTS) + 7 + 2 * len(RoundTrips._fields))
 
 
 class ConnectionCounts:
@@ -82,6 +82,7 @@ def _tally(tally: Tally | None) -> tuple[int | None, ...]:
     return (
         *tally.counts, tally.handshake_ns, tally.syns, tally.syn_acks, tally.copies,
         *client.counts, *broker.counts, *client.round_trips, *broker.round_trips,
+        tally.copy_delay_ns, client.first_sequence, broker.first_sequence,
     )  # fmt: skip
 
 

@@ -94,6 +94,9 @@ CONNECTIONS: Final = Table(
         broker_rtt_min_ns           int64  least time to their acknowledgement; null without any
         broker_rtt_median_ns        int64  median of these times, to 1/16; null likewise
         broker_rtt_max_ns           int64  greatest of these times; null likewise
+        copy_delay_ns               int64  how much later copies came, on average; null without any
+        client_sequence             int64  TCP's number of the client's first data; null without any
+        broker_sequence             int64  the same of the broker
         """
     ),
     ("connection",),

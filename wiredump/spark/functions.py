@@ -15,6 +15,7 @@ from pyspark.sql.functions import udf
 from kproto.dialects import dialect
 from wiredump.frame_texts import FrameText, request_text, response_text
 from wiredump.questions.partition_errors import partition_errors
+from wiredump.questions.partition_offsets import partition_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,8 @@ def register_functions(spark: SparkSession, dialect_name: str = "kafka") -> None
             return None
         return response_text(bytes(frame), api_key, api_version, dialect(dialect_name))
 
-    spark.udf.register("partition_errors", udf(partition_errors, "ARRAY<STRING>", useArrow=True))
+    for listing in (partition_errors, partition_offsets):
+        spark.udf.register(listing.__name__, udf(listing, "ARRAY<STRING>", useArrow=True))
     for decode in (decode_request, decode_response):
         decoded = udf(decode, f"STRUCT<{_FRAME}>", useArrow=True)
         spark.udf.register(decode.__name__, decoded)

@@ -19,6 +19,7 @@ from pyspark.sql.functions import coalesce, col, expr, lit
 from pyspark.sql.types import DataType
 
 from wiredump.questions.answers import Answer, QueryError
+from wiredump.questions.twins import FOLDED, TWINS, TWINS_TABLE
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES
 from wiredump.spark.functions import register_functions
 from wiredump.spark.table_schema import spark_schema
@@ -72,10 +73,16 @@ def register(
         raise InputError(f"{where} has no tables ({', '.join(TABLES)})")
     if "lineage" in found and found["lineage"].where(f"schema < {_TIMED}").take(1):
         found = {name: _with_timestamps(name, view) for name, view in found.items()}
-    for name in TABLES:
-        view = found.get(name)
-        if view is None:
-            view = spark.createDataFrame([], spark_schema(name))
+    views = {
+        name: found.get(name, spark.createDataFrame([], spark_schema(name))) for name in TABLES
+    }
+    views["connections"].createOrReplaceTempView("connections")
+    twins = spark.sql(TWINS_TABLE)
+    if "connections" in found and twins.take(1):
+        for name in FOLDED & found.keys():
+            views[name] = views[name].join(twins, ["run", "connection"], "left_anti")
+    twins.createOrReplaceTempView(TWINS)
+    for name, view in views.items():
         view.createOrReplaceTempView(name)
     register_functions(spark, dialect)
     return SparkTables(spark, list(found))

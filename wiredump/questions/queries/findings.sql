@@ -70,6 +70,16 @@ rebalanced AS (
   FROM groups
   GROUP BY group_id
 ),
+storms AS (
+  SELECT client_id, max(requests) AS most_a_second, sum(requests) AS requests
+  FROM (
+    SELECT client_id, floor(requested_ns / 1000000000.0) AS second, count(*) AS requests
+    FROM requests
+    WHERE api = 'Metadata' AND requested_ns IS NOT NULL
+    GROUP BY client_id, second
+  )
+  GROUP BY client_id
+),
 findings AS (
   SELECT
     1000.0 + rebalances AS weight,
@@ -116,6 +126,14 @@ findings AS (
   FROM requests
   WHERE throttle_time_ms > 0
   GROUP BY client_id
+  UNION ALL
+  SELECT
+    620.0,
+    'client ' || coalesce(client_id, '?') || ' asked for metadata ' || most_a_second
+      || ' times in one second, ' || requests || ' times in all',
+    'wiredump ask metadata-storms FILE'
+  FROM storms
+  WHERE most_a_second >= 20
   UNION ALL
   SELECT
     600.0 + least(holes, 100) / 10.0,

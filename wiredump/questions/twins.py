@@ -1,0 +1,47 @@
+"""Connections that were captured twice, with other addresses: before and after a translation of
+addresses (NAT).
+
+A translation changes addresses and ports, and keeps the numbers of TCP and the content. A twin is
+a connection with the numbers of one that began at most 50 ms earlier: two random numbers of 32
+bits, and the same client id. Its exchanges are those of the earlier connection, so the views of
+tables that count exchanges leave them out; those of what was on the wire (``connections``,
+``frames``, ``anomalies``, ``packets``) have both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wiredump.rows.schema import TABLES
+
+__all__ = ["FOLDED", "TWINS", "TWINS_TABLE"]
+
+TWINS: Final = "twins"
+"""The view with a row for each twin: ``run``, ``connection`` and ``twin_of``."""
+
+_LONGEST_HOP_NS: Final = 50_000_000
+
+TWINS_TABLE: Final = f"""
+SELECT later.run, later.connection, min(earlier.connection) AS twin_of
+FROM connections later
+JOIN connections earlier
+  ON earlier.run = later.run
+  AND earlier.client_sequence = later.client_sequence
+  AND earlier.broker_sequence = later.broker_sequence
+WHERE earlier.opened_ns < later.opened_ns
+  AND later.opened_ns - earlier.opened_ns <= {_LONGEST_HOP_NS}
+  AND (earlier.client = later.client OR earlier.broker = later.broker)
+  AND earlier.client <> later.broker
+  AND coalesce(earlier.client_id, '') = coalesce(later.client_id, '')
+GROUP BY later.run, later.connection
+"""
+"""A translation of the destination keeps the client, one of the source keeps the broker."""
+
+_OF_THE_WIRE: Final = frozenset({"connections", "frames", "anomalies", "packets"})
+
+FOLDED: Final = frozenset(
+    name
+    for name, table in TABLES.items()
+    if name not in _OF_THE_WIRE and any(each.name == "connection" for each in table.columns)
+)
+"""The tables whose views leave out the rows of twins."""
