@@ -34,6 +34,9 @@ PAUSE = 0.05
 """Seconds between two looks at the progress."""
 WARM = 3
 """Batches of a session that are not counted."""
+STARTING = 900
+"""Seconds that a session has for its first batch, even if the time is up: a busy machine needs
+minutes to start Java."""
 
 
 class Seen(NamedTuple):
@@ -57,17 +60,24 @@ def session(number: int, folder: Path, given: argparse.Namespace, until: float) 
         "--master", given.master, "--partition-by", given.partition_by,
     ]  # fmt: skip
     found: list[Seen] = []
+    begun = time.monotonic()
     with (folder / "log").open("wb") as log:
         running = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            while (status := running.poll()) is None and time.monotonic() < until:
+            while (status := running.poll()) is None:
                 time.sleep(PAUSE)
                 _look(number, lines, running.pid, found)
+                if time.monotonic() > (until if found else max(until, begun + STARTING)):
+                    break
         finally:
             running.terminate()
             running.wait()
-    if status:
-        raise SystemExit((folder / "log").read_text()[-2000:])
+    _look(number, lines, running.pid, found)
+    told = (folder / "log").read_text()[-2000:]
+    if status or not found:
+        raise SystemExit(f"session {number} ended with {status} and {len(found)} batches:\n{told}")
+    took = time.monotonic() - begun
+    print(f"session {number}: {len(found)} batches in {took:.0f} s", file=sys.stderr, flush=True)
     return found
 
 
@@ -79,13 +89,13 @@ def _look(number: int, lines: Path, pid: int, found: list[Seen]) -> None:
     if not new:
         return
     memory = resident(pid)
-    java = memory.pop("java", 0)
+    java, python = memory.pop("java", 0), sum(memory.values())
+    if not memory and found:  # it has ended
+        python, java = found[-1].python, found[-1].java
     for line in new:
         about = json.loads(line)
         state = about["state"]["bytes"]
-        found.append(
-            Seen(about["batch"], number, about["seconds"], state, sum(memory.values()), java)
-        )
+        found.append(Seen(about["batch"], number, about["seconds"], state, python, java))
 
 
 def show(seen: list[Seen]) -> None:

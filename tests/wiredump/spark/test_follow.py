@@ -6,6 +6,9 @@ from __future__ import annotations
 import pickle
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +21,19 @@ import kproto
 from kproto.capture import Conversation
 from kproto.capture.packets import ethernet_frame
 from kproto.messages import MetadataRequest
-from tests.support.full import quick
+from tests.support.full import either, quick
 from tests.wiredump.sources.test_opening import journal as journal_of
 from tests.wiredump.sources.test_opening import talk
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_lake import FakeLake
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.fake_streams import run_query
+from tests.wiredump.spark.killed_driver import some_kills
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import load
 from tests.wiredump.spark.rotating import (
     EVERY,
+    ROOT,
     Killed,
     cut_off,
     difference,
@@ -114,6 +119,29 @@ def test_killed_anywhere(
             patch.setattr("wiredump.spark.outputs.sink_of", lake.sink)
         place = Location(str(root / "stream"))
         cut_off(session, seed, (first, second), root, place, lake=lake, layout=layout)
+
+
+@pytest.mark.slow
+def test_kill_9_at_each_stage(tmp_path: Path, session: FakeSession, rng: random.Random) -> None:
+    """Drivers without Java that die one after the other (``test_streams`` has those of Spark)."""
+    capture = made_up.capture(23, connections=8, exchanges=40, kind="pcap")
+    count = len(records(capture)[1])
+    files = rotate(capture, range(5, count, count // 50), tmp_path / "in")
+    program = [sys.executable, "-m", "tests.wiredump.spark.killed_stream"]
+    store = StreamFolder(str(tmp_path / "checkpoint" / "wiredump"))
+    for number, kill in enumerate(some_kills(rng, either(20, 4), 0.2)):
+        batches = store.batches
+        done = subprocess.run(
+            [*program, *kill, "--", str(tmp_path / "in"), str(tmp_path), *EVERY],
+            cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        assert done.returncode == -signal.SIGKILL, (kill, done.stderr[-3000:])
+        print(f"kill {number + 1}: {kill.stage}, call {kill.call}: ", end="")
+        print(f"{store.batches - batches} batches, made: {store.made is not None}", flush=True)
+    made = to_the_end(session, follow(tmp_path / "in", tmp_path))
+    expected = one_process(files, tmp_path / "one")
+    assert difference(expected, tmp_path / "out") == {}
+    assert made.rows == {name: len(rows) for name, rows in expected.items()}
 
 
 def test_an_end_is_the_end(tmp_path: Path, session: FakeSession) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from tests.support.full import either
 from tests.support.object_store import Bucket
 from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
+from tests.wiredump.spark.killed_driver import some_kills
 from tests.wiredump.spark.rotating import (
     EVERY,
     copied,
@@ -41,7 +43,6 @@ from wiredump.spark.rotation import RotationError
 from wiredump.spark.stream_folder import StreamFolder
 from wiredump.spark.streaming import cause_of
 from wiredump.storage import Location
-from wiredump.tables.publishing import STAGING
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -148,41 +149,31 @@ def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
     assert lines[-1]["batch"] == len(files) - 1
 
 
-@pytest.mark.timeout(2400)
-def test_kill_9_again_and_again(spark, tmp_path: Path) -> None:
-    """Drivers that are killed at any moment from the begin of a batch on, or from a record on.
-    What they leave is a stream that goes on. Folders have names beyond ASCII, with blanks."""
-    kills, place = either(20, 1), tmp_path / "Ströme 流"
+@pytest.mark.timeout(3600)
+def test_kill_9_at_each_stage(spark, tmp_path: Path) -> None:
+    """Drivers that die one after the other, at any stage of a batch and of the end. What they leave
+    is a stream that goes on. Folders have names beyond ASCII, with blanks."""
+    place, kills = tmp_path / "Ströme 流", some_kills(seeds.generator("kills"), either(20, 1), 2)
     capture = made_up.capture(23, connections=8, exchanges=40, kind="pcap")
     count = len(records(capture)[1])
-    files = rotate(capture, range(5, count, count // (4 * kills + 4)), place / "in")
+    files = rotate(capture, range(5, count, count // 50), place / "in")
     arguments = [
         "spark", "--follow", str(place / "in"), "--json", "--partition-by", "date,api",
         "--out", str(place / "out"), "--checkpoint", str(place / "checkpoint"),
         "--master", "local[2]", "--max-files", "1", "--end",
     ]  # fmt: skip
-    command = [sys.executable, "-m", "wiredump", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    rng, store = seeds.generator("kills"), StreamFolder(str(place / "checkpoint" / "wiredump"))
-    parts = Path(store.work.path) / STAGING
-    for number in range(kills):
-        batches, in_batch, since_ns = store.batches, rng.random() < 0.5, time.time_ns()
-        with (tmp_path / "log").open("wb") as log:
-            running = subprocess.Popen(command, env=environment, stderr=log, stdout=log)
-        until = time.monotonic() + 300
-        while store.batches == batches and not (in_batch and changed(parts, since_ns)):
-            if running.poll() is not None:
-                # Spark gives a worker ten seconds to start, which a busy machine may exceed.
-                assert "failed to connect back" in (tmp_path / "log").read_text()
-                break
-            assert time.monotonic() < until, "no batch began"
-            time.sleep(0.01)
-        time.sleep(rng.random() * 2)
-        running.kill()
-        running.wait()
-        made = "" if store.made is None else ", and another one was made"
-        print(f"driver {number} completed {store.batches - batches} batches{made}", flush=True)
-    assert store.batches < len(files)
+    store = StreamFolder(str(place / "checkpoint" / "wiredump"))
+    for number, kill in enumerate(kills):
+        batches = store.batches
+        program = [sys.executable, "-m", "tests.wiredump.spark.killed_driver"]
+        killed = subprocess.run(
+            [*program, *kill, *arguments],
+            env=environment, capture_output=True, text=True, timeout=900, check=False,
+        )  # fmt: skip
+        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-3000:])
+        print(f"kill {number + 1}: {kill.stage}, call {kill.call}: ", end="")
+        print(f"{store.batches - batches} batches, made: {store.made is not None}", flush=True)
     with damage.spark_kept(spark):
         done = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert done.exception is None, done.output
@@ -191,11 +182,6 @@ def test_kill_9_again_and_again(spark, tmp_path: Path) -> None:
     assert difference(expected, place / "out") == {}
     rows = json.loads(done.stdout.splitlines()[-1])["rows"]
     assert rows == {name: len(rows) for name, rows in expected.items()}
-
-
-def changed(folder: Path, since_ns: int) -> bool:
-    """Whether a folder was changed since then."""
-    return folder.exists() and folder.stat().st_mtime_ns > since_ns
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
