@@ -135,6 +135,7 @@ def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             "defects": len(share),
             "not_reached": counts["not reached"] + counts["does not start"],
             "same": counts["same"],
+            "harmless": counts["harmless"],
             "caught": counts["caught"],
             "holes": counts["hole"],
             "percent": None if caught is None else round(100 * caught, 1),
@@ -155,6 +156,7 @@ def _document(
             {
                 "id": each.mutation.id,
                 "kind": each.mutation.kind,
+                "place": each.mutation.place,
                 "change": each.mutation.change,
                 "subject": each.subject,
                 "status": each.status,
@@ -168,7 +170,9 @@ def _document(
 
 
 def _print(outcomes: Sequence[Outcome], seed: int, cases: int, seconds: float) -> None:
-    table = Table("subject", "defects", "not reached", "same", "caught", "holes", "%", box=None)
+    table = Table(
+        "subject", "defects", "not reached", "same", "harmless", "caught", "holes", "%", box=None
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     for row in _rows(outcomes):

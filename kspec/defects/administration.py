@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
@@ -239,3 +240,62 @@ class TakesNoMatchForTheStart(Link):
             for row in topic.partitions:
                 row.offset = max(row.offset, 0)
         return body
+
+
+class _Offsets(Link):
+    """Changes the offsets that are found for times. 0 and less stand for the ends of a log."""
+
+    times: Mapping[int, int] = MappingProxyType({})
+
+    async def ask(self, body: Any, version: int | None = None) -> Any:
+        if body.API_KEY == _LIST_OFFSETS:
+            self.change_request(body)
+            self.times = {
+                row.partition_index: row.timestamp for each in body.topics for row in each.partitions
+            }
+        answer = await super().ask(body, version)
+        for topic in answer.topics if body.API_KEY == _LIST_OFFSETS else ():
+            for row in topic.partitions:
+                row.offset = self.changed(row.offset, self.times.get(row.partition_index, 0))
+        return answer
+
+    def change_request(self, body: Any) -> None:
+        """Nothing."""
+
+    def changed(self, offset: int, time: int) -> int:
+        return offset
+
+
+@defect("takes-the-record-before-a-time")
+class TakesTheRecordBeforeATime(_Offsets):
+    """Reports the last record before a time, not the first from it on."""
+
+    def changed(self, offset: int, time: int) -> int:
+        return max(offset - 1, 0) if time > 0 and offset > 0 else offset
+
+
+@defect("takes-every-time-for-the-end")
+class TakesEveryTimeForTheEnd(_Offsets):
+    """Asks for the end of the log in place of a time."""
+
+    def change_request(self, body: Any) -> None:
+        for row in (row for each in body.topics for row in each.partitions):
+            row.timestamp = min(row.timestamp, -1)
+
+
+@defect("asks-with-the-first-time")
+class AsksWithTheFirstTime(_Offsets):
+    """Asks a leader for all partitions with the time of the first."""
+
+    def change_request(self, body: Any) -> None:
+        rows = [row for each in body.topics for row in each.partitions]
+        for row in rows:
+            row.timestamp = rows[0].timestamp
+
+
+@defect("makes-offsets-of-nothing")
+class MakesOffsetsOfNothing(_Offsets):
+    """Counts offsets from one."""
+
+    def changed(self, offset: int, time: int) -> int:
+        return max(offset, 1)

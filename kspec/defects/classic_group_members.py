@@ -20,6 +20,7 @@ _SYNC_GROUP: Final = 14
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 _KEYS_SINCE: Final = 4
 _NAMES_SINCE: Final = 5
+_HIGHEST_SUBSCRIPTION: Final = 3
 _FEW_SEARCHES: Final = 2
 _SEARCHES: Final = 300
 _JOINS: Final = 60
@@ -448,3 +449,58 @@ class AssignsWhatStays(Membership):
     async def shares(self, joined: Any) -> dict[str, list[TopicPartition]]:
         joined.skip_assignment = False
         return await super().shares(joined)
+
+
+@defect("ends-without-a-coordinator")
+class EndsWithoutACoordinator(Membership):
+    """Gives its membership up when a heartbeat finds no coordinator."""
+
+    async def beat(self) -> None:
+        find = self.coordinators.find
+
+        async def found(kind: int, key: str) -> tuple[str, int]:
+            try:
+                return await find(kind, key)
+            except BrokerError as error:
+                self.fatal = error
+                raise
+
+        self.coordinators.find = found  # type: ignore[method-assign]
+        await super().beat()
+
+
+@defect("hurries-its-heartbeats")
+class HurriesItsHeartbeats(Membership):
+    """Sends ten heartbeats a second where no interval is set."""
+
+    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
+        super().__init__(client, {"heartbeat_ms": 100, **options})
+
+
+@defect("reads-every-subscription-as-version-1")
+class ReadsEverySubscriptionAsVersion1(Membership):
+    """Reads each member's subscription as one with owned partitions."""
+
+    def subscriber(self, row: Any) -> Subscriber:
+        row.metadata = b"\0\1" + row.metadata[2:]
+        return super().subscriber(row)
+
+
+@defect("refuses-newer-subscriptions")
+class RefusesNewerSubscriptions(Membership):
+    """Gives a member nothing whose subscription it does not know."""
+
+    def subscriber(self, row: Any) -> Subscriber:
+        found = super().subscriber(row)
+        is_known = int.from_bytes(row.metadata[:2], "big") <= _HIGHEST_SUBSCRIPTION
+        return found if is_known else Subscriber(found.member_id, (), frozenset())
+
+
+@defect("refuses-newer-assignments")
+class RefusesNewerAssignments(Membership):
+    """Takes an assignment of a version that it does not know for an empty one."""
+
+    @staticmethod
+    def partitions_in(data: bytes) -> frozenset[TopicPartition]:
+        is_known = int.from_bytes(data[:2], "big") <= _HIGHEST_SUBSCRIPTION
+        return Membership.partitions_in(data) if is_known else frozenset()

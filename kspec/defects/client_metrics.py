@@ -145,3 +145,20 @@ class FindsPrefixesAnywhere(Telemetry):
 
     def is_wanted(self, name: str) -> bool:
         return any(prefix == "*" or prefix in name for prefix in self.wanted())
+
+
+@defect("chokes-on-an-unknown-compression")
+class ChokesOnAnUnknownCompression(Telemetry):
+    """Stops when a broker lists a compression that it does not know."""
+
+    def codec(self, accepted: Sequence[int]) -> Compression:
+        return Compression(accepted[0]) if accepted else Compression.NONE
+
+
+@defect("begins-its-counters-anew")
+class BeginsItsCountersAnew(Telemetry):
+    """Takes a new subscription for a new start, and pushes totals as changes."""
+
+    async def subscribe(self, link: Link) -> None:
+        await super().subscribe(link)
+        self.counted = {}

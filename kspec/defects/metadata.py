@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
 from kspec.reference_client.client import Client
+from kspec.reference_client.consumer import Assigned, Consumer
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError
 from kspec.reference_client.producer import Producer, Request
 from kspec.reference_client.topics import TopicPartition, Topics
@@ -17,7 +18,10 @@ _METADATA: Final = 3
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _LEADER_NOT_AVAILABLE: Final = 5
 _REBOOTSTRAP_REQUIRED: Final = 129
+_INVALID_TOPIC: Final = 17
 _INSISTENT: Final = 420
+_STORM: Final = 40
+"""So many searches in a row show that there would be no pause."""
 
 
 @defect("keeps-metadata-for-ever")
@@ -245,3 +249,39 @@ class RefusesAnotherClusterId(Client):
         known = self.__dict__.setdefault("cluster_id", answer.cluster_id)
         if known != answer.cluster_id:
             raise BrokerError(104, "this is another cluster")
+
+
+@defect("gives-up-a-topic-that-was-deleted")
+class GivesUpATopicThatWasDeleted(Topics):
+    """Never finds a topic again that it has found gone, or with another id."""
+
+    def take(self, answer: Any) -> None:
+        before = dict(self.ids)
+        super().take(answer)
+        for name, topic_id in before.items():
+            if self.ids[name] != topic_id:
+                self.errors[name] = _INVALID_TOPIC
+            self.ids[name] = topic_id
+
+
+@defect("stays-behind-the-end-of-a-new-topic")
+class StaysBehindTheEndOfANewTopic(Consumer):
+    """Waits for a new topic to reach the position that it had in the old one."""
+
+    def out_of_range(self, tp: TopicPartition, each: Assigned) -> None:
+        """Nothing."""
+
+    async def prepare(self) -> None:
+        ids = dict(self.topics.ids)
+        await super().prepare()
+        self.topics.ids |= ids
+
+
+@defect("polls-without-a-leader-at-once")
+class PollsWithoutALeaderAtOnce(Consumer):
+    """Looks for a leader again without a pause."""
+
+    async def fetch_each(self, by_broker: Mapping[int, Sequence[TopicPartition]]) -> None:
+        await super().fetch_each(by_broker)
+        for _ in range(_STORM if not by_broker else 0):
+            await self.prepare()

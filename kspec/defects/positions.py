@@ -261,3 +261,17 @@ class GivesUpPartitionsWithoutACommit(Consumer):
 
     def gives_up_partitions(self) -> bool:
         return False
+
+
+@defect("keeps-positions-beyond-its-membership")
+class KeepsPositionsBeyondItsMembership(Consumer):
+    """Goes on at its own position in a partition that it has lost and got again."""
+
+    def __init__(self, client: Any, options: Mapping[str, Any], *more: Any) -> None:
+        super().__init__(client, options, *more)
+        self.kept: dict[TopicPartition, Assigned] = {}
+
+    def adopt(self, partitions: Iterable[TopicPartition]) -> None:
+        self.kept |= {tp: each for tp, each in self.assigned.items() if each.position is not None}
+        super().adopt(partitions)
+        self.assigned = {tp: self.kept.get(tp, each) for tp, each in self.assigned.items()}

@@ -64,13 +64,15 @@ class Mutation:
     lines: frozenset[int] = field(compare=False)
     names: frozenset[str] = field(default=frozenset(), compare=False)
     """Attributes of classes that the change is about, whose uses in other modules count, too."""
+    place: str = field(default="", compare=False)
+    """The function, as ``Class.method``, or the constant."""
 
     @property
     def id(self) -> str:
         return f"{self.module}:{self.line}:{self.number}"
 
     def __str__(self) -> str:
-        return f"{self.id} {self.kind}: {self.change}"
+        return f"{self.id} {self.place}: {self.kind}: {self.change}"
 
 
 @dataclass(slots=True)
@@ -93,7 +95,8 @@ def mutations(source: str, module: str) -> list[Mutation]:
         line = int(getattr(site.node, "lineno", 0))
         number = numbers[line] = numbers.get(line, -1) + 1
         lines, names = scopes.shown_by(site.node)
-        found.append(Mutation(module, line, number, site.kind, site.change, lines, names))
+        place = scopes.place_of(site.node)
+        found.append(Mutation(module, line, number, site.kind, site.change, lines, names, place))
     return found
 
 
@@ -390,6 +393,26 @@ class _Scopes:
             assert isinstance(at, ast.stmt)
             statement = at  # in the head of a function
         return statement, None if statement is at else at
+
+    def place_of(self, node: ast.AST) -> str:
+        """The functions and classes around a node, or the constant that it is a part of."""
+        parts: list[str] = []
+        at: ast.AST | None = node
+        while at is not None:
+            if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                parts.insert(0, at.name)
+            elif isinstance(at, ast.Assign | ast.AnnAssign) and not self._in_function(at):
+                parts.insert(0, _name_of(at) or "")
+            at = self._parents.get(at)
+        return ".".join(parts)
+
+    def _in_function(self, node: ast.AST) -> bool:
+        at = self._parents.get(node)
+        while at is not None:
+            if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
+                return True
+            at = self._parents.get(at)
+        return False
 
     def shown_by(self, node: ast.AST) -> tuple[frozenset[int], frozenset[str]]:
         statement, function = self._surroundings(node)

@@ -4,7 +4,7 @@ The right client plays every case twice, for the lines that each case runs and f
 have in common. A defect then plays the cases that run its line, those of its subject first, until
 one fails it in two plays. It is *caught* by that case, a *hole* if requests or answers differ from
 those of the right client in two plays of a case, and otherwise *the same*. Each defect has a
-process of its own.
+process of its own. ``reasons`` has the holes that no user could notice.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kspec.holes.coverage import Lines, current_case, recorded
 from kspec.holes.fingerprint import Fingerprint, Seen, fingerprint, seen
 from kspec.holes.mutant_client import mutant_client
 from kspec.holes.mutations import Mutation
+from kspec.holes.reasons import reason_for
 from kspec.holes.workers import SILENT_SECONDS, Workers
 from kspec.model import CaseFile
 from kspec.reference_client.client import Client
@@ -30,7 +31,7 @@ from kspec.runner.schedule import run_pairs
 
 __all__ = ["CAUGHT", "COMMON", "Baseline", "Outcome", "Status", "baseline", "sample", "search"]
 
-Status: TypeAlias = Literal["caught", "hole", "same", "not reached", "does not start"]
+Status: TypeAlias = Literal["caught", "hole", "harmless", "same", "not reached", "does not start"]
 
 Places: TypeAlias = Mapping[str, frozenset[tuple[str, int]]]
 """The modules and lines that use each name."""
@@ -45,6 +46,8 @@ PLAYS: Final = 6
 _MOST_SUBJECTS: Final = 6
 _MOST_CONFIRMED: Final = 12
 """So many cases are played again to see whether what differs in them differs again."""
+_PLAYS_OF_THE_RIGHT: Final = 2
+"""What differs in one of so many more plays of the right client is chance."""
 _ENOUGH: Final = 0.9
 _MALFORMED: Final = "not a line of the protocol"
 
@@ -241,6 +244,9 @@ def search(
                 yield Outcome(mutation, "does not start", subject, why=content[0])
             else:
                 status, by, why, played = content
+                reason = reason_for(mutation) if status == "hole" else None
+                if reason is not None:
+                    status, why = "harmless", reason
                 yield Outcome(mutation, status, subject, by, why, played)
             begin()
     finally:
@@ -308,6 +314,15 @@ async def _caught(
     for case, path in list(differing.items())[:_MOST_CONFIRMED]:
         (result,) = await run_pairs([(_Playing(client), by_id[case])])
         tell("played")
-        if prints[case].difference(*seen(result)) == path:
+        if prints[case].difference(*seen(result)) != path:
+            continue
+        right = [(_Playing(Client), by_id[case])] * _PLAYS_OF_THE_RIGHT
+        differences = [
+            prints[case].difference(*seen(result))
+            for pair in right
+            for result in await run_pairs([pair])
+        ]
+        tell("played")
+        if path not in differences:
             return "hole", "", f"{case}: {path}", played
     return "same", "", "", played

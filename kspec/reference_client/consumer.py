@@ -97,6 +97,8 @@ class Consumer:
         self.problem: Exception | None = None
         self.auto_commit_ms: int | None = options.get("auto_commit_ms")
         self.committed_at = time.monotonic()
+        self.returned: dict[TopicPartition, tuple[int, int]] = {}
+        """What earlier polls returned: offsets to commit, with leader epochs."""
 
     # ---- positions -------------------------------------------------------------------------------
 
@@ -169,13 +171,14 @@ class Consumer:
         """Commit offsets, or the positions with the epochs of the records before them."""
         if offsets is not None:
             return await self.member.commit({tp: (each, -1) for tp, each in offsets.items()})
-        return await self.member.commit(
-            {
-                tp: (self.offset_to_commit(each.position), each.epoch)
-                for tp, each in self.assigned.items()
-                if each.position is not None
-            }
-        )
+        return await self.member.commit(self.progress())
+
+    def progress(self) -> dict[TopicPartition, tuple[int, int]]:
+        return {
+            tp: (self.offset_to_commit(each.position), each.epoch)
+            for tp, each in self.assigned.items()
+            if each.position is not None
+        }
 
     def offset_to_commit(self, position: int) -> int:
         """The offset of the next record to read."""
@@ -184,11 +187,16 @@ class Consumer:
     async def commit_in_time(self) -> None:
         """Commit what earlier polls returned, if that is due (enable.auto.commit). The application
         learns nothing of a failure: the next poll tries again."""
-        if self.auto_commit_ms is None or self.membership is None:
-            return
-        is_due = time.monotonic() - self.committed_at >= self.auto_commit_ms / 1000
-        if is_due or self.gives_up_partitions():
+        self.returned = self.progress()
+        if self.auto_commit_ms is not None and self.membership is not None:
+            if time.monotonic() - self.committed_at >= self.auto_commit_ms / 1000:
+                await self.commit_quietly()
+
+    async def take_part(self, seconds: float) -> None:
+        """Take part in the group. Another member may go on with what is given up."""
+        if self.auto_commit_ms is not None and self.gives_up_partitions():
             await self.commit_quietly()
+        await self.member.take_part(seconds)
 
     def gives_up_partitions(self) -> bool:
         """Whether the group is about to rebalance, after which another member may go on."""
@@ -196,10 +204,10 @@ class Consumer:
 
     async def commit_quietly(self) -> bool:
         """Return False if it failed."""
-        if all(each.position is None for each in self.assigned.values()):
+        if not self.returned:
             return True
         with suppress(BrokerError, LinkClosedError, TimedOutError):
-            if not any((await self.commit(None)).values()):
+            if not any((await self.member.commit(self.returned)).values()):
                 self.committed_at = time.monotonic()
                 return True
         return False
@@ -207,6 +215,7 @@ class Consumer:
     async def close(self) -> None:
         if self.membership is not None:
             if self.auto_commit_ms is not None:
+                self.returned = self.progress()
                 await self.commit_quietly()
             await self.membership.close()
         self.adopt(())
@@ -232,7 +241,7 @@ class Consumer:
             try:
                 if self.membership is not None and self.membership.is_subscribed:
                     try:
-                        await self.membership.take_part(ends - time.monotonic())
+                        await self.take_part(ends - time.monotonic())
                     finally:
                         self.follow(self.membership)
                 await self.fetch_all()

@@ -476,6 +476,7 @@ class Membership:
 
     def drop_generation(self) -> None:
         self.generation, self.owned = _NO_GENERATION, frozenset()
+        self.has_lost_all = True
         self.join_again("the generation is over")
 
     def end_fenced(self, error: BrokerError) -> None:
@@ -485,6 +486,7 @@ class Membership:
 
     def forget_membership(self) -> None:
         self.member_id, self.generation, self.owned = "", _NO_GENERATION, frozenset()
+        self.has_lost_all = True
 
     # ---- leaving ---------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import pytest
 from kspec.holes.fingerprint import fingerprint
 from kspec.holes.mutant_client import every_mutation, mutant_client, source_of
 from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
+from kspec.holes.reasons import REASONS, reason_for
 from kspec.holes.search import baseline, sample
 from kspec.reference_client.client import Client
 from kspec.runner.files import choose, load_cases
@@ -153,7 +154,7 @@ def test_a_sample_is_played_and_counted() -> None:
     assert process.returncode == 0, err
     found = json.loads(out)
     whole = found["subjects"][-1]
-    parts = (whole[each] for each in ("not_reached", "same", "caught", "holes"))
+    parts = (whole[each] for each in ("not_reached", "same", "harmless", "caught", "holes"))
     assert sum(parts) == whole["defects"] == len(found["defects"])
     assert whole["caught"] > 0
     assert all(each["by"].startswith("fetch/") for each in found["defects"]
@@ -174,3 +175,13 @@ def test_an_interrupted_search_keeps_what_it_has() -> None:
     found = json.loads(out)
     assert found["interrupted"] is True
     assert found["defects"]
+
+
+def test_each_reason_is_about_a_defect() -> None:
+    every = every_mutation()
+    known = {(each.module, each.place, each.change) for each in every}
+    known |= {(each.module, each.place, "*") for each in every}
+    assert not set(REASONS) - known
+    first = next(each for each in every if each.place == "_FIRST_PAUSE")
+    assert reason_for(first) == REASONS["rules", "_FIRST_PAUSE", "*"]
+    assert reason_for(chosen("consumer", "offset >= position -> offset > position")) is None

@@ -1,0 +1,59 @@
+"""Defects that a case can tell from the right client and that no user could notice, each with the
+reason.
+
+A key is the module, the function or constant, and the change, as ``kspec holes`` prints them; ``*``
+stands for every change of the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kspec.holes.mutations import Mutation
+
+__all__ = ["REASONS", "reason_for"]
+
+_PAUSE: Final = "It is the length of a pause, for which no document states a number."
+_OWN_TIMER: Final = "It is how often the client looks at its own state, which no broker sees."
+
+REASONS: Final[Mapping[tuple[str, str, str], str]] = {
+    ("calls", "_DESCRIBE_CLUSTER", "*"): (
+        "Metadata names the brokers and the controller, too, and either request is right."
+    ),
+    ("consumer", "_PAUSE", "*"): _PAUSE,
+    ("rules", "_FIRST_PAUSE", "*"): _PAUSE,
+    ("rules", "_LONGEST_PAUSE", "*"): _PAUSE,
+    ("heartbeating_member", "_POLL_PAUSE", "*"): _OWN_TIMER,
+    ("heartbeating_member", "_SHORTEST_PAUSE", "*"): _PAUSE,
+    ("heartbeating_member", "_FIRST_INTERVAL", "*"): (
+        "The first answer of the coordinator replaces the interval before it is used."
+    ),
+    ("telemetry", "_LOOK_SECONDS", "*"): _OWN_TIMER,
+    ("telemetry", "_PAUSE_SECONDS", "*"): _PAUSE,
+    ("telemetry", "Telemetry.run", "continue"): (
+        "A client need not push metrics: one that never asks is not judged (KIP-714)."
+    ),
+    ("membership", "_JOIN_SLACK", "*"): (
+        "It is how much longer than the rebalance a client waits for the coordinator's answer."
+    ),
+    ("consumer", "_MAX_BYTES", "*"): "A client chooses the largest answer that it takes.",
+    ("consumer", "_PARTITION_BYTES", "*"): "A client chooses how much it takes of a partition.",
+    ("producer", "_BATCH_BYTES", "*"): "A client chooses the size of its batches.",
+    ("transactional_producer", "_INVALID_PRODUCER_ID_MAPPING", "*"): (
+        "Whether a producer goes on after it differs by release of Kafka's own client."
+    ),
+    ("transactional_producer", "_TRANSACTION_TIMEOUT_MS", "*"): (
+        "A client chooses the time-out of its transactions."
+    ),
+    ("scram", "_NONCE_BYTES", "*"): "A client chooses the length of its nonce.",
+    ("scram", "_MOST_ITERATIONS", "*"): "A client chooses how long it may compute.",
+    ("consumer", "Consumer.validate", "raise BrokerError(_LOG_TRUNCATION, 'records that were read are gone')"): (
+        "Without a policy a consumer may report the truncation, or read on where the logs part."
+    ),
+}
+
+
+def reason_for(mutation: Mutation) -> str | None:
+    place = (mutation.module, mutation.place)
+    return REASONS.get((*place, mutation.change)) or REASONS.get((*place, "*"))
