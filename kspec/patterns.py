@@ -83,7 +83,7 @@ def mismatch(pattern: Any, value: Any, path: str = "") -> Problem:
 
 
 def _differs(path: str, value: Any, wanted: str) -> str:
-    shown = repr(value)
+    shown = "absent" if value is _ABSENT else repr(value)
     if len(shown) > 120:
         shown = shown[:119] + "…"
     return f"{path or 'it'} is {shown}, not {wanted}"

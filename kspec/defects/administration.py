@@ -250,9 +250,8 @@ class _Offsets(Link):
     async def ask(self, body: Any, version: int | None = None) -> Any:
         if body.API_KEY == _LIST_OFFSETS:
             self.change_request(body)
-            self.times = {
-                row.partition_index: row.timestamp for each in body.topics for row in each.partitions
-            }
+            rows = [row for each in body.topics for row in each.partitions]
+            self.times = {row.partition_index: row.timestamp for row in rows}
         answer = await super().ask(body, version)
         for topic in answer.topics if body.API_KEY == _LIST_OFFSETS else ():
             for row in topic.partitions:

@@ -504,3 +504,12 @@ class RefusesNewerAssignments(Membership):
     def partitions_in(data: bytes) -> frozenset[TopicPartition]:
         is_known = int.from_bytes(data[:2], "big") <= _HIGHEST_SUBSCRIPTION
         return Membership.partitions_in(data) if is_known else frozenset()
+
+
+@defect("insists-on-leaving")
+class InsistsOnLeaving(Membership):
+    """Repeats LeaveGroup without a pause when it is refused."""
+
+    async def leave(self, reason: str) -> None:
+        for _ in range(_JOINS):
+            await super().leave(reason)

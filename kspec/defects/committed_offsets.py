@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kspec.defects.declaration import defect
@@ -179,3 +179,14 @@ class TakesARebalanceForACommit(Membership):
     async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
         codes = await super().commit(offsets)
         return {tp: 0 if code == _REBALANCE_IN_PROGRESS else code for tp, code in codes.items()}
+
+
+@defect("takes-one-offset-for-all")
+class TakesOneOffsetForAll(Membership):
+    """Goes on in every partition at the highest offset that the group has."""
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        found = await super().committed(partitions)
+        return dict.fromkeys(found, max(found.values(), default=(-1, -1)))

@@ -261,3 +261,15 @@ class GivesABatchOneTime(Consumer):
     def records(self, batch: Batch) -> list[Record]:
         records = super().records(batch)
         return [structs.replace(each, timestamp=records[0].timestamp) for each in records]
+
+
+@defect("rewinds-every-partition")
+class RewindsEveryPartition(Consumer):
+    """Goes back in every partition of a topic if records of one are gone."""
+
+    async def validate(self, tp: TopicPartition, each: Assigned) -> None:
+        before = each.position
+        await super().validate(tp, each)
+        if each.position != before:
+            for other in self.assigned.values():
+                other.position = 0

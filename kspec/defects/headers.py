@@ -133,3 +133,22 @@ class DecodesHeaderValues(Consumer):
             [name, None if value is None else value.decode(errors="replace")]
             for name, value in record.headers
         ]
+
+
+@defect("writes-sixty-three-headers")
+class WritesSixtyThreeHeaders(Producer):
+    """Writes as many headers as a varint of one byte can count."""
+
+    def headers(self, record: Mapping[str, Any]) -> Written:
+        return super().headers(record)[:63]
+
+
+@defect("cuts-long-headers")
+class CutsLongHeaders(Consumer):
+    """Delivers at most 255 bytes of a header."""
+
+    def headers(self, record: Record) -> Read:
+        return [
+            [name, value[:255] if isinstance(value, str) else value]
+            for name, value in super().headers(record)
+        ]

@@ -285,3 +285,21 @@ class PollsWithoutALeaderAtOnce(Consumer):
         await super().fetch_each(by_broker)
         for _ in range(_STORM if not by_broker else 0):
             await self.prepare()
+
+
+@defect("drops-partitions-that-are-not-listed")
+class DropsPartitionsThatAreNotListed(Topics):
+    """Takes a partition that a broker does not list for one that is gone for good."""
+
+    def take(self, answer: Any) -> None:
+        before = {each for each in self.leaders if each not in self.gone}
+        super().take(answer)
+        for topic in answer.topics:
+            listed = {(topic.name, row.partition_index) for row in topic.partitions}
+            self.gone |= {tp for tp in before if tp[0] == topic.name} - listed
+        for tp in self.gone:
+            self.leaders.pop(tp, None)
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self.gone: set[TopicPartition] = set()

@@ -111,3 +111,19 @@ class HashesOverTheFirstCount(Producer):
     def partition_of(self, record: Mapping[str, Any], count: int) -> int:
         self.first = self.first or count
         return super().partition_of(record, self.first)
+
+
+@defect("takes-an-empty-key-for-none")
+class TakesAnEmptyKeyForNone(Producer):
+    """Writes records whose key is empty to a partition that it likes."""
+
+    def partition_of(self, record: Mapping[str, Any], count: int) -> int:
+        return super().partition_of(record, count) if record.get("key") else count - 1
+
+
+@defect("hashes-the-beginning-of-a-key")
+class HashesTheBeginningOfAKey(Producer):
+    """Hashes at most 64 bytes of a key."""
+
+    def partition_of(self, record: Mapping[str, Any], count: int) -> int:
+        return (murmur2(_key(record)[:64]) & _SIGN) % count

@@ -275,3 +275,35 @@ class KeepsPositionsBeyondItsMembership(Consumer):
         self.kept |= {tp: each for tp, each in self.assigned.items() if each.position is not None}
         super().adopt(partitions)
         self.assigned = {tp: self.kept.get(tp, each) for tp, each in self.assigned.items()}
+
+
+@defect("seeks-to-the-batch")
+class SeeksToTheBatch(Consumer):
+    """Delivers the whole batch that holds the offset of a seek."""
+
+    has_moved = False
+
+    def move(self, each: Assigned, offset: int) -> None:
+        self.has_moved = True
+        super().move(each, offset)
+
+    def is_wanted(self, offset: int, position: int) -> bool:
+        return self.has_moved or super().is_wanted(offset, position)
+
+
+@defect("forgets-aborts-by-a-seek")
+class ForgetsAbortsByASeek(Consumer):
+    """Delivers aborted records behind the offset of a seek."""
+
+    def move(self, each: Assigned, offset: int) -> None:
+        self.committed_only = False
+        super().move(each, offset)
+
+
+@defect("commits-one-offset-for-all")
+class CommitsOneOffsetForAll(Consumer):
+    """Commits the lowest position for every partition."""
+
+    def progress(self) -> dict[TopicPartition, tuple[int, int]]:
+        found = super().progress()
+        return dict.fromkeys(found, min(found.values(), default=(0, -1)))

@@ -280,3 +280,41 @@ class GetsNoProducerId(Producer):
             for each in pending:
                 each.fail(-1, str(problem))
         return problem
+
+
+@defect("raises-the-last-epoch")
+class RaisesTheLastEpoch(Producer):
+    """Raises its epoch beyond the largest one, and fails."""
+
+    def begin_epoch(self, refused: Sequence[OutgoingBatch]) -> None:
+        producer_id, epoch = self.identity
+        super().begin_epoch(refused)
+        if self.identity == (-1, -1):
+            self.identity = (producer_id, epoch + 1)
+
+
+@defect("takes-no-answer-for-success")
+class TakesNoAnswerForSuccess(Producer):
+    """Reports a record as written of which the answer says nothing."""
+
+    def settle_all(self, request: Request, answer: Any) -> None:
+        named = {
+            (self.topics.name(topic), row.index)
+            for topic in answer.responses
+            for row in topic.partition_responses
+        }
+        for tp, batch in request.items():
+            if tp not in named:
+                batch.done = True
+        super().settle_all({tp: request[tp] for tp in request if tp in named}, answer)
+
+
+@defect("takes-the-only-outcome-for-its-own")
+class TakesTheOnlyOutcomeForItsOwn(Producer):
+    """Takes an outcome for that of its only record, whatever partition it names."""
+
+    def settle_all(self, request: Request, answer: Any) -> None:
+        rows = [row for topic in answer.responses for row in topic.partition_responses]
+        if len(rows) == len(request) == 1:
+            ((_, rows[0].index),) = request
+        super().settle_all(request, answer)

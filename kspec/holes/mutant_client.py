@@ -11,15 +11,18 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Final
+from types import CodeType, MappingProxyType, ModuleType
+from typing import Any, Final
 
 import kspec
 from kspec import reference_client
 from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
 from kspec.reference_client.client import Client
 
-__all__ = ["MODULES", "every_mutation", "mutant_client", "path_of", "places_by_name", "source_of"]
+__all__ = [
+    "MODULES", "changed_client", "every_mutation", "mutant_client", "path_of", "places_by_name",
+    "source_of",
+]  # fmt: skip
 
 _PACKAGE: Final = reference_client.__name__
 _FOLDER: Final = Path(reference_client.__path__[0])
@@ -54,35 +57,50 @@ def places_by_name() -> Mapping[str, frozenset[tuple[str, int]]]:
 def mutant_client(mutation: Mutation) -> type[Client]:
     """Return the client with that defect. Raises whatever the changed module raises when it is
     imported, such as a TypeError."""
-    path = path_of(mutation.module)
-    code = compile(mutate(source_of(mutation.module), mutation), str(path), "exec")
-    with _imported_anew(_Finder(f"{_PACKAGE}.{mutation.module}", path, code)):
+    tree = mutate(source_of(mutation.module), mutation)
+    code = compile(tree, str(path_of(mutation.module)), "exec")
+    return changed_client({mutation.module: code})
+
+
+def changed_client(
+    codes: Mapping[str, CodeType], names: Mapping[str, Any] = MappingProxyType({})
+) -> type[Client]:
+    """Return the client with other code for some of its modules, which find ``names`` among their
+    globals."""
+    with _imported_anew(_Finder(codes, names)):
         client: type[Client] = import_module(f"{_PACKAGE}.client").Client
     return client
 
 
 class _Loader(SourceFileLoader):
-    def __init__(self, name: str, path: str, code: CodeType) -> None:
+    def __init__(self, name: str, path: str, code: CodeType, names: Mapping[str, Any]) -> None:
         super().__init__(name, path)
-        self._code = code
+        self._code, self._names = code, names
 
     def get_code(self, fullname: str) -> CodeType:
         return self._code
 
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__.update(self._names)
+        super().exec_module(module)
+
 
 class _Finder(MetaPathFinder):
-    """Finds the changed module in place of its file."""
+    """Finds the changed modules in place of their files."""
 
-    def __init__(self, name: str, path: Path, code: CodeType) -> None:
-        self._name, self._path, self._code = name, path, code
+    def __init__(self, codes: Mapping[str, CodeType], names: Mapping[str, Any]) -> None:
+        self._codes = {f"{_PACKAGE}.{module}": (module, code) for module, code in codes.items()}
+        self._names = names
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._name:
+        if fullname not in self._codes:
             return None
-        loader = _Loader(fullname, str(self._path), self._code)
-        return spec_from_file_location(fullname, self._path, loader=loader)
+        module, code = self._codes[fullname]
+        file = path_of(module)
+        loader = _Loader(fullname, str(file), code, self._names)
+        return spec_from_file_location(fullname, file, loader=loader)
 
 
 @contextmanager

@@ -48,9 +48,11 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ),
     ("scram", "_NONCE_BYTES", "*"): "A client chooses the length of its nonce.",
     ("scram", "_MOST_ITERATIONS", "*"): "A client chooses how long it may compute.",
-    ("consumer", "Consumer.validate", "raise BrokerError(_LOG_TRUNCATION, 'records that were read are gone')"): (
-        "Without a policy a consumer may report the truncation, or read on where the logs part."
-    ),
+    (
+        "consumer",
+        "Consumer.validate",
+        "raise BrokerError(_LOG_TRUNCATION, 'records that were read are gone')",
+    ): ("Without a policy a consumer may report the truncation, or read on where the logs part."),
 }
 
 

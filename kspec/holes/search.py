@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from kspec.errors import KspecError
-from kspec.holes.coverage import Lines, current_case, recorded
+from kspec.holes.coverage import Lines, current_case, recording_client
 from kspec.holes.fingerprint import Fingerprint, Seen, fingerprint, seen
 from kspec.holes.mutant_client import mutant_client
 from kspec.holes.mutations import Mutation
@@ -155,9 +155,8 @@ def _play_right(cases: Sequence[CaseFile], tell: Callable[..., None]) -> None:
         seconds[result.case.id] = result.seconds
         tell("played")
 
-    with recorded(lines):
-        asyncio.run(_play(Client, cases, take))
-    asyncio.run(_play(Client, list(reversed(cases)), take))
+    asyncio.run(_play(recording_client(lines), cases, take, is_right=True))
+    asyncio.run(_play(Client, list(reversed(cases)), take, is_right=True))
     for each in cases:
         tell(
             "right", each.id, lines.get(each.id, set()), fingerprint(plays[each.id]),
@@ -166,10 +165,14 @@ def _play_right(cases: Sequence[CaseFile], tell: Callable[..., None]) -> None:
 
 
 async def _play(
-    client: type[Client], cases: Sequence[CaseFile], take: Callable[[Result], None]
+    client: type[Client],
+    cases: Sequence[CaseFile],
+    take: Callable[[Result], None],
+    *,
+    is_right: bool = False,
 ) -> None:
     """Play cases, several at a time, each in a context that names it. ``take`` gets the results; a
-    case that seems to fail is played again at the end, and the second result counts."""
+    case that the right client seems to fail is played again at the end, and that counts."""
     waiting = list(reversed(cases))
     doubted: list[CaseFile] = []
 
@@ -178,7 +181,7 @@ async def _play(
             case = waiting.pop()
             current_case.set(case.id)
             (result,) = await run_pairs([(_Playing(client), case)])
-            if client is Client and result.judgement.verdict in (*CAUGHT, "error"):
+            if is_right and result.judgement.verdict in (*CAUGHT, "error"):
                 doubted.append(case)
             else:
                 take(result)

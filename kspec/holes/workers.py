@@ -19,7 +19,7 @@ from kspec.errors import KspecError, own_failure
 
 __all__ = ["SILENT_SECONDS", "Workers"]
 
-SILENT_SECONDS: Final = 120.0
+SILENT_SECONDS: Final = 240.0
 """A process in which no play ends for so long hangs, whatever the load of the machine."""
 
 

@@ -188,9 +188,10 @@ class Consumer:
         """Commit what earlier polls returned, if that is due (enable.auto.commit). The application
         learns nothing of a failure: the next poll tries again."""
         self.returned = self.progress()
-        if self.auto_commit_ms is not None and self.membership is not None:
-            if time.monotonic() - self.committed_at >= self.auto_commit_ms / 1000:
-                await self.commit_quietly()
+        if self.auto_commit_ms is None or self.membership is None:
+            return
+        if time.monotonic() - self.committed_at >= self.auto_commit_ms / 1000:
+            await self.commit_quietly()
 
     async def take_part(self, seconds: float) -> None:
         """Take part in the group. Another member may go on with what is given up."""
