@@ -298,3 +298,11 @@ class MakesOffsetsOfNothing(_Offsets):
 
     def changed(self, offset: int, time: int) -> int:
         return max(offset, 1)
+
+
+@defect("lists-32-bits-of-offsets")
+class Lists32BitsOfOffsets(_Offsets):
+    """Reports the lower 32 bits of the offsets of a log."""
+
+    def changed(self, offset: int, time: int) -> int:
+        return offset % 2**32 if offset >= 0 else offset

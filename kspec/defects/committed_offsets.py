@@ -190,3 +190,23 @@ class TakesOneOffsetForAll(Membership):
     ) -> dict[TopicPartition, tuple[int, int]]:
         found = await super().committed(partitions)
         return dict.fromkeys(found, max(found.values(), default=(-1, -1)))
+
+
+@defect("commits-one-topic")
+class CommitsOneTopic(Membership):
+    """Commits the offsets of one topic, and reports success for all."""
+
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
+        first = min(tp[0] for tp in offsets)
+        found = await super().commit({tp: offsets[tp] for tp in offsets if tp[0] == first})
+        return {**dict.fromkeys(offsets, 0), **found}
+
+
+@defect("commits-32-bits")
+class Commits32Bits(Membership):
+    """Commits the lower 32 bits of an offset."""
+
+    async def commit(self, offsets: Offsets) -> dict[TopicPartition, int]:
+        return await super().commit(
+            {tp: (offset % 2**32, epoch) for tp, (offset, epoch) in offsets.items()}
+        )

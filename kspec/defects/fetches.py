@@ -273,3 +273,26 @@ class RewindsEveryPartition(Consumer):
         if each.position != before:
             for other in self.assigned.values():
                 other.position = 0
+
+
+@defect("starts-in-32-bits")
+class StartsIn32Bits(Consumer):
+    """Begins at the lower 32 bits of the offset at which the log begins."""
+
+    async def reset(self, tp: TopicPartition, policy: str) -> None:
+        await super().reset(tp, policy)
+        each = self.assigned[tp]
+        if each.position is not None:
+            each.position %= 2**32
+
+
+@defect("reads-32-bits-of-a-time")
+class Reads32BitsOfATime(Consumer):
+    """Delivers records with times in seconds of 32 bits, signed."""
+
+    def delivered(self) -> list[dict[str, Any]]:
+        found = super().delivered()
+        for each in found:
+            seconds = each["timestamp"] // 1000
+            each["timestamp"] = ((seconds + 2**31) % 2**32 - 2**31) * 1000
+        return found

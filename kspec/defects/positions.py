@@ -307,3 +307,11 @@ class CommitsOneOffsetForAll(Consumer):
     def progress(self) -> dict[TopicPartition, tuple[int, int]]:
         found = super().progress()
         return dict.fromkeys(found, min(found.values(), default=(0, -1)))
+
+
+@defect("seeks-in-32-bits")
+class SeeksIn32Bits(Consumer):
+    """Seeks to the lower 32 bits of an offset."""
+
+    def move(self, each: Assigned, offset: int) -> None:
+        super().move(each, offset % 2**32)

@@ -318,3 +318,11 @@ class TakesTheOnlyOutcomeForItsOwn(Producer):
         if len(rows) == len(request) == 1:
             ((_, rows[0].index),) = request
         super().settle_all(request, answer)
+
+
+@defect("reports-32-bits-of-an-offset")
+class Reports32BitsOfAnOffset(OutgoingBatch):
+    """Reports the lower 32 bits of the offset of a record."""
+
+    def offset_of(self, number: int) -> int:
+        return super().offset_of(number) % 2**32
