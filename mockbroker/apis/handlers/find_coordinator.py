@@ -117,7 +117,8 @@ def _row(call: Call, view: MetadataView, key: str) -> Coordinator:
     if not call.cluster.coordinators.exists(kind):
         return _row_of(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     needs = _NEEDS[kind]
-    if not needs.keys() & call.advertised.keys():
+    served_by_kafka = needs.keys() & call.profile.versions.keys()
+    if served_by_kafka and not needs.keys() & call.advertised.keys():
         text = f"This broker has no coordinator: it does not serve {' or '.join(needs.values())}."
         return _row_of(key, ErrorCode.UNSUPPORTED_VERSION, text)
     requested = share_key(key) if kind is CoordinatorKind.SHARE else key

@@ -52,11 +52,16 @@ class Conversion:
 
 
 @with_arguments
-def _convert_records(subject: Conversion, fills: bool) -> None:
+def _convert_records(
+    subject: Conversion, *, fills: bool = True, keeps_incomplete: bool = True
+) -> None:
     """Replace the records by older ones."""
     answer = subject.answer
     try:
-        data = converted(answer.records or (), subject.magic, answer.position.offset, fills)
+        data = converted(
+            answer.records or (), subject.magic, answer.position.offset,
+            fills=fills, keeps_incomplete=keeps_incomplete,
+        )  # fmt: skip
     except UnsupportedCompressionError:
         subject.refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     else:
@@ -84,8 +89,15 @@ CONVERSION: Final[tuple[Row[Conversion, Conversion], ...]] = (
     Row(
         "DP-FORMAT-03",
         lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
-        (_convert_records(fills=True),),
+        (_convert_records(keeps_incomplete=False),),
+        since=(3, 0),
+    ),
+    Row(
+        "REL-110",
+        lambda at: at.magic < _NEWEST_MAGIC and at.answer.size > 0,
+        (_convert_records(),),
         since=(2, 0),
+        until=(3, 0),
     ),
     Row(
         "REL-28",
@@ -111,13 +123,15 @@ class UnsupportedCompressionError(Exception):
     """A batch of zstd, which older formats do not have, or of a codec whose library is missing."""
 
 
-def converted(slices: Sequence[memoryview], magic: int, offset: int, fills: bool) -> bytes:
+def converted(
+    slices: Sequence[memoryview], magic: int, offset: int, *, fills: bool, keeps_incomplete: bool
+) -> bytes:
     """Convert whole batches to messages of ``magic`` 0 or 1, for a reader at ``offset``.
 
-    If not even one batch is whole, and it does not fill, the bytes stay as they are. If it
-    ``fills``, as many bytes come out as there were, or the first batch if that is larger: the rest
-    is the beginning of a message that is too large, which clients leave alone. Raises
-    UnsupportedCompressionError if the first batch cannot be converted.
+    If not even one batch is whole, the bytes stay as they are if it ``keeps_incomplete`` ones, or
+    none are left. If it ``fills``, as many bytes come out as there were, or the first batch if that
+    is larger: the rest is the beginning of a message that is too large, which clients leave alone.
+    Raises UnsupportedCompressionError if the first batch cannot be converted.
     """
     parts: list[bytes] = []
     batch, size = None, sum(map(len, slices))
@@ -132,7 +146,7 @@ def converted(slices: Sequence[memoryview], magic: int, offset: int, fills: bool
             raise
         if messages:
             parts.append(messages)
-    if batch is None and not fills:
+    if batch is None and keeps_incomplete:
         return b"".join(slices)
     if batch is None or not fills:
         return b"".join(parts)

@@ -51,7 +51,7 @@ __all__ = [
     "UNKNOWN_CONFIG_OF_TOPIC", "UNKNOWN_CONFIG_TYPE_NAMED", "UNKNOWN_LOGGER_OPERATIONS_NAMED",
     "UNKNOWN_RULES_READ", "UNKNOWN_TOPICS_DESCRIBED", "UNREQUESTED_OPERATIONS_ZERO",
     "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED", "VALID_OFFSET_ROWS_UNIQUE",
-    "VALUES_OF_TOPICS_FAIL", "WRONG_LOGGER", "ZOOKEEPER_CONTROLLER",
+    "VALUES_OF_TOPICS_FAIL", "WRONG_LOGGER", "WRONG_QUOTAS_IGNORED", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -213,6 +213,10 @@ UNKNOWN_ACL_ELEMENTS_READ: Final = Fact("REL-77", until=(2, 5))
 
 NULL_TEXT_OF_QUOTAS: Final = Fact("QUOTA-22", until=(2, 8))
 """The text of a success in DescribeClientQuotas is null. So in 2.7.2, and not in 2.8.2."""
+
+WRONG_QUOTAS_IGNORED: Final = Fact("REL-108", until=(3, 0))
+"""KRaft: AlterClientQuotas leaves wrong keys and values out, and succeeds. By the source so in
+2.8.2, and not in 3.0.2."""
 
 LARGEST_RESOURCE_TYPE: Final = Varying("REL-40", (((0, 0), 5), ((1, 1), 6), ((3, 3), 7)))
 """The largest number of a resource type in access rules. By bytecode DELEGATION_TOKEN is absent in

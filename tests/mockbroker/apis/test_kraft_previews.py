@@ -8,6 +8,7 @@ import pytest
 
 import kproto.messages.describe_configs_request as describe
 from kproto.messages import (
+    AlterClientQuotasRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -252,6 +253,34 @@ def test_reassignments_are_listed_in_time_until_3_3(name: str, code: int) -> Non
         body = {"timeoutMs": 0, "topics": named}
         answer = broker(name).ask(ListPartitionReassignmentsRequest.from_json(body, 0), 0)
         assert error_of(answer) == (found, None)
+
+
+@pytest.mark.requirement("REL-108")
+@pytest.mark.parametrize(("name", "older"), [("kafka-2.8", True), ("kafka-3.0", False)])
+def test_wrong_quotas_until_3_0(name: str, older: bool) -> None:
+    at = broker(name)
+
+    def altered_quotas(*values: tuple[str, float], kind: str = "user") -> int:
+        ops = [{"key": key, "value": value, "remove": False} for key, value in values]
+        entity = [{"entityType": kind, "entityName": "127.0.0.1"}]
+        body = {"entries": [{"entity": entity, "ops": ops}], "validateOnly": False}
+        answer = at.ask(AlterClientQuotasRequest.from_json(body, 1), 1)
+        return int(answer.entries[0].error_code)
+
+    rate, wrong = ("producer_byte_rate", 1000.0), ("consumer_byte_rate", 0.5)
+    assert altered_quotas(rate, ("x", 1.0), wrong) == (0 if older else 42)
+    assert altered_quotas(("connection_creation_rate", 5.0), kind="ip") == 0
+    expected = {(("user", "127.0.0.1"),): {"producer_byte_rate": 1000.0}}
+    other = {(("ip", "127.0.0.1"),): {"connection_creation_rate": 5.0}}
+    assert dict(at.cluster.state.quotas) == (expected if older else other)
+
+
+@pytest.mark.requirement("REL-109")
+def test_coordinators_without_requests() -> None:
+    request = FindCoordinatorRequest(key="x", key_type=1)
+    for name in ("kafka-2.8", "kafka-3.0"):
+        at = broker(name)
+        assert [at.ask(request, 1).error_code for _ in range(2)] == [15, 0]
 
 
 @pytest.mark.requirement("REL-30")

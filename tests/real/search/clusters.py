@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ from tests.real.kafka import COMMON_CONFIGS, RealKafka
 __all__ = ["BROKER", "RELEASES", "Release", "SearchKafka", "search_mock"]
 
 BROKER: Final = 1
+_LISTENERS: Final = "listeners"
 
 
 class Release(NamedTuple):
@@ -128,10 +130,19 @@ def _authorizer(release: Release) -> str:
 
 def search_mock(release: Release, configs: Mapping[str, str] | None = None) -> MockCluster:
     """The mock of the same cluster, by wall time. ``configs`` are those of the broker beside it."""
-    return MockCluster(
+    given = {**COMMON_CONFIGS, **_BOTH} if configs is None else configs
+    mock = MockCluster(
         1,
         profile=release.profile,
-        broker_configs={**COMMON_CONFIGS, **_BOTH} if configs is None else configs,
+        broker_configs={
+            name: re.sub(r":\d+", ":0", value) if name == _LISTENERS else value
+            for name, value in given.items()
+        },
         cut_last_batch=True,
         authorizer=Authorizer(frozenset({ANONYMOUS})) if _authorizer(release) else None,
     )
+    # The port is that of the broker beside it, whose configs the mock describes.
+    if _LISTENERS in given:
+        state = mock.cluster.state
+        state.static_configs = {**state.static_configs, _LISTENERS: given[_LISTENERS]}
+    return mock

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tests.real.search.side import SILENT
 
-__all__ = ["DECISIONS", "Decision", "undecided"]
+__all__ = ["DECISIONS", "Decision", "harms", "undecided"]
 
 Field: TypeAlias = tuple[str, Any, Any]
 """A path, Kafka's value and the mock's."""
@@ -76,6 +76,20 @@ def _has_format(body: Mapping[str, Any]) -> bool:
     )
 
 
+def _lists_no_replicas(body: Mapping[str, Any]) -> bool:
+    """Or leaves partitions out."""
+    return any(
+        not row["brokerIds"] or row["partitionIndex"] not in range(len(each["assignments"]))
+        for each in body["topics"] or ()
+        for row in each["assignments"] or ()
+    )
+
+
+def _repeats_topics(body: Mapping[str, Any]) -> bool:
+    names = [each["name"] for each in body["topics"] or ()]
+    return len(set(names)) < len(names)
+
+
 def _names_no_operation(body: Mapping[str, Any]) -> bool:
     return any(
         not 0 <= config["configOperation"] <= 3
@@ -95,6 +109,8 @@ class Decision(NamedTuple):
     applies: Callable[[Mapping[str, Any]], bool] = _any
     releases: tuple[str, ...] = ()
     codes: tuple[int, int] | None = None
+    harms: bool = False
+    """Kafka fails for good: no program may have such a request."""
 
 
 _PREVIEWS: Final = ("2.8.2", "3.0.2")
@@ -131,7 +147,16 @@ DECISIONS: Final = (
         19, ANY, "Kafka creates topics of a format that no broker reads", _has_format,
         releases=("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1"),
     ),
-    Decision(44, ANY, "Kafka's controller resigns", _names_no_operation, releases=_PREVIEWS),
+    Decision(
+        44, ANY, "Kafka's controller resigns", _names_no_operation, releases=_PREVIEWS, harms=True
+    ),
+    Decision(
+        19, ANY, "Kafka's controller resigns", _lists_no_replicas, releases=_PREVIEWS, harms=True
+    ),
+    Decision(
+        19, ANY, "Kafka creates two topics of a name", _repeats_topics, releases=("2.8.2",),
+        harms=True,
+    ),
     *(
         Decision(key, ANY, "the mock keeps access rules without an authorizer", releases=("3.0.2",))
         for key in (29, 30, 31)
@@ -160,3 +185,14 @@ def _explains(decision: Decision, step: Mapping[str, Any], field: Field) -> bool
         if not path and kafka != SILENT:
             return False
     return decision.applies(step["body"])
+
+
+def harms(step: Mapping[str, Any], release: str) -> bool:
+    """Whether a broker of the release serves nothing afterwards."""
+    return bool(step["body"]) and any(
+        each.harms
+        and each.api_key == step["api"]
+        and release in each.releases
+        and each.applies(step["body"])
+        for each in DECISIONS
+    )

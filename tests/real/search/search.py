@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kproto.dialects import dialect
 from tests.real.programs.model import Program
 from tests.real.search.clusters import RELEASES
+from tests.real.search.decisions import harms
 from tests.real.search.generator import requests
 from tests.real.search.kinds import Kind, Kinds, Signature, load, minimise, save, signature_of
 from tests.real.search.pairs import Pair, pair
@@ -113,12 +114,18 @@ class Search:
         if not limits.apis:
             yield from (each.program for each in load(sessions_file(self._release)))
         while sum(self._requests.values()) < limits.requests and not self._late():
-            yield from requests(self._seed, first, 1, found.served, limits.apis)
+            yield from self._harmless(requests(self._seed, first, 1, found.served, limits.apis))
             first += 1
         for first in range(limits.programs):
             if self._late():
                 break
-            yield from programs(self._seed, first, 1, found.served)
+            yield from self._harmless(programs(self._seed, first, 1, found.served))
+
+    def _harmless(self, drawn: Sequence[Program]) -> Iterator[Program]:
+        """Programs after which Kafka's broker still serves others."""
+        for program in drawn:
+            if not any(harms(step, self._release) for step in program.steps):
+                yield program
 
     def _late(self) -> bool:
         seconds = self._limits.seconds

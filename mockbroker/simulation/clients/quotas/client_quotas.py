@@ -4,7 +4,7 @@ client. ``byte_rates`` enforces them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from kproto.error_codes import ErrorCode
@@ -24,6 +24,7 @@ from mockbroker.simulation.clients.quotas.quota_rules import (
     FilterCheck,
     ValueCheck,
 )
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import ClientQuotaChanged
@@ -95,6 +96,9 @@ class ClientQuotas:
         self.on_changed: list[Callable[[], None]] = []
 
     def _use_release(self, release: Release) -> None:
+        self._ignores_wrong = not self._controller.keeps_znodes and release.has(
+            facts.WRONG_QUOTAS_IGNORED
+        )
         self._entity_rows = rows_of_release(ENTITY_ROWS, release)
         self._value_rows = rows_of_release(VALUE_ROWS, release)
         self._reading_rows = rows_of_release(READING_ROWS, release)
@@ -120,7 +124,7 @@ class ClientQuotas:
             result = self._check(alteration, repeated=entity in results)
             results[entity] = result
             if not result.error_code:
-                accepted.append(alteration)
+                accepted.append(self._readable(alteration))
         if not validate_only:
             for alteration in accepted:
                 self._store(alteration)
@@ -139,14 +143,30 @@ class ClientQuotas:
             return AlterationResult(entity, checked.code, checked.text)
         new = dict(values)
         for key in hash_order(new):
-            value = new[key]
-            if value is None:
-                continue
-            quota = ValueCheck(names, key, value, kraft)
-            apply_first(self._value_rows, quota, quota)
-            if quota.code:
+            quota = self._checked_value(names, key, new[key])
+            if quota is not None and quota.code and not self._ignores_wrong:
                 return AlterationResult(entity, quota.code, quota.text)
         return AlterationResult(entity)
+
+    def _checked_value(
+        self, names: Mapping[str, str | None], key: str, value: float | None
+    ) -> ValueCheck | None:
+        """A quota with its error, None if it is removed."""
+        if value is None:
+            return None
+        quota = ValueCheck(names, key, value, not self._controller.keeps_znodes)
+        apply_first(self._value_rows, quota, quota)
+        return quota
+
+    def _readable(self, alteration: Alteration) -> Alteration:
+        """Without quotas that are ignored because they are wrong."""
+        if not self._ignores_wrong:
+            return alteration
+        names = dict(alteration.entity)
+        checked = [(key, value, self._checked_value(names, key, value))
+                   for key, value in alteration.values]  # fmt: skip
+        kept = [(key, value) for key, value, quota in checked if quota is None or not quota.code]
+        return alteration._replace(values=kept)
 
     def _store(self, alteration: Alteration) -> None:
         entity = tuple(sorted(alteration.entity))

@@ -232,6 +232,12 @@ VALUE_ROWS: Final[Sequence[Row[ValueCheck, ValueCheck]]] = (
     ),
     Row("QUOTA-24", lambda check: not check.kraft, ()),
     Row(
+        "REL-108",
+        lambda check: check.type == "INT",
+        (refuse_with_text("Unexpected config type INT should be Long or Double"),),
+        until=(3, 0),
+    ),
+    Row(
         "QUOTA-23",
         lambda check: not check.is_whole,
         (refuse_with_text("Configuration {subject.key} must be a Long value"),),

@@ -140,6 +140,19 @@ def test_up_to_version_2_limits_hold_for_the_first_batch(version: int) -> None:
     ] == [1000]
 
 
+@pytest.mark.requirement("REL-110")
+@pytest.mark.parametrize(("release", "size"), [((1, 1), 100), ((2, 8), 100), ((3, 0), 0)])
+def test_incomplete_batches_stay_as_they_are_until_3_0(release: tuple[int, int], size: int) -> None:
+    cluster = old_cluster(release)
+    append(cluster, b"x" * 1000)
+    for version in (0, 2):
+        assert len(fetch(cluster, version, partition_max_bytes=100).records) == size
+    (batch,) = RecordBatches(
+        fetch(cluster, 2, partition_max_bytes=2000).records, allow_partial=True
+    )
+    assert batch.magic == 1
+
+
 @pytest.mark.requirement("DP-FORMAT-03")
 def test_as_many_bytes_go_out_as_were_read() -> None:
     """What is left is the beginning of a message that is too large, which clients leave alone."""

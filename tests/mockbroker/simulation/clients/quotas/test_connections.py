@@ -61,7 +61,7 @@ def test_an_address_of_its_own_goes_before_the_default() -> None:
 
 @pytest.mark.requirement("QUOTA-21")
 def test_the_rate_exists_since_2_8() -> None:
-    cluster = simulated_cluster(1, release=(2, 8))
+    cluster = simulated_cluster(1, release=(2, 8), reassignment="zookeeper")
     limit(cluster, LOCAL, 1)
     assert accepted(cluster) == 10
     former = simulated_cluster(1, release=(2, 7))
