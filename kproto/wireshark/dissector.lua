@@ -1,7 +1,7 @@
 -- Dissects the Apache Kafka protocol by the tables above. Runs in Wireshark 3.6 and later (Lua 5.2 to 5.4).
 --
 -- `kproto schema wireshark` writes the tables: ERRORS (names of error codes), FILTERS (the type of each
--- filter name), HEADERS, and DIALECTS (messages by "request 3"). Kafka's own dissector stays available
+-- filter name), HEADERS, EMBEDDED (messages in fields of bytes, by "JoinGroup Metadata"), and DIALECTS (messages by "request 3"). Kafka's own dissector stays available
 -- through Decode As.
 
 local proto = Proto("kproto", "Apache Kafka (kproto)")
@@ -43,9 +43,17 @@ local MAKERS = {
 }
 local fields = {}
 
-local function title_of(filter)
-  local words = filter:gsub("_", " ")
+-- One rule for every label: the words of the field's name in the schema, the first with a capital.
+local function label_of(name)
+  local words = name:gsub("(%l%d*)(%u)", "%1 %2"):gsub("(%u)(%u%l)", "%1 %2"):gsub("_", " "):lower()
   return words:sub(1, 1):upper() .. words:sub(2)
+end
+
+-- The name of a filter may end in a type, which is no part of the field's name.
+local function title_of(filter, kind)
+  local plain = filter:sub(1, -#kind - 2)
+  if filter == plain .. "_" .. kind and FILTERS[plain] then return label_of(plain) end
+  return label_of(filter)
 end
 
 local function make(filter, kind, title, values)
@@ -57,7 +65,7 @@ for filter, kind in pairs(FILTERS) do
   local values
   if kind == "int16" and filter:find("error_code$") then values = ERRORS end
   if filter == "request_api_key" then values = api_names end
-  fields[filter] = make(filter, kind, title_of(filter), values)
+  fields[filter] = make(filter, kind, title_of(filter, kind), values)
 end
 
 local own = {
@@ -258,7 +266,9 @@ local function error_reader(field)
   end
 end
 
-local function blob_reader(kind, field, title, compact, nullable)
+local read_embedded
+
+local function blob_reader(kind, field, title, compact, nullable, embedded)
   return function(tree)
     local start = pos
     local length = length_of(kind, compact, nullable)
@@ -284,7 +294,8 @@ local function blob_reader(kind, field, title, compact, nullable)
       while #path > depth do path[#path] = nil end
       return
     end
-    tree:add(field, buf(content, length))
+    local item = tree:add(field, buf(content, length))
+    if embedded and length >= 2 then read_embedded(item, embedded, content, content + length) end
   end
 end
 
@@ -295,7 +306,7 @@ local function element_reader(message, field, kind, version)
   local compact = message.flexible and version >= message.flexible[1] and version <= message.flexible[2]
   local proto_field = fields[field.filter]
   if FIXED[kind] then return fixed_reader(kind, proto_field) end
-  return blob_reader(kind, proto_field, field.name, compact, false)
+  return blob_reader(kind, proto_field, label_of(field.name), compact, false)
 end
 
 local function inside(range, version)
@@ -309,14 +320,14 @@ local function array_reader(message, field, version, compact, nullable)
     local start = pos
     local count = length_of("array", compact, nullable)
     if not count then
-      tree:add(buf(start, pos - start), field.name .. ": null")
+      tree:add(buf(start, pos - start), label_of(field.name) .. ": null")
       return
     end
     -- An element of no bytes would let a few bytes ask for two thousand million of them.
     if count > math.max(last - pos, 0) then
       fail(string.format("array of %d elements, but only %d bytes left", count, last - pos))
     end
-    local inner = tree:add(buf(start, pos - start), string.format("%s: %d", field.name, count))
+    local inner = tree:add(buf(start, pos - start), string.format("%s: %d", label_of(field.name), count))
     for index = 0, count - 1 do
       path[#path + 1] = "[" .. index .. "]"
       if structs then
@@ -365,7 +376,7 @@ local function value_reader(message, field, version, tagged)
     if nullable then read = nullable_struct_reader(read, tagged) end
     return function(tree)
       local start = pos
-      local inner = tree:add(buf(start, 0), field.name)
+      local inner = tree:add(buf(start, 0), label_of(field.name))
       read(inner)
       inner:set_len(pos - start)
     end
@@ -373,7 +384,8 @@ local function value_reader(message, field, version, tagged)
   local proto_field = fields[field.filter]
   if field.type == "int16" and field.filter:find("error_code$") then return error_reader(proto_field) end
   if FIXED[field.type] then return fixed_reader(field.type, proto_field) end
-  return blob_reader(field.type, proto_field, field.name, compact, nullable)
+  local embedded = EMBEDDED[message.name .. " " .. field.name]
+  return blob_reader(field.type, proto_field, label_of(field.name), compact, nullable, embedded)
 end
 
 local function read_tagged_fields(tree, known)
@@ -629,6 +641,32 @@ local function body_reader(message, version)
   return reader
 end
 
+-- Stands for a tree that nobody sees.
+local nowhere = {}
+for _, name in ipairs({ "add", "append_text", "set_len", "set_generated", "add_proto_expert_info" }) do
+  nowhere[name] = function() return nowhere end
+end
+
+-- Reads the message that consumers put between two places, if the bytes are one: other kinds of groups have
+-- others there. Each version begins like the one before it, so a newer one is read as the newest that is known.
+function read_embedded(tree, message, from, to)
+  local version = buf(from, 2):int()
+  if version < 0 or version > message.versions[2] + 3 then return end
+  local outer, after, depth, shown = last, pos, #path, first_error
+  local read = body_reader(message, math.min(version, message.versions[2]))
+  local function whole(into)
+    pos, last = from + 2, to
+    read(into)
+  end
+  if pcall(whole, nowhere) and (pos == to or version > message.versions[2]) then
+    local start = from + 2
+    local inner = tree:add(buf(start, to - start), string.format("%s version %d", message.name, version))
+    whole(inner)
+  end
+  pos, last, first_error = after, outer, shown
+  while #path > depth do path[#path] = nil end
+end
+
 local function header_version(direction, key, version, message)
   if direction == "request" then
     if inside(message and message.flexible, version) then return 2 end
@@ -847,12 +885,34 @@ end
 
 -- ---- where it applies -----------------------------------------------------------------------------------
 
-local function heuristic(tvb, pinfo, tree)
+-- Whether the header and the body of a request that is there as a whole can be read. Some clients, which have a
+-- client id, leave bytes behind a message.
+local function is_readable(tvb, size)
+  local key, version = tvb(4, 2):int(), tvb(6, 2):int()
+  local message = message_of("request", key)
+  if not inside(message.versions, version) then return true end
+  begin(tvb)
+  last = SIZE_BYTES + size
+  local whole = pcall(function()
+    body_reader(HEADERS.request, header_version("request", key, version, message))(nowhere)
+    body_reader(message, version)(nowhere)
+  end)
+  if not whole or pos == last then return whole end
+  local length = tvb(12, 2):int()
+  return length > 0 and tvb(14, length):string():find("^[%g ]+$") ~= nil
+end
+
+local function begins_with_request(tvb)
   if tvb:len() < 14 then return false end
   local size = tvb(0, 4):int()
   if size < 10 or size > proto.prefs.largest or not looks_like_request(tvb) then return false end
   -- Only a client id, or a frame that ends where the bytes end, tells a request from other numbers.
   if tvb(12, 2):int() <= 0 and tvb:reported_len() < SIZE_BYTES + size then return false end
+  return tvb:len() < SIZE_BYTES + size or is_readable(tvb, size)
+end
+
+local function heuristic(tvb, pinfo, tree)
+  if not begins_with_request(tvb) then return false end
   learned[stream_number()] = pinfo.dst_port
   pinfo.conversation = proto
   proto.dissector(tvb, pinfo, tree)
@@ -860,6 +920,19 @@ local function heuristic(tvb, pinfo, tree)
 end
 
 proto:register_heuristic("tcp", heuristic)
+
+-- TLS on any port, if the secrets are known. What follows the first request belongs to its connection, of
+-- which TLS remains the dissector.
+local function tls_heuristic(tvb, pinfo, tree)
+  if not learned[stream_number()] then
+    if not begins_with_request(tvb) then return false end
+    learned[stream_number()] = pinfo.dst_port
+  end
+  proto.dissector(tvb, pinfo, tree)
+  return true
+end
+
+proto:register_heuristic("tls", tls_heuristic)
 
 local tcp_ports, tls_ports = "", ""
 

@@ -17,6 +17,8 @@ from kproto.codec.message import Message
 from kproto.codec.registry import schema_of
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
+from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
 from kproto.schema.model import Field, FieldType, MessageSchema, Struct
@@ -29,6 +31,16 @@ Filters = dict[tuple[str, str], str]
 """Filter names by a field's name in snake case and the type of its values."""
 
 HEADERS: Final[dict[str, type[Message]]] = {"request": RequestHeader, "response": ResponseHeader}
+
+_SUBSCRIPTION, _ASSIGNMENT = ConsumerProtocolSubscription, ConsumerProtocolAssignment
+EMBEDDED: Final[dict[str, type[Message]]] = {
+    "JoinGroup Metadata": _SUBSCRIPTION,
+    "DescribeGroups MemberMetadata": _SUBSCRIPTION,
+    "SyncGroup Assignment": _ASSIGNMENT,
+    "DescribeGroups MemberAssignment": _ASSIGNMENT,
+}
+"""The fields of bytes with a message that consumers send one another, behind its version. Other
+kinds of classic groups have other bytes there. The groups of newer protocols have structs."""
 
 
 def dissector(released: Dialect, drafts: Iterable[Dialect] = ()) -> str:
@@ -45,6 +57,11 @@ def dissector(released: Dialect, drafts: Iterable[Dialect] = ()) -> str:
         f"local FILTERS = {{{', '.join(kinds)}}}",
         "local HEADERS = {}",
         *(f"HEADERS.{name} = {_message(schema, filters)}" for name, schema in headers.items()),
+        "local EMBEDDED = {}",
+        *(
+            f"EMBEDDED[{_quoted(place)}] = {_message(schema_of(cls), filters)}"
+            for place, cls in EMBEDDED.items()
+        ),
         "local DIALECTS = {}",
     ]
     for name, found in tables.items():
@@ -84,7 +101,7 @@ def _schemas(dialect: Dialect) -> dict[str, MessageSchema]:
 
 def _filters(tables: dict[str, dict[str, MessageSchema]]) -> Filters:
     types: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    headers = map(schema_of, HEADERS.values())
+    headers = map(schema_of, (*HEADERS.values(), *dict.fromkeys(EMBEDDED.values())))
     for schema in (*headers, *(each for found in tables.values() for each in found.values())):
         for struct in schema.structs:
             for field in struct.fields:

@@ -83,8 +83,20 @@ def _stands_for_a_row(each: Field) -> bool:
     """Whether this is a field, a null, or the heading of records: not a subtree, a record's field,
     or what the dissector concluded."""
     if each.name == LUA_TEXT:
-        return not _of_records(each) and each.show.endswith((": null", " bytes"))
-    return each.name.startswith("kproto.") and each.name not in CONCLUDED and not _of_records(each)
+        return not (_of_records(each) or _is_embedded(each)) and each.show.endswith(
+            (": null", " bytes")
+        )
+    return (
+        each.name.startswith("kproto.")
+        and each.name not in CONCLUDED
+        and not _of_records(each)
+        and not _is_embedded(each)
+    )
+
+
+def _is_embedded(each: Field) -> bool:
+    """Whether this is in a message that a field of bytes has."""
+    return any(text.startswith("ConsumerProtocol") for text in each.inside)
 
 
 def _of_records(each: Field) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kproto import dialect, messages
+from kproto.messages import consumer_protocol_assignment
 from tests.support import seeds
 from tests.support.full import either
 from tests.tshark.pdml import Pdu, tshark
+from tests.wiredump.other_traffic import OTHERS
 from tests.wiredump.talk import say
 from tests.wiredump.tls.recorded import (
     capture_of,
@@ -20,7 +23,7 @@ from tests.wiredump.tls.recorded import (
     packets_of,
     server_context,
 )
-from tests.wiredump.unread_captures import Line, file_of
+from tests.wiredump.unread_captures import Line, file_of, merged
 from tests.wireshark.dissected import PORT, Exchanged, dissected, write_capture
 
 pytestmark = pytest.mark.slow
@@ -31,6 +34,7 @@ UNSUPPORTED_VERSION = 35
 CUT = either(2_000, 100)
 """How often three requests and their responses are cut."""
 HEADERS = 54
+TLS_PORT = 9093
 
 
 def shown(capture: Path, script: Path, *arguments: str) -> str:
@@ -123,6 +127,109 @@ def test_tls_with_its_key_log(script: Path, tmp_path: Path) -> None:
     answered = [each for each in said if each.response is not None]
     assert text.count(" Request") == len(said)
     assert text.count(" Response") == len(answered)
+
+
+def test_tls_on_any_port(script: Path, tmp_path: Path) -> None:
+    said = [say(random.Random(number), number) for number in range(1, 30)]
+    log = tmp_path / "keys.log"
+    passages, _ = in_memory(said, client_context(log), server_context())
+    data = bytearray(capture_of(packets_of(passages)))
+    for at in starts_of_packets(data):
+        for port in (at + 20, at + 22):
+            if data[port : port + 2] == TLS_PORT.to_bytes(2, "big"):
+                data[port : port + 2] = (40_443).to_bytes(2, "big")
+    capture = tmp_path / "tls.pcap"
+    capture.write_bytes(data)
+    text = shown(capture, script, "-o", f"tls.keylog_file:{log}", "-Y", "kproto")
+    assert text.count(" Request") == len(said)
+    assert text.count(" Response") == sum(each.response is not None for each in said)
+
+
+def test_other_protocols_are_left_to_wireshark(script: Path, tmp_path: Path) -> None:
+    """Also one whose first bytes could be the header of a request, if its body is none."""
+    rng = random.Random(5)
+    lines = []
+    for number, (_, said) in enumerate(OTHERS.values()):
+        lines.append(Line(31_000 + number, client_port=50_000 + number))
+        for end, data in said:
+            lines[-1].send(end, data)
+    lines.append(Line(2775, client_port=51_000))
+    for number in range(20):  # Metadata v1, client id "abc", and a list that does not fit
+        body = b"\0\3\0\1" + number.to_bytes(4, "big") + b"\0\3abc\x7f" + rng.randbytes(9)
+        lines[-1].send(0, size_and(body))
+    capture = tmp_path / "others.pcap"
+    capture.write_bytes(merged(*lines))
+    assert not shown(capture, script, "-Y", "kproto").splitlines()
+
+
+def starts_of_packets(capture: bytes) -> Iterator[int]:
+    at = 24
+    while at < len(capture):
+        yield at + 16
+        at += 16 + int.from_bytes(capture[at + 8 : at + 12], "little")
+
+
+def joining(protocol_type: str, metadata: bytes) -> Exchanged:
+    protocols = [messages.JoinGroupRequestProtocol(name="range", metadata=metadata)]
+    request = messages.JoinGroupRequest(
+        group_id="g", protocol_type=protocol_type, protocols=protocols
+    )
+    return Exchanged(
+        KAFKA.encode_request(request, api_version=5, correlation_id=1),
+        KAFKA.encode_response(messages.JoinGroupResponse(), api_version=5, correlation_id=1),
+    )
+
+
+@pytest.mark.parametrize(("version", "rest"), [(0, b""), (3, b""), (5, b"to come")])
+def test_what_members_of_classic_groups_send_is_decoded(
+    version: int, rest: bytes, script: Path, tmp_path: Path
+) -> None:
+    known = min(version, 3)
+    subscription = messages.ConsumerProtocolSubscription(topics=["orders"], rack_id="rack-7")
+    assignment = messages.ConsumerProtocolAssignment(
+        assigned_partitions=[
+            consumer_protocol_assignment.TopicPartition(topic="orders", partitions=[4, 5])
+        ]
+    )
+    prefix = version.to_bytes(2, "big")
+    joined = joining("consumer", prefix + subscription.encode(known) + rest)
+    sync = messages.SyncGroupResponse(assignment=prefix + assignment.encode(known) + rest)
+    synced = Exchanged(
+        KAFKA.encode_request(messages.SyncGroupRequest(), api_version=3, correlation_id=2),
+        KAFKA.encode_response(sync, api_version=3, correlation_id=2),
+    )
+    capture = tmp_path / "groups.pcap"
+    write_capture(capture, [joined, synced])
+    request, _, _, answer = dissected(capture, script)
+    assert request.first("kproto.topics") == "orders"
+    assert request.first("kproto.rack_id") == ("rack-7" if version >= 3 else None)
+    assert answer.first("kproto.topic") == "orders"
+    partitions = [each.show for each in answer.fields if each.name == "kproto.partitions"]
+    assert partitions == ["4", "5"]
+    for pdu in (request, answer):
+        assert pdu.first("kproto.malformed") is None
+
+
+def test_what_members_of_other_groups_send_stays_bytes(script: Path, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    capture = tmp_path / "groups.pcap"
+    kinds = [b"", b"\0", b"\0\1", b"\0\1\0\0\0\1\0\3htt", *(rng.randbytes(40) for _ in range(40))]
+    write_capture(capture, [joining("connect", each) for each in kinds])
+    text = shown(capture, script, "-V", "-Y", "kproto")
+    assert "ConsumerProtocol" not in text
+    assert "Malformed frame" not in text
+
+
+def test_labels_follow_one_rule(script: Path, tmp_path: Path) -> None:
+    """Words with one capital, whether a field has a value, is null, a list or a structure."""
+    said = [say(random.Random(number), number) for number in range(400)]
+    capture = tmp_path / "labels.pcap"
+    write_capture(capture, [Exchanged(each.request, each.response or each.request)
+                            for each in said])  # fmt: skip
+    text = shown(capture, script, "-O", "kproto", "-Y", "kproto")
+    labels = set(re.findall(r"^ +([A-Za-z]\w*(?: \w+)*): ", text, re.M))
+    assert len(labels) > 200
+    assert not [each for each in labels if not re.fullmatch(r"[A-Z][a-z0-9]*(?: [a-z0-9]+)*", each)]
 
 
 def test_damaged_frames_end_in_a_note_and_never_in_an_error_of_the_script(
