@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from kproto.cli.tables import print_table
-from kproto.cli.terminal import echo, echo_csv, echo_json
+from kproto.cli.terminal import echo, echo_csv, echo_json, echo_text
 from wiredump.cli.damage import Purpose
 from wiredump.cli.making import folder_among, require_tables, tables_of_sources
 from wiredump.cli.source_options import (
@@ -25,15 +25,17 @@ from wiredump.cli.source_options import (
 from wiredump.cli.spark_tables import SparkOptions, spark_options, spark_tables, tables_in
 from wiredump.questions.answers import Answer
 from wiredump.questions.database import FolderTables, require_duckdb, tables_of
+from wiredump.questions.openmetrics import openmetrics
 from wiredump.tables import require_pyarrow
 
-__all__ = ["answering_options", "print_answer", "put", "put_all"]
+__all__ = ["answering_options", "print_answer", "print_metrics", "put", "put_all"]
 
-FORMATS: Final = ("table", "csv", "json")
+FORMATS: Final = ("table", "csv", "json", "openmetrics")
 
 _OPTIONS = (
     click.option("--format", "form", type=click.Choice(FORMATS), default="table",
-                 show_default=True, help="How to print: json is one object a line."),
+                 show_default=True,
+                 help="How to print: json is one object a line, openmetrics is for Prometheus."),
     dialect_option("Dialect of CAPTUREs"),
     port_option("brokers of CAPTUREs"),
     jobs_option,
@@ -98,6 +100,11 @@ def _distinct(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 def _purpose(judges: bool, tables: Sequence[str]) -> Purpose | None:
     return "judged" if judges and not _WITHOUT_REQUESTS.issuperset(tables) else None
+
+
+def print_metrics(answers: Iterable[tuple[str, Answer]]) -> None:
+    """Print all rows of answers, by the names of their questions, for Prometheus."""
+    echo_text(openmetrics(answers), nl=False)
 
 
 def print_answer(

@@ -10,10 +10,11 @@ from rich.table import Table
 
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_text
-from wiredump.cli.answering import answering_options, print_answer, put, put_all
+from wiredump.cli.answering import answering_options, print_answer, print_metrics, put, put_all
 from wiredump.cli.source_options import SourceOptions
 from wiredump.cli.spark_tables import SparkOptions
 from wiredump.questions.answers import Answer
+from wiredump.questions.openmetrics import require_prometheus_client
 from wiredump.questions.saved import FINDINGS, question, questions
 from wiredump.storage import Location
 
@@ -54,6 +55,8 @@ def ask_command(
     if name is None:
         _list()
         return
+    if form == "openmetrics":
+        require_prometheus_client()  # before anything is read
     if name not in questions() and _is_source(name):
         if show:
             raise click.UsageError("--show needs a question")
@@ -67,6 +70,9 @@ def ask_command(
         raise click.UsageError("name captures, or a folder of tables")
 
     def tell(found: Answer) -> None:
+        if form == "openmetrics":
+            print_metrics([(chosen.name, found)])
+            return
         if form == "table":
             echo(chosen.text)
             if chosen.explanation:
@@ -90,6 +96,9 @@ def _answer_all(
     chosen = sorted(questions().values(), key=lambda each: (each.name != FINDINGS, each.name))
 
     def tell(answers: Iterator[Answer]) -> None:
+        if form == "openmetrics":
+            print_metrics((each.name, found) for each, found in zip(chosen, answers, strict=True))
+            return
         for each, found in zip(chosen, answers, strict=True):
             if form == "json":
                 print_answer(found, form, limit=limit, first={"question": each.name})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from wiredump.cli.answering import answering_options, print_answer, put
+from wiredump.cli.answering import answering_options, print_answer, print_metrics, put
 from wiredump.cli.source_options import SourceOptions
 from wiredump.cli.spark_tables import SparkOptions
+from wiredump.questions.answers import Answer
 
 __all__ = ["sql_command"]
 
@@ -24,4 +25,11 @@ def sql_command(
     makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration. With --spark,
     QUERY is in Spark's SQL, and TABLES may be in any format and store that Spark reads.
     """
-    put(query, sources, options, spark, lambda found: print_answer(found, form))
+
+    def tell(found: Answer) -> None:
+        if form == "openmetrics":
+            print_metrics([("query", found)])
+        else:
+            print_answer(found, form)
+
+    put(query, sources, options, spark, tell)
