@@ -32,6 +32,17 @@ from wiredump.tables import writer
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+
+def test_an_extension_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever changes the interface in C changes its number, and an old build stays aside."""
+    extension = native.built()
+    assert extension is not None
+    monkeypatch.setattr(extension, "INTERFACE", native.INTERFACE - 1)
+    assert native.built() is None
+    monkeypatch.delattr(extension, "INTERFACE")
+    assert native.built() is None
+
+
 SIZES = st.sampled_from([1, 7, 100, 1000, 4096, 65_536, 1 << 20])
 START_NS = 1_700_000_000_000_000_000
 

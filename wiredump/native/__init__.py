@@ -9,21 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Final
 
 import kproto
 
-__all__ = ["built", "quick", "using"]
+__all__ = ["INTERFACE", "built", "quick", "using"]
+
+INTERFACE: Final = 2
+"""That of the extension, counted up with each change (``native/wire.h``)."""
 
 _chosen: list[ModuleType | None] = []
 
 
 def built() -> ModuleType | None:
-    """Return the extension; None if it was not built or does not load."""
+    """Return the extension; None if it was not built, does not load or was built from other
+    sources, which an editable install does not notice."""
     try:
         from wiredump.native import _quick
     except ImportError:
         return None
-    return _quick
+    return _quick if getattr(_quick, "INTERFACE", 1) == INTERFACE else None
 
 
 def quick() -> ModuleType | None:

@@ -5,6 +5,8 @@ from typing import Any, final
 
 from wiredump.connection_state import ConnectionState
 
+INTERFACE: int
+
 @final
 class Packets:
     """Whole records of a chunk, in its order."""

@@ -41,5 +41,6 @@ PyMODINIT_FUNC PyInit__quick(void) {
             (types[i].name != NULL &&
              PyModule_AddObjectRef(module, types[i].name, (PyObject *)types[i].type)))
             Py_CLEAR(module);
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) Py_CLEAR(module);
     return module;
 }

@@ -24,6 +24,9 @@
    with those of one twice as long. */
 extern uint64_t native_steps;
 #define STEPS(n) (native_steps += (uint64_t)(n))
+/* The interface to wiredump, counted up with each change of it (wiredump/native/__init__.py). */
+enum { INTERFACE = 2 };
+
 enum { BYTES_A_STEP = 64 }; /* bytes copied or moved in one step */
 
 /* Constructors take no keyword arguments. Returns -1 with an exception if there are any. */
