@@ -4,6 +4,7 @@ other."""
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +28,8 @@ from tests.wiredump.known_captures import (
 )
 from tests.wiredump.other_traffic import OTHERS
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
-from tests.wiredump.unread_captures import Line, beaten, heartbeat, heartbeats, merged
+from tests.wiredump.unread_captures import Line, beaten, file_of, heartbeat, heartbeats, merged
+from wiredump import native
 from wiredump.cli import cli
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.readers.share import Share
@@ -139,6 +141,41 @@ def test_connections_behind_a_translation_are_counted_once(tmp_path: Path) -> No
             assert (hop["broker"], hop["other_broker"]) == ("10.0.0.2:9092", "10.9.0.2:19092")
             assert hop["request_ms"] == HOP_NS / 1e6
             assert hop["response_ms"] in (HOP_NS / 1e6, None)
+
+
+def test_the_ends_of_connections_and_keep_alives_are_no_bytes(
+    rng: random.Random, tmp_path: Path
+) -> None:
+    """Also if only one end was captured: what the other end sent is missing then, as whole frames,
+    if its acknowledgements tell."""
+    for _ in range(either(200, 40)):
+        line = Line(9092, syn=rng.random() < 0.5)
+        for number in range(6):
+            line.send(0, heartbeat(number))
+            line.send(1, beaten(number))
+            if rng.random() < 0.5:
+                line.again(rng.randrange(2), rng.choice((b"", b"\0", b"x")), 1)
+                line.acknowledge(0)
+                line.acknowledge(1)
+        line.finish()
+        port = rng.choice((None, 50_000, 9092))
+        packets = [
+            each for each in line.packets
+            if port is None or each.frame[34:36] == port.to_bytes(2, "big")
+        ]  # fmt: skip
+        path = tmp_path / "a.pcap"
+        path.write_bytes(file_of(packets))
+        for module in (native.built(), None):
+            with native.using(module):
+                sources = open_sources([str(path)])
+                list(sources)
+            (connection,) = sources.connections.values()
+            tally = connection.tally
+            assert tally is not None
+            for end, size in ((tally.client, len(heartbeat(1))), (tally.broker, len(beaten(1)))):
+                again, again_bytes, late, holes, missing, *_ = end.counts
+                assert (again, again_bytes, late, holes, missing % size) == (0, 0, 0, 0, 0)
+                assert port is not None or not missing
 
 
 def test_times_begin_at_the_first_packet(tmp_path: Path) -> None:

@@ -282,6 +282,26 @@ def test_a_hole_costs_the_batches_that_it_touches(rng: random.Random) -> None:
     assert placed > 10 * unplaced > 0
 
 
+@pytest.mark.slow
+def test_a_segment_of_a_response_of_60_megabytes_costs_one_batch(rng: random.Random) -> None:
+    value = rng.randbytes(900)
+    records = [Record(timestamp=number, value=value) for number in range(100)]
+    field = b"".join(build_batch(records, base_offset=100 * place) for place in range(650))
+    part = PartitionData(partition_index=3, high_watermark=1 << 20, records=field)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+    about = {"api_version": 11, "correlation_id": 7}
+    talk = Talk(
+        KAFKA.encode_request(FetchRequest(), client_id="c", **about),
+        KAFKA.encode_response(response, **about), False, [], [],
+    )  # fmt: skip
+    start = 30_000_000 // (len(field) // 650) * (len(field) // 650) + 5000  # within one batch
+    tables = tables_of(with_holes(talk, [(start, start + 1448)]))
+    assert len(field) > 59_000_000
+    assert len(tables["batches"]) == 649
+    assert len(tables["records"]) == 64_900
+    assert {row["partition"] for row in tables["batches"]} == {3}
+
+
 TABLES = ("batches", "records", "frames", "requests", "bodies", "anomalies")
 
 
