@@ -12,7 +12,7 @@ import pytest
 
 from kproto.builds import built
 from mockbroker.control import ROUTES
-from mockbroker.control.document_forms import DOCUMENT_FORMS, OLDEST
+from mockbroker.control.document_forms import DOCUMENT_FORMS
 from mockbroker.control.openapi import document
 from tests.support.maven import artifact, artifacts
 from tests.support.toolchain import require
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent / "generators"
 SECONDS = 300
-GENERATOR = ("org.openapitools:openapi-generator-cli", "7.14.0")
+GENERATOR = ("org.openapitools:openapi-generator-cli", "7.25.0")
 JACKSON = [
     ("com.fasterxml.jackson.core:jackson-annotations", "2.17.1"),
     ("com.fasterxml.jackson.core:jackson-core", "2.17.1"),
@@ -100,9 +100,10 @@ def test_the_types_of_our_own_package() -> None:
 
 
 @pytest.mark.java
-def test_java(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", DOCUMENT_FORMS)
+def test_java(tmp_path: Path, version: str) -> None:
     require("java")
-    path = written(tmp_path, OLDEST)
+    path = written(tmp_path, version)
     generated = tmp_path / "client"
     run(
         [
@@ -119,3 +120,7 @@ def test_java(tmp_path: Path) -> None:
     run(["javac", "-nowarn", "-d", classes, "-cp", libraries, "@sources"], tmp_path)
     (api,) = generated.rglob("OperationsApi.java")
     assert "joinIsr(" in api.read_text()
+    (entry,) = generated.rglob("JournalEntry.java")
+    assert "Long getTimestampNs()" in entry.read_text()
+    unions = [each for each in sources if "extends AbstractOpenApiSchema" in Path(each).read_text()]
+    assert not unions
