@@ -158,6 +158,39 @@ test('strict', withMock({ strict_faults: true, faults: [rule] }, async mock => {
     assert re.search(r"^(#|\S) fail 2$", out, re.M), out
 
 
+RUNNERS = {
+    "vitest": ["vitest/vitest.mjs", "run", "--globals", "--no-color"],
+    "jest": ["jest/bin/jest.js", "--testMatch=**/runners.test.mjs", "--no-watchman"],
+}
+"""The script of each runner, with its options."""
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_other_runners_of_node(tmp_path: Path, environment: dict[str, str], runner: str) -> None:
+    require("node", "npm")
+    files = sorted((HERE / "js").glob("package*.json"))
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        builds.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder)
+
+    packages = builds.built("clients/js-runners", [file.read_text() for file in files], build)
+    shutil.copytree(ROOT / "clients/js", tmp_path / "node_modules/kproto")
+    shutil.copy(HERE / "js/runners.test.mjs", tmp_path)
+    (tmp_path / "package.json").write_text("{}")
+    script, *options = RUNNERS[runner]
+    program = str(packages / "node_modules" / script)
+    command = ["node", "--experimental-vm-modules", program, *options]
+    code, out = run(command, tmp_path, environment)
+    assert code == 1, out
+    assert re.search(r"Tests:? +2 failed(,| \|) 1 passed", out), out
+    assert "the journal of the mock cluster:" in out
+    assert "deliberate" in out
+    assert "fault rule that no request has hit: unused" in out
+
+
 @pytest.fixture(scope="session")
 def java_module() -> Path:
     """The jar of clients/java, built by Maven as its users do."""
