@@ -97,7 +97,7 @@ def test_rust(tmp_path: Path, environment: dict[str, str]) -> None:
     require("rust")
     shutil.copy(RECIPES / "mock.rs", tmp_path)
     run(["rustc", "--edition", "2021", "--test", "mock.rs"], tmp_path, environment)
-    assert "1 passed" in run(["./mock"], tmp_path, environment)
+    assert "2 passed" in run(["./mock"], tmp_path, environment)
 
 
 def test_every_recipe_is_listed() -> None:

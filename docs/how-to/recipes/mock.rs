@@ -1,4 +1,4 @@
-// A Rust test against a mock Kafka cluster, with nothing but the standard library: copy Mock into
+// Rust tests with a mock Kafka cluster each, with nothing but the standard library: copy Mock into
 // your tests, and put your client where this one speaks for itself.
 //
 // Needs `mockbroker` on PATH (docs/how-to/install.md). As it stands:
@@ -9,64 +9,81 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A running cluster. It ends when this is dropped, and with this process in any case.
-pub struct Mock {
-    process: Child,
-    control: String,
-    pub bootstrap: Vec<String>,
-}
-
-impl Mock {
-    pub fn serve(options: &[&str]) -> Mock {
+/// The host and port of the control port, of a server that every test of this binary shares.
+fn server() -> &'static str {
+    static SERVER: OnceLock<String> = OnceLock::new();
+    SERVER.get_or_init(|| {
         let mut process = Command::new("mockbroker")
-            .args(["serve", "--control", "127.0.0.1:0", "--exit-with-parent"])
-            .args(options)
-            .stdin(Stdio::null())
+            .args(["serve", "--no-cluster", "--control", "127.0.0.1:0", "--exit-on-stdin-eof"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("mockbroker is on PATH");
-        // The first line comes when every broker listens.
         let mut first = String::new();
         BufReader::new(process.stdout.take().unwrap())
             .read_line(&mut first)
             .expect("a first line");
-        let bootstrap = text_of(&first, "bootstrap").split(',').map(String::from).collect();
-        let control = text_of(&first, "control").replace("http://", "");
-        Mock { process, control, bootstrap }
+        // The server ends when its standard input closes, which is when this process ends.
+        std::mem::forget(process.stdin.take());
+        text_of(&first, "control").replace("http://", "")
+    })
+}
+
+/// A running cluster, which ends when this is dropped.
+pub struct Mock {
+    cluster: String,
+    pub bootstrap: Vec<String>,
+}
+
+impl Mock {
+    /// Starts a cluster with these options of `POST /clusters`, as JSON.
+    pub fn start(options: &str) -> Mock {
+        let answer = send("POST", "/clusters?timeout=1m", options);
+        Mock {
+            cluster: format!("/clusters/{}", text_of(&answer, "id")),
+            bootstrap: text_of(&answer, "bootstrap").split(',').map(String::from).collect(),
+        }
     }
 
-    /// One request to the control port; panics unless it goes well.
+    /// One request to the control port of the cluster; panics unless it succeeds.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut stream = connect(&self.control);
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.control,
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
-        assert!(head.starts_with("HTTP/1.1 20"), "{method} {path}: {body}");
-        body.to_string()
+        send(method, &format!("{}{path}", self.cluster), body)
     }
 }
 
 impl Drop for Mock {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.ask("GET", "/journal?last=200", ""));
+        }
+        self.ask("DELETE", "", "");
     }
+}
+
+fn send(method: &str, path: &str, body: &str) -> String {
+    let mut stream = connect(server());
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        server(),
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 20"), "{method} {path}: {body}");
+    body.to_string()
 }
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
@@ -94,15 +111,13 @@ fn request(stream: &mut TcpStream, key: u16, correlation_id: u32, client_id: &st
     answer
 }
 
+const API_VERSIONS: u16 = 18;
+
 #[test]
 fn a_broker_that_fails_once() {
-    const API_VERSIONS: u16 = 18;
-    let mock = Mock::serve(&["--brokers", "4", "--topic", "foo=1,2,3"]);
-    mock.ask(
-        "POST",
-        "/faults",
-        r#"{"name": "busy", "api": "ApiVersions", "error": "COORDINATOR_LOAD_IN_PROGRESS", "times": 1}"#,
-    );
+    let mock = Mock::start(r#"{"topics": ["foo:1:3"]}"#);
+    let rule = r#"{"name": "busy", "api": "ApiVersions", "error": "COORDINATOR_LOAD_IN_PROGRESS", "times": 1}"#;
+    mock.ask("POST", "/faults", rule);
 
     let mut stream = connect(&mock.bootstrap[0]);
     let refused = request(&mut stream, API_VERSIONS, 7, "recipe");
@@ -110,12 +125,14 @@ fn a_broker_that_fails_once() {
     let answered = request(&mut stream, API_VERSIONS, 8, "recipe");
     assert_eq!(answered[..6], [0, 0, 0, 8, 0, 0]);
 
-    // A step: broker 3 falls behind.
+    // What was recorded: two requests, of which one hit the rule.
+    let found = mock.ask("GET", "/journal/wait?api=ApiVersions&count=2&client_id=recipe", "");
+    assert_eq!(found.matches(r#""sequence""#).count(), 2, "{found}");
+}
+
+#[test]
+fn a_replica_that_falls_behind() {
+    let mock = Mock::start(r#"{"topics": ["foo=1,2,3"], "brokers": 4}"#);
     mock.ask("POST", "/leave-isr", r#"{"partition": "foo-0", "broker": 3}"#);
     assert!(mock.ask("GET", "/state", "").contains(r#""isr": [1, 2]"#));
-
-    // What was said on the wire: two requests, of which one ran into the rule.
-    mock.ask("GET", "/faults/busy/wait?hits=1", "");
-    let said = mock.ask("GET", "/journal?api=18&direction=request&client_id=recipe", "");
-    assert_eq!(said.matches(r#""sequence""#).count(), 2, "{said}");
 }
