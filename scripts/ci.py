@@ -51,7 +51,7 @@ LANES: Final = (
         make(
             "tests",
             "test",
-            "PYTEST_ARGS=-n4 --maxfail=20 --durations=15 --requirements=check",
+            "PYTEST_ARGS=-n4 --maxfail=20 --durations=40 --seconds-by-folder --requirements=check",
         ),
     ),
     (

@@ -21,7 +21,7 @@ import kproto
 from tests.support import full, rewriting, seeds
 from tests.support.shares import in_shares
 
-pytest_plugins = ["tests.traceability"]
+pytest_plugins = ["tests.traceability", "tests.support.folder_seconds"]
 
 # No deadlines: a loaded machine may stall for longer than any example takes.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -43,6 +43,7 @@ def test_a_batch_is_what_its_header_and_its_records_say() -> None:
         "offsets": [5, 6],
         "keys": [None, {"hex": "ff"}],
         "values": ["a", None],
+        "headers": [[], []],
     }
     assert text_of(b"a b ") == "a b"
 
