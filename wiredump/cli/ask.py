@@ -57,7 +57,7 @@ def ask_command(
         return
     if form == "openmetrics":
         require_prometheus_client()  # before anything is read
-    if name not in questions() and _is_source(name):
+    if name not in questions() and ((spark.wanted and not sources) or _is_source(name)):
         if show:
             raise click.UsageError("--show needs a question")
         _answer_all((name, *sources), form, limit, options, spark)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from tests.support.toolchain import require_module
 from tests.wiredump.questions.incident import PLANTED, Client, incident, quiet
 from tests.wiredump.unread_captures import merged
 from wiredump.cli import cli
+from wiredump.questions.database import FolderTables
 from wiredump.questions.partition_errors import partition_errors
 from wiredump.questions.saved import FINDINGS, questions
 
@@ -72,3 +75,26 @@ def test_errors_have_the_topic_and_partition_that_they_are_about() -> None:
     topics = [{"name": "a", "errorCode": 3, "partitions": []}, {"name": "b", "errorCode": 0}]
     assert partition_errors(json.dumps({"topics": topics})) == ["UNKNOWN_TOPIC_OR_PARTITION/a/"]
     assert partition_errors(None) == partition_errors("{") == []
+
+
+def test_findings_about_tables_of_spark(tmp_path: Path, monkeypatch: Any) -> None:
+    """A namespace or a URI is a source, although no file has that name. (The engine is DuckDB here;
+    ``test_views`` asks Spark.)"""
+    require_module("duckdb")
+    (tmp_path / "a.pcap").write_bytes(incident())
+    folder = str(tmp_path / "tables")
+    made = CliRunner().invoke(cli, ["table", str(tmp_path / "a.pcap"), "--out", folder])
+    assert made.exit_code == 0, made.output
+    read: list[str] = []
+
+    @contextmanager
+    def tables(sources: tuple[str, ...], *about: Any) -> Iterator[FolderTables]:
+        read.extend(sources)
+        yield FolderTables(folder)
+
+    monkeypatch.setattr("wiredump.cli.answering.spark_tables", tables)
+    for source in ("lake.kafka", "s3a://lake/kafka"):
+        assert ask(source, "--spark") == ask(folder)
+    assert read == ["lake.kafka", "s3a://lake/kafka"]
+    refused = CliRunner().invoke(cli, ["ask", "slow-broker", "lake.kafka", "--spark"])
+    assert "slow-brokers" in str(refused.exception)
