@@ -26,7 +26,7 @@ from wiredump.tables.run import derived_run
 
 EVERY = tuple(TABLES)
 DURATIONS = {
-    "handshake_ns", "latency_ns", "duration_ns",
+    "handshake_ns", "latency_ns", "duration_ns", "copy_delay_ns",
     "client_rtt_min_ns", "client_rtt_median_ns", "client_rtt_max_ns",
     "broker_rtt_min_ns", "broker_rtt_median_ns", "broker_rtt_max_ns",
 }  # fmt: skip
