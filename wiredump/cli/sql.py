@@ -8,6 +8,7 @@ from wiredump.cli.answering import answering_options, print_answer, print_metric
 from wiredump.cli.source_options import SourceOptions
 from wiredump.cli.spark_tables import SparkOptions
 from wiredump.questions.answers import Answer
+from wiredump.questions.openmetrics import require_prometheus_client
 
 __all__ = ["sql_command"]
 
@@ -25,6 +26,8 @@ def sql_command(
     makes a timestamp of a column in _ns, and ms(x) makes milliseconds of a duration. With --spark,
     QUERY is in Spark's SQL, and TABLES may be in any format and store that Spark reads.
     """
+    if form == "openmetrics":
+        require_prometheus_client()  # before anything is read
 
     def tell(found: Answer) -> None:
         if form == "openmetrics":

@@ -1,10 +1,11 @@
 """Answers as metrics, in the text format of OpenMetrics, which Prometheus reads; prometheus_client
 writes it. Needs the extra ``metrics``.
 
-A column of numbers is a gauge, named after the question and the column. Text, and numbers that are
-names (a partition, a producer id), are labels. Rows of a time series have ``since``, which becomes
-the time of their samples: ``promtool tsdb create-blocks-from openmetrics`` imports them. Other
-times are gauges of seconds since the epoch, and durations are in seconds.
+A column of numbers is a gauge, named after the question and the column; without any, each row is a
+1. Text, and numbers that are names (a partition, a producer id), are labels. Rows of a time series
+have ``since``, which becomes the time of their samples: ``promtool tsdb create-blocks-from
+openmetrics`` imports them. Other times are gauges of seconds since the epoch, and durations are in
+seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kproto.errors import MissingExtraError
+from kproto.safe_text import printable
 from wiredump.questions.answers import Answer
 
 __all__ = ["openmetrics", "require_prometheus_client"]
@@ -58,9 +60,16 @@ def _families(question: str, found: Answer) -> Iterator[Any]:
     labels = [name for name in found.columns if not _is_value(name, kinds[name])]
     rows = _labelled(found, labels)
     named = [*labels, "row"] if any(values[-1] for values, _ in rows) else labels
-    for column, kind in kinds.items():
-        if not _is_value(column, kind) or column == _SERIES_TIME:
-            continue
+    values_of = [name for name in kinds if _is_value(name, kinds[name]) and name != _SERIES_TIME]
+    if not values_of:
+        family = core.GaugeMetricFamily(
+            f"wiredump_{question}_rows".replace("-", "_"), f"rows of {question}", labels=named
+        )
+        for values, row in rows:
+            family.add_metric(values[: len(named)], 1, timestamp=_time(row))
+        yield family
+    for column in values_of:
+        kind = kinds[column]
         name, unit = f"wiredump_{question}_{column}".replace("-", "_"), ""
         if column.endswith(_MILLISECONDS) or kind.startswith("TIMESTAMP"):
             name, unit = f"{name.removesuffix(_MILLISECONDS)}_seconds", "seconds"
@@ -93,9 +102,8 @@ def _is_value(name: str, kind: str) -> bool:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    return str(value)
+    """Return a label's value, with unprintable characters escaped: it may come from a peer."""
+    return printable(",".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def _time(row: dict[str, Any]) -> float | None:

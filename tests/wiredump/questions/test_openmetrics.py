@@ -40,7 +40,7 @@ def test_numbers_are_gauges_and_names_are_labels() -> None:
         (None, 2, None, None, None, 9),
     ]
     found = samples(openmetrics([("slow-things", Answer(columns, types, rows))]))
-    one = {"topic": 'a"\n', "partition": "1", "names": "1,2", "row": ""}
+    one = {"topic": 'a"\\n', "partition": "1", "names": "1,2", "row": ""}
     assert found["wiredump_slow_things_took_seconds"] == [(one, 1.5, None)]
     assert found["wiredump_slow_things_first_seen_seconds"] == [(one, 60.0, None)]
     other = {"topic": "", "partition": "2", "names": ""}
