@@ -1,12 +1,13 @@
-"""Write ``schemas/releases.json``: what a broker of each Kafka release advertises to clients.
+"""Write ``schemas/releases.json``: what a broker of each Kafka release advertises to clients, and
+``schemas/controllers.json``: what a KRaft controller does.
 
 Knows which releases there are, which broker modes each has, and the two facts that a release's
 client jar cannot tell (see ``EXTRA``). Everything else comes out of the release itself: every jar
 is loaded by ``scripts/java/AdvertisedApis.java``, which makes the call that brokers of that era
 make to build their ApiVersions response. Knows nothing of message layouts.
 
-    python scripts/derive_releases.py             # writes schemas/releases.json
-    python scripts/derive_releases.py --check     # fails if the file would change
+    python scripts/derive_releases.py             # writes both files
+    python scripts/derive_releases.py --check     # fails if one of them would change
 
 Needs a JDK (11 or newer) and Maven; the jars (about 120 MB) are kept in ``.cache/releases``.
 """
@@ -14,6 +15,7 @@ Needs a JDK (11 or newer) and Maven; the jars (about 120 MB) are kept in ``.cach
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
@@ -25,6 +27,7 @@ __all__ = ["RELEASES", "derive", "main", "render"]
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "schemas" / "releases.json"
+CONTROLLERS = ROOT / "schemas" / "controllers.json"
 CACHE = ROOT / ".cache" / "releases"
 PROGRAM = ROOT / "scripts" / "java" / "AdvertisedApis.java"
 SLF4J = "1.7.36"
@@ -63,6 +66,9 @@ ASSUMES = [
 ]
 """Held against the ApiVersions responses of brokers started from the releases' own jars: 2.4.1 and
 3.9.2 on ZooKeeper, 3.1.2 (broker apart from its controller), 3.9.2 and 4.4.0 on KRaft: equal."""
+
+CONTROLLERS_ASSUME = ["unstable.api.versions.enable is off, where the release has that switch"]
+"""Held against the ApiVersions responses of controllers of 3.9.2 and 4.4.0: equal."""
 
 
 def profile_name(line: str, mode: str, dual: bool) -> str:
@@ -106,7 +112,8 @@ def download(releases: Sequence[str], cache: Path) -> None:
 
 
 def ask_java(releases: Sequence[str], cache: Path) -> Iterable[tuple[str, str, str, str]]:
-    """Return (release, mode, call, ranges) for each broker mode of each release."""
+    """Return (release, mode, call, ranges) for each broker mode of each release, and for the mode
+    "controller"."""
     jars = [str(cache / f"kafka-clients-{release}.jar") for release in releases]
     command = ["java", str(PROGRAM), str(cache / f"slf4j-api-{SLF4J}.jar"), *jars]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -117,23 +124,33 @@ def ask_java(releases: Sequence[str], cache: Path) -> Iterable[tuple[str, str, s
         yield jar.removeprefix("kafka-clients-").removesuffix(".jar"), mode, call, ranges
 
 
-def derive(releases: Sequence[str] = RELEASES, cache: Path = CACHE) -> dict[str, Any]:
-    """Return the profiles of those releases by name, in the form of ``releases.json``."""
+@functools.cache
+def _rows(releases: tuple[str, ...], cache: Path) -> Sequence[tuple[str, str, str, str]]:
     download(releases, cache)
-    rows = list(ask_java(releases, cache))
+    return list(ask_java(releases, cache))
+
+
+def derive(
+    releases: Sequence[str] = RELEASES, cache: Path = CACHE, *, controllers: bool = False
+) -> dict[str, Any]:
+    """Return the brokers of those releases by the profile's name, in the form of
+    ``releases.json``, or their ``controllers``."""
+    rows = _rows(tuple(releases), cache)
     dual = {release for release, mode, _, _ in rows if mode == "zk"} & {
         release for release, mode, _, _ in rows if mode == "kraft"
     }
     profiles: dict[str, Any] = {}
-    for release, mode, call, ranges in rows:
-        line = minor(release)
+    for release, found, call, ranges in rows:
+        if controllers != (found == "controller"):
+            continue
+        line, mode = minor(release), "kraft" if controllers else found
         apis: dict[int, tuple[int, int]] = {}
         for item in ranges.split():
             key, _, span = item.partition(":")
             lowest, _, highest = span.partition("-")
             apis[int(key)] = (int(lowest), int(highest))
         obtained = f"{call} of kafka-clients {release}, called in Java"
-        extra = EXTRA.get((line, mode), {})
+        extra = {} if controllers else EXTRA.get((line, mode), {})
         if extra:
             keys = ", ".join(map(str, extra))
             obtained += f"; {keys} as DefaultApiVersionManager of that release's broker adds it"
@@ -148,9 +165,9 @@ def derive(releases: Sequence[str] = RELEASES, cache: Path = CACHE) -> dict[str,
     return profiles
 
 
-def render(profiles: dict[str, Any]) -> str:
+def render(profiles: dict[str, Any], assumes: Sequence[str] = ASSUMES) -> str:
     """Return the file's text, one API per line, so that a diff shows a release's changes."""
-    out = ["{", '  "format": 1,', f'  "assumes": {_lines(map(json.dumps, ASSUMES), 2, "[]")},']
+    out = ["{", '  "format": 1,', f'  "assumes": {_lines(map(json.dumps, assumes), 2, "[]")},']
     entries = []
     for name, profile in profiles.items():
         fields = [
@@ -177,13 +194,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder to keep the jars in")
     options = parser.parse_args(arguments)
-    text = render(derive(cache=options.cache))
-    if not options.check:
-        OUTPUT.write_text(text)
-        return 0
-    if OUTPUT.read_text() != text:
-        print(f"{OUTPUT} differs from what the releases say; run {__file__}", file=sys.stderr)
-        return 1
+    texts = {
+        OUTPUT: render(derive(cache=options.cache)),
+        CONTROLLERS: render(derive(cache=options.cache, controllers=True), CONTROLLERS_ASSUME),
+    }
+    for path, text in texts.items():
+        if not options.check:
+            path.write_text(text)
+        elif path.read_text() != text:
+            print(f"{path} differs from what the releases say; run {__file__}", file=sys.stderr)
+            return 1
     return 0
 
 

@@ -14,6 +14,8 @@ type clusterOptions struct {
 	Topics []string `json:"topics,omitempty"`
 	// Let Metadata create unknown topics if the client allows.
 	AutoCreateTopics *bool `json:"auto_create_topics,omitempty"`
+	// The number of KRaft controllers apart from the brokers, with ids from 3000.
+	Controllers *int `json:"controllers,omitempty"`
 	// Put a broker into a rack.
 	Racks map[string]string `json:"racks,omitempty"`
 	// Serve an API key at these versions (45=0-0), or not at all (45=off). APIs with a handler cannot
@@ -139,6 +141,11 @@ func Fixes(value map[string]bool) Option {
 // AutoCreateTopics: Let Metadata create unknown topics if the client allows.
 func AutoCreateTopics(value bool) Option {
 	return func(o *clusterOptions) { o.AutoCreateTopics = &value }
+}
+
+// Controllers: The number of KRaft controllers apart from the brokers, with ids from 3000.
+func Controllers(value int) Option {
+	return func(o *clusterOptions) { o.Controllers = &value }
 }
 
 // Racks: Put a broker into a rack.

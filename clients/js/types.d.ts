@@ -49,6 +49,8 @@ export interface ClusterOptions {
   topics?: string[]
   /** Let Metadata create unknown topics if the client allows. */
   auto_create_topics?: boolean
+  /** The number of KRaft controllers apart from the brokers, with ids from 3000. */
+  controllers?: number
   /** Put a broker into a rack. */
   racks?: { [key: string]: string }
   /**

@@ -27,6 +27,7 @@ from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.profiles import Profile
+from mockbroker.serving.server import Listener
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import Action
 from mockbroker.simulation.state.cluster_parts import Broker, Topic
@@ -170,7 +171,7 @@ class World:
             found = Client(
                 self.loop,
                 self.mock.dialect,
-                lambda: self.mock._make_protocol(None, broker_id, set()),
+                lambda: self.mock._make_protocol(Listener("", None), broker_id, set()),
                 broker_id,
                 f"client-{slot}",
             )

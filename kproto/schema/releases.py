@@ -1,7 +1,8 @@
-"""The versions that a broker of each Kafka release advertises: ``schemas/releases.json``, typed.
+"""The versions that a broker of each Kafka release advertises: ``schemas/releases.json``, typed;
+and those of a KRaft controller: ``schemas/controllers.json``.
 
 This module knows names, modes and version ranges by api key. It knows neither message layouts nor
-the behaviour of a mock broker under a profile. ``scripts/derive_releases.py`` writes the file and
+the behaviour of a mock broker under a profile. ``scripts/derive_releases.py`` writes the files and
 explains how.
 """
 
@@ -20,11 +21,12 @@ from kproto.errors import SchemaError, UnknownNameError
 from kproto.schema.load import schemas_directory
 from kproto.schema.versions import Versions
 
-__all__ = ["Mode", "Release", "load_releases", "parse_releases", "release"]
+__all__ = ["Mode", "Release", "load_controllers", "load_releases", "parse_releases", "release"]
 
 Mode: TypeAlias = Literal["zk", "kraft"]
 
 FILE: Final = "releases.json"
+CONTROLLERS: Final = "controllers.json"
 FORMAT: Final = 1
 
 
@@ -51,7 +53,18 @@ def load_releases() -> Mapping[str, Release]:
 
     Raises SchemaError if the file is missing or invalid.
     """
-    path = schemas_directory() / FILE
+    return _loaded(FILE)
+
+
+@cache
+def load_controllers() -> Mapping[str, Release]:
+    """Return what the KRaft controllers of each release advertise, by the name of the brokers'
+    profile. As ``load_releases``."""
+    return _loaded(CONTROLLERS)
+
+
+def _loaded(name: str) -> Mapping[str, Release]:
+    path = schemas_directory() / name
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -36,7 +36,8 @@ class Session(msgspec.Struct):
     ``sasl`` is None if the listener needs no authentication; ``passed_mechanism`` is the mechanism
     that a proxy has seen pass. ``ended``: the connection closes after the current answer.
     ``listener`` is the name of the listener that the connection came in on, "" for the only one of
-    a broker whose configs name none.
+    a broker whose configs name none. ``controller`` is the id of the KRaft controller that has the
+    listener, and None for a broker's; the broker is then the one whose view the controller has.
     """
 
     connection_id: int
@@ -48,6 +49,7 @@ class Session(msgspec.Struct):
     ended: bool = False
     passed_mechanism: str | None = None
     listener: str = ""
+    controller: int | None = None
     owes_records: bool = False
     """Whether the last fetch was answered without its records, because its client is throttled."""
     at_close: dict[object, Callable[[], None]] = msgspec.field(default_factory=dict)
@@ -55,8 +57,12 @@ class Session(msgspec.Struct):
     view: int | tuple[int, str] = -1
     """Sessions with the same view get equal responses to equal requests."""
 
+    node_id: int = -1
+    """The broker or the controller that has the connection."""
+
     def __post_init__(self) -> None:
-        self.view = (self.broker_id, self.listener) if self.listener else self.broker_id
+        self.node_id = self.broker_id if self.controller is None else self.controller
+        self.view = (self.node_id, self.listener) if self.listener else self.node_id
 
     def closed(self) -> None:
         """The connection is closed."""

@@ -261,20 +261,21 @@ def _any_like(texts: Iterable[str], pattern: str | None) -> bool:
 
 class FaultRules:
     """The rules of a cluster or proxy. ``names`` gives the API keys by squashed name. Rules expire
-    by ``timers``. ``on_live`` is called when ``live`` has changed. ``operations`` are those that
+    by ``timers``. ``on_live`` is called when ``live`` has changed; more can be
+    appended to the attribute. ``operations`` are those that
     steps may name; None: any."""
 
     def __init__(
         self,
         names: Callable[[], dict[str, int]],
         timers: Timers,
-        on_live: Callable[[], None] = lambda: None,
+        on_live: Callable[[], None] | None = None,
         operations: Container[str] | None = None,
     ) -> None:
         self.live = False
         """Whether any rule may still take a request."""
         self._names = names
-        self._on_live = on_live
+        self.on_live = [] if on_live is None else [on_live]
         self._timers = timers
         self._operations = operations
         self._rules: list[ActiveFault] = []
@@ -380,4 +381,5 @@ class FaultRules:
         live = any(rule.live for rule in self._rules)
         if live != self.live:
             self.live = live
-            self._on_live()
+            for call in self.on_live:
+                call()

@@ -153,6 +153,13 @@ class ClusterOptions(Limits, SimulationOptions):
     auto_create_topics: bool = option(
         False, FLAG, "Let Metadata create unknown topics if the client allows.", "Cluster"
     )
+    controllers: int = option(
+        0, integer(0, 9), "Run this many KRaft controllers apart from the brokers, with ids from "
+        "3000 and a listener each, for --bootstrap-controller of Kafka's tools. Default: the "
+        "controller is broker 1, and only brokers listen.", "Cluster",
+        json_help="The number of KRaft controllers apart from the brokers, with ids from 3000.",
+    )  # fmt: skip
+    """Brokers whose configs have ``process.roles=broker,controller`` are controllers themselves."""
     racks: Mapping[int, str] = option(
         {}, RACK_BY_BROKER, "Put a broker into a rack.", "Cluster", flag="--rack"
     )

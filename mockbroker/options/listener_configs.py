@@ -23,6 +23,7 @@ __all__ = [
     "BrokerListeners",
     "ListenerConfig",
     "ListenerConfigError",
+    "controller_listener",
     "listener_prefix",
     "listeners_of",
     "of_listeners",
@@ -100,6 +101,20 @@ def listener_prefix(name: str) -> str:
     return f"{_PREFIX}{name.lower()}."
 
 
+def controller_listener(configs: Mapping[str, str]) -> ListenerConfig:
+    """The listener of a controller apart from brokers, with any address: the first that
+    ``controller.listener.names`` has. Raises ListenerConfigError."""
+    names = _names(configs, _CONTROLLERS) or ("CONTROLLER",)
+    protocols = _protocol_map(configs, names)
+    if names[0] not in protocols:
+        raise ListenerConfigError(
+            _MAP, f"Controller listener with name {names[0]} defined in {_CONTROLLERS} not found "
+            f"in {_MAP}",
+        )  # fmt: skip
+    found = ListenerConfig(names[0], protocols[names[0]], "", 0)
+    return replace(found, **_security(configs, names[0]))
+
+
 def of_listeners(name: str, listeners: Iterable[str]) -> bool:
     """Whether a config is one of these listeners' own."""
     return any(name.startswith(listener_prefix(each)) for each in listeners)
@@ -120,25 +135,25 @@ def listeners_of(
     advertised = listed
     if _ADVERTISED in configs:
         advertised = _parsed(configs, _ADVERTISED, configs[_ADVERTISED], protocols)
+    addresses = {each.name: (each.host, each.port) for each in advertised}
     advertised = [each for each in advertised if each.name not in controllers]
     _check_roles(configs, controllers, listed)
     inter_broker = _inter_broker(configs, protocols)
     _check_advertised(listed, advertised, controllers, inter_broker)
     _check_prefixes(configs, listed)
-    addresses = {each.name: (each.host, each.port) for each in advertised}
     moved = advertised_shift if _ADVERTISED in configs else shift
     clients, own_controllers = [], []
     for each in listed:
         found = replace(
             each, port=_moved(each.port, shift, _LISTENERS), **_security(configs, each.name)
         )
-        if each.name in controllers:
-            own_controllers.append(found)
-            continue
         address = addresses.get(each.name)
         if address is not None:
             address = address[0], _moved(address[1], moved, _ADVERTISED)
-        clients.append(replace(found, advertised=address))
+        if each.name in controllers:
+            own_controllers.append(replace(found, advertised=address or (found.host, found.port)))
+        else:
+            clients.append(replace(found, advertised=address))
     return BrokerListeners(tuple(clients), tuple(own_controllers), inter_broker)
 
 

@@ -33,7 +33,13 @@ from mockbroker.profiles import Profile, profile, with_fixes
 from mockbroker.running.data_methods import DataMethods
 from mockbroker.running.operation_methods import LoopOperations
 from mockbroker.serving.broker_sockets import BrokerSockets
-from mockbroker.serving.client_listeners import broker_listeners, made_listeners
+from mockbroker.serving.client_listeners import (
+    all_listeners,
+    apart_listeners,
+    broker_listeners,
+    controller_ids,
+    made_listeners,
+)
 from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.endpoints import Advertised
@@ -48,7 +54,11 @@ from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.scripts import EVERY_VERSION, Script, Scripted
-from mockbroker.serving.served_versions import check_release, served_versions
+from mockbroker.serving.served_versions import (
+    check_release,
+    controller_versions,
+    served_versions,
+)
 from mockbroker.serving.server import BrokerProtocol, Listener
 from mockbroker.serving.suspended_calls import Calls, SuspendedCalls
 from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemory
@@ -59,7 +69,7 @@ from mockbroker.simulation.operations.arguments import Level
 from mockbroker.simulation.reassignment import keeps_znodes
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.actions import Action
-from mockbroker.simulation.state.cluster_parts import BrokerEndpoint
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, BrokerEndpoint
 from mockbroker.simulation.state.settings import ClusterSettings
 from mockbroker.simulation.state.timers import Alarm, sleep, wall_ms
 from mockbroker.simulation.state.turns import no_wait
@@ -128,14 +138,18 @@ class MockCluster(DataMethods, LoopOperations):
         self.cluster = self._simulated_cluster(options, served)
         configs = self.cluster.configs
         self._configured = broker_listeners(options, self.cluster.brokers)
-        listeners = {each.name for own in self._configured.values() for each in own.clients}
-        unknown = [each for each in configs.unknown() if not of_listeners(each, listeners)]
-        for problem, names in (
+        listeners = all_listeners(options, self._configured)
+        nodes = controller_ids(options, self._configured, self.cluster.brokers)
+        if nodes:
+            self.cluster.quorum.use_nodes(nodes)
+        names = {each.name for each in listeners}
+        unknown = [each for each in configs.unknown() if not of_listeners(each, names)]
+        for problem, listed in (
             ("broker configs that the mock does not know have no effect", unknown),
             ("these configs have no effect here", configs.ineffective(self.profile.software)),
         ):
-            if names:
-                _log.warning("%s: %s", problem, ", ".join(names))
+            if listed:
+                _log.warning("%s: %s", problem, ", ".join(listed))
         self.cluster.turns.on_succession.append(
             lambda broker_id: self._schedule(self._sockets.close(broker_id))
         )
@@ -149,9 +163,7 @@ class MockCluster(DataMethods, LoopOperations):
             options.authorizer, options.sasl, options.scram_iterations, options.scram_first,
             options.scram_final,
             options.oauth_clients, self.profile.software,
-            authenticates=any(
-                each.authenticates for own in self._configured.values() for each in own.clients
-            ),
+            authenticates=any(each.authenticates for each in listeners),
         )  # fmt: skip
         self.token_issuer = None if security.sasl is None else security.sasl.issuer
         """Gives signed tokens to OAuth clients; None without any."""
@@ -171,6 +183,7 @@ class MockCluster(DataMethods, LoopOperations):
             carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
             serve=self._served_by_release,
         )
+        self._controllers = self._controller_dispatcher(security) if nodes else self._dispatcher
         self._budget = BufferBudget(options)
         self._admissions: dict[int, Admission] = {}
         self._sockets = BrokerSockets(
@@ -183,6 +196,13 @@ class MockCluster(DataMethods, LoopOperations):
             ),
             Advertised(options.advertise),
             self._set_endpoint,
+            apart_listeners(
+                options,
+                nodes if options.controllers else (),
+                len(self.cluster.brokers),
+                security.sasl,
+                self._make_listener,
+            ),
         )
         self._fault_operations = FaultOperations(
             self.cluster,
@@ -200,6 +220,27 @@ class MockCluster(DataMethods, LoopOperations):
             self._dispatcher.software.release,
             lambda change: self.calls.run(change),
             _now,
+        )
+
+    def _controller_dispatcher(self, security: Security) -> Dispatcher:
+        """For the listeners of KRaft controllers."""
+
+        def served(release: Profile) -> dict[int, Versions]:
+            return controller_versions(release, self.dialect, self._overrides)
+
+        return Dispatcher(
+            cluster=self.cluster,
+            profile=self.profile,
+            codec=self.dialect,
+            served=served(self.profile),
+            journal=self.journal,
+            reply35=self.options.reply35,
+            follow_clock=self._clock.follow,
+            security=security,
+            calls=self.calls,
+            carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
+            serve=served,
+            beside=self._dispatcher,
         )
 
     def _served_by_release(self, release: Profile) -> dict[int, Versions]:
@@ -256,7 +297,7 @@ class MockCluster(DataMethods, LoopOperations):
         broker_id: int,
         host: str,
         port: int,
-        named: Listener | None,
+        named: Listener,
         tls: ssl.SSLContext | None,
     ) -> BrokerListener[BrokerProtocol]:
         return BrokerListener(
@@ -275,14 +316,28 @@ class MockCluster(DataMethods, LoopOperations):
         await self.take(self.cluster.brokers.set_endpoint, broker_id, host, port, endpoints)
 
     def _make_protocol(
-        self, named: Listener | None, broker_id: int, connections: set[BrokerProtocol]
+        self, named: Listener, broker_id: int, connections: set[BrokerProtocol]
     ) -> BrokerProtocol:
+        dispatcher = self._dispatcher
+        if named.controller is not None:
+            dispatcher = self._controllers
+            if broker_id not in self.cluster.state.brokers:
+                return self._controller_protocol(named, connections)
         admission = self._admissions.get(broker_id)
         if admission is None:
             admission = self._admissions[broker_id] = Admission(self.cluster.configs, broker_id)
-        return BrokerProtocol(
-            self._dispatcher, broker_id, connections, self._budget, admission, named
-        )
+        return BrokerProtocol(dispatcher, broker_id, connections, self._budget, admission, named)
+
+    def _controller_protocol(
+        self, named: Listener, connections: set[BrokerProtocol]
+    ) -> BrokerProtocol:
+        """A connection to a controller apart from brokers, which knows what the broker does that
+        stands for the active one."""
+        state = self.cluster.state
+        broker_id = state.controller_id
+        if broker_id == NO_CONTROLLER:
+            broker_id = min(state.brokers)
+        return BrokerProtocol(self._controllers, broker_id, connections, self._budget, None, named)
 
     # ---- starting and stopping ---------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from mockbroker.errors import ClusterError
@@ -25,7 +26,8 @@ class BrokerSockets:
     """``set_endpoint`` records in the cluster where Metadata sends the clients of a broker.
 
     Brokers of other processes have no listeners here. ``listeners`` are those for clients, by
-    broker; no broker of this process has none.
+    broker; no broker of this process has none. ``controllers`` are those of controllers apart from
+    brokers.
     """
 
     def __init__(
@@ -35,8 +37,10 @@ class BrokerSockets:
         network: InterBrokerNetwork | None,
         advertised: Advertised,
         set_endpoint: SetEndpoint,
+        controllers: Mapping[int, ClientListener] = MappingProxyType({}),
     ) -> None:
         self.listeners = listeners
+        self.controllers = controllers
         self.network = network
         self._cluster = cluster
         self._advertised = advertised
@@ -53,13 +57,17 @@ class BrokerSockets:
     def named_addresses(self) -> dict[int, dict[str, str]]:
         """Broker id -> name of a listener -> ``host:port`` that a client on this machine can
         dial."""
+        apart = {node_id: [each] for node_id, each in self.controllers.items()}
         return {
-            broker_id: {each.name: _address(each) for each in listeners}
-            for broker_id, listeners in self.listeners.items()
+            node_id: {each.name: _address(each) for each in listeners}
+            for node_id, listeners in {**self.listeners, **apart}.items()
         }
 
     async def start(self) -> None:
         """Raises OSError if an address is not available."""
+        for node_id, controller in self.controllers.items():
+            await controller.socket.open()
+            self._note_controller(node_id, controller)
         for broker in self._cluster.brokers.values():
             if broker.live and broker.broker_id in self.listeners:
                 await self._listen(broker.broker_id)
@@ -71,6 +79,8 @@ class BrokerSockets:
             await self.network.stop()
         for broker_id in self.listeners:
             await self._close(broker_id)
+        for each in self.controllers.values():
+            await each.socket.close()
 
     async def close(self, broker_id: int) -> None:
         """Close a broker's listeners and connections, as when its process ends."""
@@ -118,7 +128,15 @@ class BrokerSockets:
     async def _listen(self, broker_id: int) -> None:
         for each in self.listeners[broker_id]:
             await each.socket.open()
+            if each.of_controller:
+                self._note_controller(broker_id, each)
         await self._set_endpoint(broker_id, *self._endpoints(broker_id))
+
+    def _note_controller(self, node_id: int, listener: ClientListener) -> None:
+        """Tell the quorum where the controller is reached."""
+        address = _advertised(listener)
+        assert address is not None, "a controller's listener has an address"
+        self._cluster.quorum.endpoints.setdefault(node_id, (listener.name, *address))
 
     def _endpoints(
         self, broker_id: int, external: tuple[str, int] = ("", 0)
@@ -138,7 +156,7 @@ class BrokerSockets:
         endpoints, between = [], ("", 0)
         for each in listeners:
             found = self._own_advertised.get((broker_id, each.name), _advertised(each))
-            if found is not None and each.config is not None:
+            if found is not None and each.config is not None and not each.of_controller:
                 endpoints.append(BrokerEndpoint(each.name, each.config.protocol, *found))
                 between = found if each.between_brokers else between
         return *between, tuple(endpoints)
@@ -154,4 +172,4 @@ def _advertised(listener: ClientListener) -> tuple[str, int] | None:
     if listener.config is None or listener.config.advertised is None:
         return None
     host, port = listener.config.advertised
-    return dialable(host), port or listener.socket.port
+    return dialable(host or listener.socket.host), port or listener.socket.port

@@ -6,11 +6,15 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
+from mockbroker.errors import ClusterError
 from mockbroker.options import ClusterOptions
 from mockbroker.options.listener_configs import (
     BrokerListeners,
     ListenerConfig,
     ListenerConfigError,
+    controller_listener,
     listeners_of,
 )
 from mockbroker.serving.endpoints import show
@@ -19,24 +23,36 @@ from mockbroker.serving.listeners import BrokerListener
 from mockbroker.serving.server import BrokerProtocol, Listener
 from mockbroker.simulation.security.sasl import SaslUsers
 
-__all__ = ["ClientListener", "ListenerMaker", "broker_listeners", "made_listeners", "unnamed"]
+__all__ = [
+    "ClientListener",
+    "ListenerMaker",
+    "all_listeners",
+    "apart_listeners",
+    "broker_listeners",
+    "controller_ids",
+    "made_listeners",
+    "unnamed",
+]
 
+_FIRST_CONTROLLER: Final = 3000
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 ListenerMaker: TypeAlias = Callable[
-    [int, str, int, "Listener | None", "ssl.SSLContext | None"], BrokerListener[BrokerProtocol]
+    [int, str, int, Listener, "ssl.SSLContext | None"], BrokerListener[BrokerProtocol]
 ]
 """Makes the socket of a broker's listener at a host and a port."""
 
 
 class ClientListener(NamedTuple):
     """A listener of a broker. ``config`` is None for the only one of a broker whose configs name
-    none; ``name`` is then its protocol. ``between_brokers``: other brokers use it."""
+    none; ``name`` is then its protocol. ``between_brokers``: other brokers use it.
+    ``of_controller``: the broker is a controller, too, and has it for that."""
 
     name: str
     socket: BrokerListener[BrokerProtocol]
     config: ListenerConfig | None = None
     between_brokers: bool = True
+    of_controller: bool = False
 
 
 def broker_listeners(
@@ -84,6 +100,54 @@ def _check_ports(found: Mapping[int, BrokerListeners]) -> None:
             taken[each.port].append((each.host, broker_id, each.name))
 
 
+def all_listeners(
+    options: ClusterOptions, configured: Mapping[int, BrokerListeners]
+) -> list[ListenerConfig]:
+    """The listeners that have names, of brokers and of controllers."""
+    apart = [controller_listener(options.broker_configs)] if options.controllers else []
+    found = [each for own in configured.values() for each in (*own.clients, *own.controllers)]
+    return found + apart
+
+
+def controller_ids(
+    options: ClusterOptions, configured: Mapping[int, BrokerListeners], broker_ids: Iterable[int]
+) -> tuple[int, ...]:
+    """The KRaft controllers: those apart from brokers, or the brokers with listeners for them.
+    Raises ClusterError."""
+    combined = tuple(broker_id for broker_id, each in configured.items() if each.controllers)
+    apart = tuple(range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + options.controllers))
+    if combined and apart:
+        raise ClusterError(
+            f"broker {combined[0]} is a controller by process.roles, so that there are none apart "
+            "from brokers (the option controllers)"
+        )
+    if set(apart) & set(broker_ids):
+        raise ClusterError(f"controllers have the ids from {_FIRST_CONTROLLER}, which brokers have")
+    return combined or apart
+
+
+def apart_listeners(
+    options: ClusterOptions,
+    node_ids: Iterable[int],
+    brokers: int,
+    users: SaslUsers | None,
+    make: ListenerMaker,
+) -> dict[int, ClientListener]:
+    """The listeners of controllers apart from brokers. If the brokers' ports are given, theirs
+    follow. Raises ClusterError."""
+    if not options.controllers:
+        return {}
+    config = controller_listener(options.broker_configs)
+    security = _Security(options.tls, users)
+    found = {}
+    for place, node_id in enumerate(node_ids):
+        port = options.port + brokers + place if options.port else 0
+        named = Listener(config.name, security.users(config), node_id)
+        socket = make(node_id, options.host, port, named, security.tls(config))
+        found[node_id] = ClientListener(config.name, socket, replace(config, advertised=("", 0)))
+    return found
+
+
 def unnamed(options: ClusterOptions) -> str:
     """The name of the only listener of brokers whose configs name none: its protocol."""
     sasl = "SASL_" if (*options.sasl, *options.oauth_clients) else ""
@@ -107,20 +171,24 @@ def made_listeners(
             continue
         if broker_id not in configured:
             port = options.port + place if options.port else 0
-            socket = make(broker_id, options.host, port, None, options.tls)
+            named = Listener("", users if users is not None and users.mechanisms else None)
+            socket = make(broker_id, options.host, port, named, options.tls)
             found[broker_id] = (ClientListener(unnamed(options), socket),)
             continue
+        own = configured[broker_id]
         found[broker_id] = tuple(
             ClientListener(
                 each.name,
                 make(
-                    broker_id, each.host, each.port, Listener(each.name, security.users(each)),
-                    security.tls(each),
+                    broker_id, each.host, each.port,
+                    Listener(each.name, security.users(each), controller), security.tls(each),
                 ),
                 each,
-                each.name == configured[broker_id].inter_broker,
+                each.name == own.inter_broker,
+                controller is not None,
             )
-            for each in configured[broker_id].clients
+            for controller, listed in ((None, own.clients), (broker_id, own.controllers))
+            for each in listed
         )  # fmt: skip
     return found
 

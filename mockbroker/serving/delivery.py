@@ -170,7 +170,7 @@ class Delivery:
         version = exchange.version if reply.version is None else reply.version
         session = exchange.session
         self._journal.record_parts(
-            parts, time.time_ns(), session.broker_id, session.connection_id, "response",
+            parts, time.time_ns(), session.node_id, session.connection_id, "response",
             session.peer, exchange.api_key, version, exchange.correlation_id, exchange.client_id,
             session.software, exchange.dialect.name, reply.event, "", session.listener,
         )  # fmt: skip
@@ -208,7 +208,7 @@ class Delivery:
         record, now = self._journal.record, time.time_ns()
         if session.listener:
             record = partial(record, listener=session.listener)
-        broker_id, connection_id, peer = session.broker_id, session.connection_id, session.peer
+        broker_id, connection_id, peer = session.node_id, session.connection_id, session.peer
         while left > 0 and length - at >= _PREFIX.size and len(answers) < most:
             size, _, _, correlation_id = _PREFIX.unpack_from(data, at)
             end = at + 4 + size
@@ -248,14 +248,14 @@ class Delivery:
             raw = redacted_request(session, request)
         elif len(raw) >= _LARGE and isinstance(request.body, ProduceRequest):
             self._journal.record_parts(
-                _around_records(raw, request.body), time.time_ns(), session.broker_id,
+                _around_records(raw, request.body), time.time_ns(), session.node_id,
                 session.connection_id, "request", session.peer, exchange.api_key, exchange.version,
                 exchange.correlation_id, exchange.client_id, session.software,
                 exchange.dialect.name, exchange.mark, note, session.listener,
             )  # fmt: skip
             return
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
+            time.time_ns(), session.node_id, session.connection_id, "request", session.peer,
             exchange.api_key, exchange.version, exchange.correlation_id, exchange.client_id,
             session.software, exchange.dialect.name, raw, exchange.mark, note, session.listener,
         )  # fmt: skip
@@ -273,7 +273,7 @@ class Delivery:
         session = exchange.session
         raw = redacted_response(exchange.dialect, exchange.api_key, version, raw)
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "response", session.peer,
+            time.time_ns(), session.node_id, session.connection_id, "response", session.peer,
             exchange.api_key, version,
             exchange.correlation_id if correlation_id is None else correlation_id,
             exchange.client_id, session.software, exchange.dialect.name, raw, event, "",
@@ -285,7 +285,7 @@ class Delivery:
         request, session = exchange.request, exchange.session
         raw = redacted_request(session, request) if isinstance(request, RequestReceived) else b""
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
+            time.time_ns(), session.node_id, session.connection_id, "event", session.peer,
             exchange.api_key, exchange.version, exchange.correlation_id, exchange.client_id,
             session.software, exchange.dialect.name, raw, event, note, session.listener,
         )  # fmt: skip
@@ -296,7 +296,7 @@ class Delivery:
         """Record a frame that is not a request, or cannot be served where it stands."""
         client_id = None if isinstance(frame, MalformedRequest) else frame.client_id
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "request", session.peer,
+            time.time_ns(), session.node_id, session.connection_id, "request", session.peer,
             frame.api_key, frame.api_version, frame.correlation_id, client_id, session.software,
             self._codec.name, redacted_frame(session, frame.api_key, frame.frame), event, note,
             session.listener,
@@ -305,7 +305,7 @@ class Delivery:
     def note_token(self, session: Session, direction: Direction, raw: bytes) -> None:
         """Record a raw SASL token: as the client sent it, or the frame that answers it."""
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, direction, session.peer,
+            time.time_ns(), session.node_id, session.connection_id, direction, session.peer,
             client_software=session.software, dialect=self._codec.name,
             raw=redacted_token(session, raw) if direction == "request" else raw,
             event="sasl-token", listener=session.listener,
@@ -314,7 +314,7 @@ class Delivery:
     def note_event(self, session: Session, event: str, note: str = "") -> None:
         """Record something that happened to a connection."""
         self._journal.record(
-            time.time_ns(), session.broker_id, session.connection_id, "event", session.peer,
+            time.time_ns(), session.node_id, session.connection_id, "event", session.peer,
             client_software=session.software, dialect=self._codec.name, event=event, note=note,
             listener=session.listener,
         )  # fmt: skip

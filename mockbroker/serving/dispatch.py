@@ -7,8 +7,9 @@ A request goes through a chain of stages; the first that has an answer decides:
 3. the throttle of the client (``throttle_stage``), if any client is throttled,
 4. a recording (``replay_stage``), if there is one,
 5. scripts (``scripts``), if there are any,
-6. the handler of the api key (``handlers``, ``mockbroker.apis``),
-7. the refusal (``refusals``).
+6. what a KRaft controller refuses (``controller_stage``), on its listeners,
+7. the handler of the api key (``handlers``, ``mockbroker.apis``),
+8. the refusal (``refusals``).
 
 ``delivery`` encodes the answer and writes the journal; ``server`` writes the bytes. What the
 response cache knows, ``server`` sends before any stage, while ``uses_cache`` allows it.
@@ -44,6 +45,7 @@ from mockbroker.faults.delivery import Plan
 from mockbroker.faults.matching import FaultRules
 from mockbroker.profiles import Profile
 from mockbroker.serving.broker_software import BrokerSoftware
+from mockbroker.serving.controller_stage import ControllerStage
 from mockbroker.serving.delivery import Delivery, ResponseCache
 from mockbroker.serving.exchange import (
     CLOSE,
@@ -88,7 +90,8 @@ class Dispatcher:
     ``security`` says who may connect, and do what. Two dispatchers can share
     ``connection_ids`` and ``scripts``. ``calls`` runs the handlers; ``carry_out`` carries
     out a step of a fault rule, for a request that the broker of that id received. ``serve`` returns
-    the versions that brokers of a release serve.
+    the versions that brokers of a release serve. ``beside`` is the dispatcher of the brokers, whose
+    rules, scripts and connection ids this one of controllers shares.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Dispatcher:
         calls: Calls | None = None,
         carry_out: Callable[[OperationCall, int], None] = lambda _step, _broker: None,
         serve: Callable[[Profile], Mapping[int, Versions]] | None = None,
+        beside: Dispatcher | None = None,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -117,11 +121,20 @@ class Dispatcher:
         )
         self.security = security
         self._follow_clock = follow_clock
-        self.connection_ids = itertools.count(1) if connection_ids is None else connection_ids
-        self.scripts = Scripts() if scripts is None else scripts
+        if beside is not None:
+            connection_ids, scripts = beside.connection_ids, beside.scripts
+        self.connection_ids: Iterator[int] = (
+            itertools.count(1) if connection_ids is None else connection_ids
+        )
+        self.scripts: Scripts = Scripts() if scripts is None else scripts
         self.response_cache = ResponseCache(cluster.log)
         self.delivery = Delivery(journal, codec, self.response_cache)
-        self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, OPERATIONS)
+        if beside is None:
+            self.faults = FaultRules(self._api_names, cluster.timers, self._link_stages, OPERATIONS)
+        else:
+            self.faults = beside.faults
+            self.faults.on_live.append(self._link_stages)
+        self._controller_stage = None if beside is None else ControllerStage(cluster)
         unserved = UnservedLog()
         self.handlers = HandlerStage(
             cluster, self.software, calls or Calls(), security.authorizer,
@@ -152,6 +165,8 @@ class Dispatcher:
             stages.append(self._replay_stage)
         if self.scripts.by_key:
             stages.append(self._script_stage)
+        if self._controller_stage is not None:
+            stages.append(self._controller_stage)
         stages += [self.handlers, self._refusals]
         self._after_faults = tuple(stages)
         if self.cluster.throttles.live:

@@ -97,7 +97,7 @@ class FaultStage:
             if whole is not received.body:
                 received = structs.replace(received, body=whole)
         facts = RequestFacts(
-            session.broker_id, session.connection_id, exchange.api_key, exchange.version,
+            session.node_id, session.connection_id, exchange.api_key, exchange.version,
             exchange.client_id, session.software, self.view.topics,
             None if received is None else received.body,
             None if received is None else partial(self._handlers.call, exchange, received),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from kproto.dialects import AutoDialect, Dialect, dialect
 from kproto.errors import UnknownNameError
+from kproto.schema.releases import load_controllers
 from kproto.schema.versions import Versions
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.errors import ClusterError
@@ -18,6 +19,7 @@ from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_B
 
 __all__ = [
     "check_release",
+    "controller_versions",
     "own_versions",
     "served_versions",
 ]
@@ -68,6 +70,21 @@ def served_versions(
         else:
             raise ClusterError(f"dialect {codec.name} has no API key {key}")
     return dict(sorted(served.items()))
+
+
+def controller_versions(
+    profile: Profile, codec: Dialect, overrides: Mapping[int, Versions | None]
+) -> dict[int, Versions]:
+    """Return what the release's KRaft controllers serve, as ``served_versions`` does for brokers.
+    Overrides narrow it."""
+    listed = load_controllers()["kafka-{}.{}".format(*profile.line)].apis
+    return {
+        key: both
+        for key, versions in listed.items()
+        if key in codec.apis
+        and (own := overrides.get(key, versions)) is not None
+        and (both := versions.intersect(codec.apis[key].valid_versions).intersect(own))
+    }
 
 
 def check_release(

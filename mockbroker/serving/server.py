@@ -41,10 +41,11 @@ _FLUSH_AT: Final = 256 * 1024
 
 class Listener(NamedTuple):
     """The name of a listener, and the users that may authenticate there; None needs no
-    authentication."""
+    authentication. ``controller`` is the id of the controller that has it, None for a broker's."""
 
     name: str
     users: SaslUsers | None
+    controller: int | None = None
 
 
 class BrokerProtocol(PlannedConnection):
@@ -65,7 +66,9 @@ class BrokerProtocol(PlannedConnection):
         self._admission = admission
         self._waits = False
         """Whether the connection waits for another one to end."""
-        name, users = ("", dispatcher.security.sasl) if listener is None else listener
+        if listener is None:
+            listener = Listener("", dispatcher.security.sasl)
+        users = listener.users
         self._connection = ServerConnection(
             codec=dispatcher.codec,
             served=dispatcher.accepted_by(broker_id),
@@ -78,7 +81,8 @@ class BrokerProtocol(PlannedConnection):
             broker_id,
             peer="",
             sasl=None if users is None else SaslSession(users),
-            listener=name,
+            listener=listener.name,
+            controller=listener.controller,
         )
         self._open_connections = open_connections
         self._pending: asyncio.Future[Frames | Close | Plan] | None = None

@@ -347,8 +347,10 @@ class Cluster:
         self.features.supported_by_brokers = lambda: {
             each: self.upgrades.supported(each) for each in controller.live_ids()
         }
-        configs.of_broker = lambda broker_id: config_definitions(
-            self.upgrades.software_of(broker_id).release
+        configs.of_broker = lambda node_id: (
+            config_definitions(self.upgrades.software_of(node_id).release)
+            if node_id in controller.state.brokers
+            else configs.definitions  # of a controller apart from brokers
         )
         release.follow(self._use_release)
 

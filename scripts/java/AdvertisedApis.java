@@ -13,13 +13,14 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Which versions of which APIs does a broker of a given release advertise to clients?
+ * Which versions of which APIs does a broker of a given release advertise to clients, and which a
+ * KRaft controller?
  *
  * Usage: java AdvertisedApis.java SLF4J_JAR KAFKA_CLIENTS_JAR...
  *
  * Each kafka-clients jar is loaded in a class loader of its own, and its own ApiVersionsResponse is
  * asked through reflection, by the same call that the brokers of that era make. One line a jar and
- * broker mode goes to standard output: jar TAB mode TAB call TAB "key:min-max" separated by spaces.
+ * broker mode ("controller" for a controller) goes to standard output: jar TAB mode TAB call TAB "key:min-max" separated by spaces.
  *
  * What every answer assumes: record format v2 between brokers where that era filters by it,
  * unstable API versions off, no client telemetry receiver, and, for a KRaft broker, that it has
@@ -65,7 +66,9 @@ public final class AdvertisedApis {
         }
         // A KRaft broker forwards some requests, and offers of those what its controller takes too.
         Map<Object, Object> controller = new LinkedHashMap<>();
-        for (Object api : (Iterable<?>) call("collectApis", "CONTROLLER", null)) {
+        Object ofController = call("collectApis", "CONTROLLER", null);
+        print(jar, "controller", "ApiVersionsResponse.collectApis(CONTROLLER)", ofController);
+        for (Object api : (Iterable<?>) ofController) {
             controller.put(apiKey(read(api, "apiKey")), api);
         }
         print(jar, "kraft", "ApiVersionsResponse.intersectForwardableApis(BROKER, CONTROLLER's)",

@@ -128,3 +128,6 @@ def test_two_releases_derived_anew():
     assert set(derived) == {"kafka-2.4", "kafka-3.9", "kafka-3.9-zk"}
     for name, profile in json.loads(json.dumps(derived)).items():
         assert profile == committed[name]
+    controllers = json.loads(derive_releases.CONTROLLERS.read_text())["profiles"]
+    derived = derive_releases.derive(["2.4.1", "3.9.2"], controllers=True)
+    assert json.loads(json.dumps(derived)) == {"kafka-3.9": controllers["kafka-3.9"]}

@@ -36,6 +36,7 @@ MAIN_CLASSES: Final = {
     "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "configs": "kafka.admin.ConfigCommand",
 }
 
 _IN_SCALA: Final = {"3.9.2": {"console-producer": "kafka.tools.ConsoleProducer"}}
@@ -80,6 +81,12 @@ RELEASES: Final = {
         (f"{_JACKSON}annotations", "2.21"),
         ("org.apache.kafka:kafka-coordinator-common", "4.3.1"),
         ("org.pcollections:pcollections", "4.0.2"),
+        ("org.apache.kafka:kafka_2.13", "4.3.1"),
+        ("org.apache.kafka:kafka-share-coordinator", "4.3.1"),
+        ("commons-validator:commons-validator", "1.10.1"),
+        *((f"org.apache.logging.log4j:log4j-{each}", "2.24.3") for each in ("api", "core")),
+        ("org.scala-lang:scala-library", "2.13.18"),
+        ("com.typesafe.scala-logging:scala-logging_2.13", "3.9.6"),
     ),
 }
 """The last release of 3.x, and the newest whose tools are on Maven Central; with what they need

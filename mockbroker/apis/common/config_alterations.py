@@ -71,13 +71,18 @@ def alter_each(
         elif kind == BROKER and not call.release.has(facts.BROKERS_ALTERED):
             text = "AlterConfigs is only supported for topics, but resource type is BROKER"
             results.append(_refused(kind, name, text))
-        elif kind == BROKER and name not in ("", str(call.broker_id)):
+        elif kind == BROKER and _is_elsewhere(call, name):
             results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [_responded(respond, each) for each in results]
+
+
+def _is_elsewhere(call: Call, name: str) -> bool:
+    """Whether another broker has to change the configs. A controller changes those of all."""
+    return call.session.controller is None and name not in ("", str(call.broker_id))
 
 
 def _responded(respond: Callable[..., ResponseT], result: AlterConfigsResult) -> ResponseT:

@@ -72,7 +72,7 @@ def _misrouted(call: Call) -> bool:
     if expected is None:
         return False
     node_id: int = call.body.node_id
-    return expected != call.cluster.state.cluster_id or node_id != call.broker_id
+    return expected != call.cluster.state.cluster_id or node_id != call.session.node_id
 
 
 def _add_features(response: ApiVersionsResponse, call: Call) -> None:

@@ -110,7 +110,8 @@ def _describe(
     if kind == BROKER_LOGGER:
         result = call.cluster.loggers.describe(name, keys, call.broker_id)
     else:
-        result = call.cluster.configs.describe(kind, name, keys, receiver=call.broker_id)
+        receiver = call.session.node_id
+        result = call.cluster.configs.describe(kind, name, keys, receiver=receiver)
     entries = result.configs
     if keys == [] and call.release.has(facts.DESCRIBED_RESOURCES_MAPPED):
         entries = ()

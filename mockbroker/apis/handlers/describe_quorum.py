@@ -1,8 +1,9 @@
 """DescribeQuorum (55, KIP-595): the voters and observers of the metadata log.
 
 Versions: 1 times (KIP-836); 2 directory ids, nodes and texts (KIP-853). The voters are the
-controller, whose log is the action log, and those that AddRaftVoter added; the other live brokers
-observe. None is behind. Directory ids are zero with level 0 of kraft.version.
+controllers, whose log is the action log, and those that AddRaftVoter added; the other live brokers
+observe. None is behind. Only the leader answers. Directory ids are zero with level 0 of
+kraft.version.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mockbroker.apis.common.requirements import Requirement, cluster_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
-from mockbroker.simulation.state.cluster_parts import Broker, Voter
+from mockbroker.simulation.state.cluster_parts import Voter
 
 __all__ = ["describe_quorum"]
 
@@ -46,15 +47,23 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     if named != [(_TOPIC, [0])]:
         return DescribeQuorumResponse(
             topics=[
-                TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes])
+                TopicData(
+                    topic_name=name,
+                    partitions=[
+                        _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in indexes
+                    ],
+                )
                 for name, indexes in named
             ]
         )
     cluster = call.cluster
-    leader, *observers = sorted(
-        cluster.controller.metadata_view(call.broker_id).live_brokers(),
-        key=lambda each: each.broker_id != cluster.state.controller_id,
-    )
+    leader_id = cluster.quorum.leader_id
+    if call.session.controller not in (None, leader_id):
+        return DescribeQuorumResponse(
+            topics=[TopicData(topic_name=_TOPIC, partitions=[
+                _refused(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)])]
+        )  # fmt: skip
+    observers = cluster.controller.metadata_view(call.broker_id).live_brokers()
     end, now = len(cluster.log), cluster.timers.now_ms
 
     def replica(broker_id: int, directory: uuid.UUID = _NO_DIRECTORY) -> ReplicaState:
@@ -72,13 +81,13 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     voting = {each.voter_id for each in voters}
     partition = PartitionData(
         error_message="",  # not null
-        leader_id=leader.broker_id,
+        leader_id=leader_id,
         leader_epoch=cluster.state.controller_epoch,
         high_watermark=end,
         current_voters=[replica(each.voter_id, each.directory_id) for each in voters],
         observers=[replica(b.broker_id) for b in observers if b.broker_id not in voting],
     )
-    nodes = [_node(leader, each) for each in voters] if call.version >= _DIRECTORIES_SINCE else []
+    nodes = [_node(call, each) for each in voters] if call.version >= _DIRECTORIES_SINCE else []
     return DescribeQuorumResponse(
         error_message="",
         topics=[TopicData(topic_name=_TOPIC, partitions=[partition])],
@@ -86,15 +95,21 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     )
 
 
-def _node(leader: Broker, voter: Voter) -> Node:
-    """The voters that were added say where they listen; the others are the controller."""
-    listeners = voter.listeners or ((_LISTENER, leader.host, leader.port),)
+def _node(call: Call, voter: Voter) -> Node:
+    """The voters that were added say where they listen. Of the others, a broker without a listener
+    for controllers is named with the one for clients."""
+    listeners = voter.listeners
+    if not listeners:
+        found = call.cluster.quorum.endpoints.get(voter.voter_id)
+        broker = call.cluster.state.brokers.get(voter.voter_id)
+        if found is None and broker is not None:
+            found = _LISTENER, broker.host, broker.port
+        listeners = () if found is None else (found,)
     return Node(
         node_id=voter.voter_id,
         listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners],
     )
 
 
-def _unknown(index: int) -> PartitionData:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _refused(index: int, code: ErrorCode) -> PartitionData:
     return PartitionData(partition_index=index, error_code=code, error_message=message(code))

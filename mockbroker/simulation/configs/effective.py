@@ -314,10 +314,12 @@ class EffectiveConfigs:
     def _static_value(self, broker_id: int, name: str) -> str | None:
         """Return the value in this broker's properties file."""
         broker = self._state.brokers.get(broker_id)
-        if broker is None:
+        if broker is None and broker_id < 0:
             return None
         if name in _IDS:
             return str(broker_id)
+        if broker is None:  # a controller apart from brokers has the configs that all share
+            return self._state.static_configs.get(name, self.shipped.get(name))
         if name == "broker.rack":
             return broker.rack
         given = self._state.static_config(broker_id, name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
+from mockbroker.errors import ClusterError
 from mockbroker.simulation.features.quorum.quorum_rules import (
     ADD_ROWS,
     CONTROLLER_ROWS,
@@ -34,13 +35,35 @@ class Outcome(NamedTuple):
 
 
 class Quorum:
-    """The quorum of one cluster: the controller, and the voters that requests add. Added voters
-    are not contacted. ``level`` gives the level of a feature."""
+    """The quorum of one cluster: the controllers, and the voters that requests add. Added voters
+    are not contacted. ``level`` gives the level of a feature.
+
+    ``nodes`` are the ids of the controllers, brokers among them or not, as ``use_nodes`` says. Of
+    controllers apart from brokers, another one leads after each failover. Without any, the broker
+    that is the controller is the only voter. ``endpoints`` has (listener, host, port) of those that
+    can be reached.
+    """
 
     def __init__(self, controller: Controller, level: Callable[[str], int]) -> None:
         self._controller = controller
         self.turns = controller.turns
         self._level = level
+        self.nodes: tuple[int, ...] = ()
+        self.endpoints: dict[int, tuple[str, str, int]] = {}
+
+    def use_nodes(self, nodes: Sequence[int]) -> None:
+        """These are the controllers. Raises ClusterError for a ZooKeeper-mode cluster."""
+        if self._controller.keeps_znodes:
+            raise ClusterError("a cluster with ZooKeeper has no KRaft controllers")
+        self.nodes = tuple(nodes)
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller."""
+        state = self._controller.state
+        if not self.nodes or state.controller_id in self.nodes:
+            return state.controller_id
+        return self.nodes[(state.controller_epoch - 1) % len(self.nodes)]
 
     @property
     def voters(self) -> tuple[Voter, ...]:
@@ -48,10 +71,15 @@ class Quorum:
         state = self._controller.state
         if state.voters is not None:
             return state.voters
-        directory = _NO_DIRECTORY
-        if self._level("kraft.version"):
-            directory = uuid.uuid5(_DIRECTORIES, f"{state.cluster_id} {state.controller_id}")
-        return (Voter(state.controller_id, directory),)
+        nodes = sorted(
+            self.nodes or (state.controller_id,), key=lambda each: each != self.leader_id
+        )
+        return tuple(Voter(each, self._directory(each)) for each in nodes)
+
+    def _directory(self, node_id: int) -> uuid.UUID:
+        if not self._level("kraft.version"):
+            return _NO_DIRECTORY
+        return uuid.uuid5(_DIRECTORIES, f"{self._controller.state.cluster_id} {node_id}")
 
     @step()
     def add_voter(
@@ -99,7 +127,7 @@ class Quorum:
             self.voters,
             self._level("kraft.version"),
             self._level("metadata.version"),
-            state.controller_id,
+            self.leader_id,
         )
 
     def _store(self, cause: str, after: tuple[Voter, ...]) -> None:

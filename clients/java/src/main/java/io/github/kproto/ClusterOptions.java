@@ -34,6 +34,11 @@ public final class ClusterOptions extends Members<ClusterOptions> {
         return with("auto_create_topics", autoCreateTopics);
     }
 
+    /** The number of KRaft controllers apart from the brokers, with ids from 3000. */
+    public ClusterOptions controllers(int controllers) {
+        return with("controllers", controllers);
+    }
+
     /** Put a broker into a rack. */
     public ClusterOptions racks(Map<String, String> racks) {
         return with("racks", racks);
