@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--seed", help="any text; one is drawn, and printed, without")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="at least")
     parser.add_argument("--programs", type=int, default=PROGRAMS)
-    parser.add_argument("--seconds", type=float, help="stop to draw after so many")
+    parser.add_argument("--seconds", type=float, help="draw for so many, once both brokers run")
     parser.add_argument(
         "--api", type=int, action="append", default=[], help="an API key; repeatable"
     )

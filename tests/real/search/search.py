@@ -93,6 +93,7 @@ class Search:
         release = RELEASES[self._release]
         async with pair(release, 1) as found:
             self._say(f"Kafka {release.kafka} runs beside {release.profile}")
+            self._began = time.monotonic()
             for each in found.differing:
                 self._say(f"served differently: {each}")
             await self._draw(found)
