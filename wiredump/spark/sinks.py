@@ -255,16 +255,20 @@ class DeltaSink:
         settings = {"maxFileSize": target_bytes, "minFileSize": max(1, target_bytes // 2)}
         with _set(spark, {f"{_OPTIMIZE}.{name}": size for name, size in settings.items()}):
             for table in TABLES:
-                try:
-                    spark.read.format("delta").load(f"{self._out}/{table}").isStreaming  # noqa: B018
-                except Exception as error:  # of Java
-                    if not any(text in str(error) for text in _ABSENT):
-                        raise
-                    continue
-                ((_, made),) = spark.sql(f"OPTIMIZE delta.`{self._out}/{table}`").collect()
-                size = made["filesRemoved"]["totalSize"]
-                found[table] = Compacted(made["numFilesRemoved"], made["numFilesAdded"], size)
+                if self._has(spark, table):
+                    rows = spark.sql(f"OPTIMIZE delta.`{self._out}/{table}`").collect()
+                    made = rows[0]["metrics"]
+                    size = made["filesRemoved"]["totalSize"]
+                    found[table] = Compacted(made["numFilesRemoved"], made["numFilesAdded"], size)
         return _some(found, self._out)
+
+    def _has(self, spark: SparkSession, table: str) -> bool:
+        try:
+            return bool(spark.read.format("delta").load(f"{self._out}/{table}").columns)
+        except Exception as error:  # of Java
+            if any(text in str(error) for text in _ABSENT):
+                return False
+            raise
 
     def _writer(self, spark: SparkSession, table: str, files: Sequence[Location]) -> Any:
         rows = rows_of(spark, table, files, self._run, self._by)
