@@ -326,7 +326,10 @@ class MockCluster(DataMethods, LoopOperations):
         admission = self._admissions.get(broker_id)
         if admission is None:
             admission = self._admissions[broker_id] = Admission(self.cluster.configs, broker_id)
-        return BrokerProtocol(dispatcher, broker_id, connections, self._budget, admission, named)
+        return BrokerProtocol(
+            dispatcher, broker_id, connections, self._budget, admission, named,
+            partial(self.connections, broker_id),
+        )  # fmt: skip
 
     def _controller_protocol(
         self, named: Listener, connections: set[BrokerProtocol]

@@ -9,7 +9,7 @@ socket is still read, up to a limit, so that the broker notices a client that di
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, cast
 
 from kproto.codec.message import Buffer
@@ -50,7 +50,7 @@ class Listener(NamedTuple):
 
 class BrokerProtocol(PlannedConnection):
     """One client's connection to one broker. ``listener`` is None for the only listener of a broker
-    whose configs name none."""
+    whose configs name none. ``count`` returns the connections of all listeners of the broker."""
 
     def __init__(
         self,
@@ -60,10 +60,12 @@ class BrokerProtocol(PlannedConnection):
         budget: BufferBudget | None = None,
         admission: Admission | None = None,
         listener: Listener | None = None,
+        count: Callable[[], int] | None = None,
     ) -> None:
         super().__init__(BufferBudget() if budget is None else budget)
         self._dispatcher = dispatcher
         self._admission = admission
+        self._count = count or open_connections.__len__
         self._waits = False
         """Whether the connection waits for another one to end."""
         if listener is None:
@@ -104,7 +106,7 @@ class BrokerProtocol(PlannedConnection):
         self._dispatcher.delivery.note_event(self._session, "connected")
         self._open_connections.add(self)
         most = self._budget.limits.max_connections
-        if len(self._open_connections) > most:
+        if self._count() > most:
             return self.refuse("over-limit", f"the broker has {most} connections, its limit")
         meters = self._dispatcher.cluster.meters
         held_ms = meters.connection(self._session.broker_id, self._session.host)

@@ -225,6 +225,35 @@ async def test_a_restarted_broker_has_all_its_listeners_again() -> None:
             assert mock.connections(2) == 1
 
 
+async def test_the_limit_of_connections_is_that_of_the_broker() -> None:
+    async with MockCluster(1, broker_configs=TWO, max_connections=1) as mock:
+        first, second = mock.listeners[1].values()
+        async with connected(mock, first) as wire:
+            await wire.ask(MetadataRequest(topics=[]), 12)
+            async with connected(mock, second) as another:
+                assert await another.closed() == b""
+            await wire.ask(MetadataRequest(topics=[]), 12)
+        (refused,) = mock.journal.select(event="over-limit")
+        assert refused.listener == "EXTERNAL"
+
+
+async def test_a_rule_without_an_end_is_the_latency_of_a_listener() -> None:
+    """Held against the order of answers, not against a clock: what is asked later at the quick
+    listener is answered first."""
+    async with MockCluster(1, broker_configs=TWO) as mock:
+        mock.fault(listener="EXTERNAL", broker=1, delay="500ms")
+        async with (
+            connected(mock, mock.bootstrap_of("EXTERNAL")) as slow,
+            connected(mock, mock.bootstrap_of("PLAINTEXT")) as quick,
+        ):
+            slow.send(slow.frame(MetadataRequest(topics=[]), 12))
+            while not mock.journal.select(listener="EXTERNAL", direction="request"):
+                await asyncio.sleep(0.001)
+            await quick.ask(MetadataRequest(topics=[]), 12)
+            assert not mock.journal.select(listener="EXTERNAL", direction="response")
+            await slow.receive()
+
+
 async def test_the_address_of_one_listener_changes() -> None:
     async with MockCluster(1, broker_configs=TWO) as mock:
         mock.advertise(1, "external://relay.test:7")
