@@ -16,6 +16,7 @@ import pytest
 from kproto.errors import AbsentError
 from kspec.client_catalog import client
 from kspec.runner.install import install
+from kspec.runner.librdkafka import built_library
 from tests.support.toolchain import absent, require
 
 pytestmark = pytest.mark.slow
@@ -100,6 +101,24 @@ def test_rust(tmp_path: Path, environment: dict[str, str]) -> None:
     assert "2 passed" in run(["./mock"], tmp_path, environment)
 
 
+def test_c(tmp_path: Path, environment: dict[str, str]) -> None:
+    found = client("librdkafka")
+    require(*found.toolchains)
+    library = built_library(found.release)
+    shutil.copy(RECIPES / "mock.c", tmp_path)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/librdkafka").symlink_to(library / "src")
+    # Its configuration has the libraries that it was linked with.
+    (tmp_path / "Makefile").write_text(
+        f"include {library}/Makefile.config\n"
+        "mock: mock.c\n"
+        "\t$(CC) -std=c11 -Wall -Wextra -Werror -D_POSIX_C_SOURCE=200809L -isystem include "
+        f"-o mock mock.c {library}/src/librdkafka.a $(LDFLAGS) $(LIBS) -lpthread\n"
+    )
+    run(["make", "-s"], tmp_path, environment)
+    assert "stored once" in run(["./mock"], tmp_path, environment)
+
+
 def test_every_recipe_is_listed() -> None:
     listed = (RECIPES / "README.md").read_text()
     names = {path.name for path in RECIPES.iterdir()} - {"README.md"}
@@ -107,4 +126,4 @@ def test_every_recipe_is_listed() -> None:
         re.search(rf"\[{re.escape(name)}\]\({re.escape(name)}(/README\.md)?\)", listed)
         for name in names
     )
-    assert len(names) == 4
+    assert len(names) == 5
