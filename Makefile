@@ -22,7 +22,7 @@ SOURCES := $(wildcard kproto mockbroker wiredump kspec demo scripts benchmarks t
 
 .DEFAULT_GOAL := help
 .PHONY: help venv engine demo demo-capture test test-full test-fast test-pure test-pure-oracle \
-  test-without-compiler release-check sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
+  test-without-compiler release-check bundle sanitize requirements conformance mutate lint format bench bench-scale bench-dump \
   codegen codegen-check coverage fidelity fidelity-programs suites streams-smoke fuzz fuzz-smoke fuzz-long docs docs-serve clean
 
 help: ## list these targets
@@ -74,6 +74,10 @@ test-without-compiler: ## install the sdist without a C compiler and run its cod
 release-check: ## build dist/, check it, and follow README.md in a clean environment with it
 	@$(BOOTSTRAP)
 	@$(PYTHON) -m scripts.release_check
+
+bundle: ## build dist/mockbroker-VERSION-PLATFORM, a folder that needs no Python, and check it
+	@$(BOOTSTRAP) --with bundle
+	@$(PYTHON) -m scripts.bundle
 
 sanitize: ## run the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP)

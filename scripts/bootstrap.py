@@ -10,6 +10,7 @@ containers) every start would compile them again.
     python3 scripts/bootstrap.py --with bench       # and the peers of `make bench`
     python3 scripts/bootstrap.py --with fuzz        # and the guides of `make fuzz`
     python3 scripts/bootstrap.py --with docs        # and the generator of `make docs`
+    python3 scripts/bootstrap.py --with bundle      # and PyInstaller, for `make bundle`
 
 Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` makes it an
 error, not a warning, if a real client cannot be installed. Exits with 1 if the set-up fails.
@@ -261,7 +262,7 @@ def fingerprint(extras: list[str]) -> str:
 def set_up(extras: list[str]) -> None:
     """Bring ``.venv`` up to date, unless the stamp says that it is."""
     stamp = STAMP.read_text().split() if STAMP.exists() else []
-    installed = set(stamp[1:]) & {"bench", "docs", "fuzz"}
+    installed = set(stamp[1:]) & {"bench", "bundle", "docs", "fuzz"}
     wanted = sorted(set(extras) | installed)
     mark = fingerprint(wanted)
     if stamp[:1] == [mark] and environment_works():
