@@ -149,7 +149,8 @@ class Stream:
         if not 0 < ahead < WINDOW:
             return
         # Data that was acknowledged before it was captured is not measured.
-        acknowledge(self.tally.time_from(self.next_sequence), sequence, now)
+        timing = self.tally.time_from(self.next_sequence, has_data=False)
+        acknowledge(timing, sequence, now)
         if self._acknowledged <= self.next:
             self._acknowledged_since = now
         before = max(self._acknowledged, self.next)

@@ -26,9 +26,9 @@ class EndTally(msgspec.Struct, gc=False):
 
     ``copies`` are segments that were captured again within microseconds, on another interface; they
     count as nothing else. ``copied_ns`` is how much later all of them were captured together.
-    ``first_sequence`` is the number of the first segment with data, or that was acknowledged; None
-    without one. ``timing`` is the state of ``round_trips`` until the connection is
-    closed; None without data.
+    ``first_sequence`` is the number of the first segment with data; None without one, and if an
+    acknowledgement of lost data came before. ``timing`` is the state of ``round_trips`` until the
+    connection is closed; None without data.
     """
 
     retransmitted: int = 0
@@ -57,11 +57,12 @@ class EndTally(msgspec.Struct, gc=False):
         """Times from a data segment to its acknowledgement, as far as they were measured."""
         return self.measured if self.measured is not None else round_trips.sums(self.timing)
 
-    def time_from(self, sequence: int) -> State:
-        """Return the state of ``round_trips``; a new one begins at ``sequence``."""
+    def time_from(self, sequence: int, *, has_data: bool = True) -> State:
+        """Return the state of ``round_trips``; a new one begins at ``sequence``, with a segment
+        that has data or with an acknowledgement."""
         if self.timing is None:
             self.timing = round_trips.begin(sequence)
-            if self.first_sequence is None:
+            if has_data and self.first_sequence is None:
                 self.first_sequence = sequence
         return self.timing
 

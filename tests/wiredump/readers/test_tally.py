@@ -51,7 +51,7 @@ def without_times(found: Tally) -> Tally:
     found.syns = found.syn_acks = 0
     for end in (found.client, found.broker):
         end.close()
-        end.measured = None
+        end.measured = end.first_sequence = None
     return found
 
 
