@@ -125,7 +125,8 @@ def test_three_clients_use_three_listeners_at_once(tmp_path: Path) -> None:
         "127.0.0.1:0", "--sasl", "SCRAM-SHA-512:bob:bob-secret",
     ) as (process, ready):  # fmt: skip
         assert process.poll() is None, process.stderr and process.stderr.read()
-        assert [*ready["listeners"]["3"]] == ["INTERNAL", "EXTERNAL", "PARTNERS"]
+        names = ["INTERNAL", "EXTERNAL", "PARTNERS", "CONTROLLER"]
+        assert [*ready["listeners"]["3"]] == names
         assert ready["bootstrap"] == ",".join(
             each["INTERNAL"] for each in ready["listeners"].values()
         )
