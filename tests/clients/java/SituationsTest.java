@@ -107,11 +107,14 @@ class SituationsTest {
     @Test
     void happyPath(MockClusters clusters) throws Exception {
         var mock = clusters.start(topics("foo:1:3"));
+        // What JSON escapes, in both directions.
+        String odd = "\"quoted\" \\ \t\n\u0001 \u00fc \ud83d\ude00";
+        mock.append("foo-0", new NewRecords().records(new NewRecord().value(odd)));
         try (var producer = producer(mock); var consumer = assigned(mock)) {
             send(producer, "a");
-            assertEquals(List.of("a"), values(consumer, 1));
+            assertEquals(List.of(odd, "a"), values(consumer, 2));
         }
-        assertEquals("a", mock.records("foo-0").get(0).value());
+        assertEquals(List.of(odd, "a"), mock.records("foo-0").stream().map(Mock.Record::value).toList());
         assertEquals(-1, Mock.at(mock.requests("Produce").get(0).body(), "acks"));
     }
 
