@@ -7,23 +7,25 @@ longer has are left out.
 
     .venv/bin/python -m scripts.conformance_results known               # failures, as a baseline
     .venv/bin/python -m scripts.conformance_results write RUN_FOLDER    # of `kspec run --out`
+    .venv/bin/python -m scripts.conformance_results add RUN_FOLDER      # of some clients and cases
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from kspec.cli.compare import read_run
 from kspec.cli.publish import FINDINGS, read_sentences, report_sentences
 from kspec.cli.report import excerpts_in
+from kspec.errors import KspecError
 from kspec.judge import Verdict
 from kspec.model import CaseFile, Severity
 from kspec.report import as_markdown, findings_of, resolved
@@ -44,7 +46,9 @@ from kspec.report.data import FORMAT
 from kspec.report.maintainers import Excerpts
 from kspec.runner.files import load_cases
 
-__all__ = ["MAINTAINERS", "RESULTS", "main", "pages", "published", "read", "write"]
+__all__ = ["MAINTAINERS", "RESULTS", "add", "main", "pages", "published", "read", "write"]
+
+_T = TypeVar("_T")
 
 RESULTS: Final = (
     Path(__file__).resolve().parents[1] / "docs" / "reference" / "conformance" / "results"
@@ -105,6 +109,56 @@ def write(run: Run, sentences: Sentences, excerpts: Excerpts, folder: Path = RES
     _write_struct(folder / "run.json", played)
     for client in run.clients:
         _write_struct(_path(folder, client), _trimmed(client, run, sentences, excerpts))
+
+
+def add(run: Run, sentences: Sentences, excerpts: Excerpts, folder: Path = RESULTS) -> None:
+    """Replace the data of the clients and cases of a run, and keep the others. The clients have to
+    be among those of the data, with the same options and releases."""
+    for client in run.clients:
+        path = _path(folder, client)
+        old = msgspec.json.decode(path.read_bytes(), type=_Client)
+        new = _trimmed(client, run, sentences, excerpts)
+        if old.version != new.version:
+            raise KspecError(f"the data of {client} are those of {old.version}, not {new.version}")
+        numbers = {case.id: case.number for case in run.cases}
+        played = {numbers[each.case] for each in run.results if each.client == client}
+        _write_struct(path, _merged(old, new, played))
+
+
+def _merged(old: _Client, new: _Client, played: Collection[str]) -> _Client:
+    def whole(before: Mapping[str, _T], now: Mapping[str, _T]) -> dict[str, _T]:
+        found = {number: each for number, each in before.items() if number not in played} | now
+        return {number: found[number] for number in _suite() if number in found}
+
+    verdicts = whole(_verdicts(old), _verdicts(new))
+    return _Client(
+        client=new.client,
+        version=new.version,
+        language=new.language,
+        others={each: _grouped(verdicts, each) for each in _PLAIN},
+        options=new.options,
+        raw_calls=new.raw_calls,
+        failures=whole(old.failures, new.failures),
+        advice=whole(old.advice, new.advice),
+        unsteady=whole(old.unsteady, new.unsteady),
+    )
+
+
+def _grouped(verdicts: Mapping[str, Verdict], verdict: Verdict) -> dict[str, str]:
+    numbers = [number.split("/") for number, each in verdicts.items() if each == verdict]
+    return {
+        group: " ".join(number for _, number in found)
+        for group, found in groupby(numbers, lambda each: each[0])
+    }
+
+
+def _verdicts(data: _Client) -> dict[str, Verdict]:
+    return {
+        f"{group}/{number}": verdict
+        for verdict, groups in data.others.items()
+        for group, numbers in groups.items()
+        for number in numbers.split()
+    }
 
 
 def _write_struct(path: Path, value: msgspec.Struct) -> None:
@@ -221,12 +275,7 @@ def _facts(client: str, results: Sequence[RunResult], data: _Client) -> ClientFa
 
 def _results(data: _Client) -> Iterator[RunResult]:
     """Yield the client's results in the order of the cases."""
-    verdicts = {
-        f"{group}/{number}": verdict
-        for verdict, groups in data.others.items()
-        for group, numbers in groups.items()
-        for number in numbers.split()
-    }
+    verdicts = _verdicts(data)
     for number, file in _suite().items():
         unsteady = data.unsteady.get(number, "")
         if number in data.failures:
@@ -286,9 +335,10 @@ def main(arguments: Sequence[str]) -> int:
     match arguments:
         case ["known"]:
             sys.stdout.write(json.dumps(published(), indent=1) + "\n")
-        case ["write", folder]:
+        case ["write" | "add" as command, folder]:
             run, sentences = read_run(Path(folder) / "results.json"), read_sentences(FINDINGS)
-            write(run, sentences, excerpts_in(Path(folder)))
+            put = write if command == "write" else add
+            put(run, sentences, excerpts_in(Path(folder)))
             report_sentences(run, sentences, FINDINGS.name)
         case _:
             sys.stderr.write(f"{__doc__}\n")

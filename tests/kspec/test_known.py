@@ -77,7 +77,7 @@ async def test_a_client_fails_what_it_is_known_to_fail(
     with nothing beside it: a verdict that a busy machine gave is none. The last play counts."""
     sharing = which.name in SHARING
     passed, moved = choose(load_cases(), [PASSED_BY.get(which.name, PLAYED_BY_ALL), MOVE])
-    drawn = drawn_for(which.name, published_cases(), rng) if which.name in PUBLISHED.clients else []
+    drawn = drawn_for(which.name, rng)
     cases = [moved, passed, *(each for each in drawn if each not in (moved, passed))]
     print(f"{which.name} plays {', '.join(case.id for case in cases)}")
 
@@ -106,24 +106,30 @@ async def test_a_client_fails_what_it_is_known_to_fail(
     assert verdicts[moved.id] == ("pass" if which.name in MOVERS else "unsupported")
 
 
-def published_cases() -> list[CaseFile]:
-    published_ids = {each.id for each in PUBLISHED.cases}
-    return [each for each in load_cases() if each.id in published_ids]
+def published_cases(client: str) -> list[CaseFile]:
+    """Those that the published run has of this client."""
+    played = {each.case for each in PUBLISHED.results if each.client == client}
+    return [each for each in load_cases() if each.id in played]
 
 
-def drawn_for(client: str, cases: list[CaseFile], rng: random.Random) -> list[CaseFile]:
+def drawn_for(client: str, rng: random.Random) -> list[CaseFile]:
+    cases = published_cases(client)
     if FULL:
         return cases
     if client not in SHARING:
         return rng.sample(cases, min(SAMPLE, len(cases)))
-    shuffled = seeds.generator("cases of two clients").sample(cases, len(cases))
-    return shuffled[SHARING.index(client) :: len(SHARING)]
+    (other,) = set(SHARING) - {client}
+    of_other = published_cases(other)
+    shared = [each for each in cases if each in of_other]
+    shuffled = seeds.generator("cases of two clients").sample(shared, len(shared))
+    drawn = shuffled[SHARING.index(client) :: len(SHARING)]
+    return [*drawn, *(each for each in cases if each not in of_other)]
 
 
 def test_every_case_is_played_by_one_of_two_clients() -> None:
-    cases = published_cases()
-    played = [each.id for client in SHARING for each in drawn_for(client, cases, random.Random())]
-    assert sorted(set(played)) == sorted(each.id for each in cases)
+    played = [each.id for client in SHARING for each in drawn_for(client, random.Random())]
+    published_ids = {each.id for client in SHARING for each in published_cases(client)}
+    assert sorted(set(played)) == sorted(published_ids)
 
 
 def test_the_lists_here_are_about_clients_and_cases_that_exist() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from kspec.cli import commands
 from kspec.cli.compare import read_run
@@ -19,6 +20,7 @@ from kspec.runner.files import load_cases
 from scripts.conformance_results import (
     MAINTAINERS,
     RESULTS,
+    add,
     main,
     pages,
     published,
@@ -45,6 +47,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results.write_text(results.read_text().replace(WRONG, CLIENT))
     (out / "journals" / "wrong-ignores-the-top-level-error").rename(out / "journals" / CLIENT)
     return out
+
+
+def test_a_run_of_some_cases_is_added_to_the_data(folder: Path, tmp_path: Path) -> None:
+    run = read_run(folder / "results.json")
+    excerpts = excerpts_in(folder)
+    some = [each for each in run.results if not each.case.startswith("framing/")]
+    write(structs.replace(run, results=some), {}, excerpts, tmp_path)
+    rest = [each for each in run.results if each.case.startswith(("framing/", "reassignment/004"))]
+    add(structs.replace(run, results=rest), {}, excerpts, tmp_path)
+    again, _ = read(tmp_path)
+    write(run, {}, excerpts, tmp_path / "whole")
+    whole, _ = read(tmp_path / "whole")
+    assert as_pages(again, {}) == as_pages(whole, {})
 
 
 @pytest.mark.parametrize("sentences", [{}, EXPLAINED], ids=["judge", "explained"])
