@@ -339,6 +339,7 @@ def main(arguments: Sequence[str]) -> int:
             run, sentences = read_run(Path(folder) / "results.json"), read_sentences(FINDINGS)
             put = write if command == "write" else add
             put(run, sentences, excerpts_in(Path(folder)))
+            run = read()[0] if command == "add" else run
             report_sentences(run, sentences, FINDINGS.name)
         case _:
             sys.stderr.write(f"{__doc__}\n")
