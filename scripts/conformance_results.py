@@ -127,7 +127,8 @@ def add(run: Run, sentences: Sentences, excerpts: Excerpts, folder: Path = RESUL
 
 def _merged(old: _Client, new: _Client, played: Collection[str]) -> _Client:
     def whole(before: Mapping[str, _T], now: Mapping[str, _T]) -> dict[str, _T]:
-        found = {number: each for number, each in before.items() if number not in played} | now
+        kept = {number: each for number, each in before.items() if number not in played}
+        found = {**kept, **now}
         return {number: found[number] for number in _suite() if number in found}
 
     verdicts = whole(_verdicts(old), _verdicts(new))
