@@ -99,8 +99,9 @@ class Search:
             await self._draw(found)
             await self._minimise(found.arena)
             found.kafka.check_running()
-        async with pair(release, 2) as again:
-            await self._confirm(again)
+        if self.kinds:
+            async with pair(release, 2) as again:
+                await self._confirm(again)
 
     async def _draw(self, found: Pair) -> None:
         """Stored programs of kinds that were mended, programs of single requests until there are
