@@ -46,6 +46,15 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("transactional_producer", "_TRANSACTION_TIMEOUT_MS", "*"): (
         "A client chooses the time-out of its transactions."
     ),
+    (
+        "producer",
+        "Producer.begin_epoch",
+        "(producer_id, epoch + 1) if epoch < _LAST_EPOCH else (-1, -1) -> (-1, -1)",
+    ): "Under another producer id sequences begin anew, as they do in a higher epoch.",
+    ("producer", "Producer.begin_epoch", "1 -> 2"): "Brokers take any higher epoch.",
+    ("rules", "ClientRules.link_to", "link.outlived and self.sasl is not None -> link.outlived"): (
+        "Only a connection that was authenticated has a session that ends."
+    ),
     ("scram", "_NONCE_BYTES", "*"): "A client chooses the length of its nonce.",
     ("scram", "_MOST_ITERATIONS", "*"): "A client chooses how long it may compute.",
     (
