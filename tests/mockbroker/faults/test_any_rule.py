@@ -13,6 +13,7 @@ from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.delivery import Hold, Plan, Write
 from mockbroker.serving.exchange import Close
+from mockbroker.serving.redaction import REDACTED_RESPONSES
 from tests.mockbroker.faults.faulty import KAFKA, Faulty
 from tests.support.full import quick
 from tests.support.instances import to_instance
@@ -103,6 +104,10 @@ def test_the_broker_lives_on_and_tells(data, fault, pair):
     if isinstance(plan, Plan):
         told = asked.journal.select(event="fault: any", direction="response")
         writes = b"".join(step.data for step in plan.steps if isinstance(step, Write))
-        assert b"".join(each.raw for each in told) == writes
+        if key in REDACTED_RESPONSES:
+            # A damaged frame may hold a secret anywhere: the journal keeps none of it.
+            assert all(len(each.raw) in (0, len(writes)) for each in told)
+        else:
+            assert b"".join(each.raw for each in told) == writes
         held = any(isinstance(step, Hold) for step in plan.steps)
         assert plan.answers is (held or bool(writes))
