@@ -62,7 +62,13 @@ _TRANSACTION = {
     "transactional_id": JSON, "state": JSON, "producer_id": 1, "epoch": 1, "partitions": [JSON],
     "held": True,
 }  # fmt: skip
-_CLUSTER = {"id": JSON, "profile": JSON, "brokers": {"1": JSON}, "bootstrap": JSON}
+_CLUSTER = {
+    "id": JSON,
+    "profile": JSON,
+    "brokers": {"1": JSON},
+    "bootstrap": JSON,
+    "labels": {JSON: JSON},
+}
 _LOG = {
     "partition": JSON, "start_offset": 0, "end_offset": 1, "high_watermark": 1, "batches": 1,
     "bytes": 10, "highest_remote_offset": 1, "local_start_offset": 0,

@@ -268,7 +268,8 @@ FEEDS: dict[str, Feed] = {
         run(place.journal, "--dialect", ARGUMENT),
     ],
     "wiredump spark": lambda place: [
-        run(str(place.folder / f"{FILE_NAME}.none"), "--out", str(place.folder / "spark")),
+        run(str(place.folder / f"{FILE_NAME}.none"), "--out", str(place.folder / "spark"),
+            "--staging", str(place.folder / "staging")),
     ],
     "wiredump sql": lambda place: [
         *(run(place.tables, f"SELECT * FROM {name}", shows=False)
