@@ -19,7 +19,7 @@ class Bucket:
 
     def __init__(self, store: ObjectStore, name: str) -> None:
         self._store = store
-        self.name = name
+        self.name, self.address = name, store.address
         self.query = f"?endpoint_override={store.address}&scheme=http&region=us-east-1"
 
     def uri(self, path: str, scheme: str = "s3") -> str:
