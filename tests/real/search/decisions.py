@@ -19,6 +19,8 @@ Field: TypeAlias = tuple[str, Any, Any]
 
 
 ANY: Final = "*"
+_DELETE: Final = 1
+"""An operation of IncrementalAlterConfigs."""
 
 
 def _any(body: Mapping[str, Any]) -> bool:
@@ -98,6 +100,14 @@ def _names_no_operation(body: Mapping[str, Any]) -> bool:
     )
 
 
+def _deletes_a_config(body: Mapping[str, Any]) -> bool:
+    return any(
+        config["configOperation"] == _DELETE
+        for each in body["resources"] or ()
+        for config in each["configs"] or ()
+    )
+
+
 class Decision(NamedTuple):
     """``path`` is that of a field, or empty where Kafka does not answer, or ``ANY``. ``applies`` is
     a condition on the request's body. ``releases`` are those that it holds for, or empty for all.
@@ -149,6 +159,10 @@ DECISIONS: Final = (
     ),
     Decision(
         44, ANY, "Kafka's controller resigns", _names_no_operation, releases=_PREVIEWS, harms=True
+    ),
+    Decision(
+        44, ANY, "Kafka's controller cannot store that a config is deleted", _deletes_a_config,
+        releases=("2.8.2",), harms=True,
     ),
     Decision(
         19, ANY, "Kafka's controller resigns", _lists_no_replicas, releases=_PREVIEWS, harms=True
