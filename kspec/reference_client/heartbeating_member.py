@@ -105,8 +105,10 @@ class HeartbeatingMember(Membership):
     async def beat(self) -> None:
         while self.fatal is None:
             seconds = await self.beat_once()
+            # Until Python 3.12 wait_for drops a cancellation that comes with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.woken.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self.woken.wait()
             self.woken.clear()
 
     async def beat_once(self) -> float:

@@ -85,7 +85,9 @@ class LocalAdapter:
             raise AdapterError(f"the client died of {type(error).__name__}: {error}") from error
 
     async def stop(self) -> None:
-        await self._client.close()
+        with suppress(TimeoutError):  # of a wrong client
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._client.close()
 
 
 class ProcessAdapter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 
 from kspec.case_parser import parse_case
 from kspec.reference_client.client import Client
+from kspec.reference_client.consumer_group_member import ConsumerGroupMember
 from kspec.reference_client.producer import OutgoingBatch, Producer
 from kspec.runner.adapters import LocalAdapter
 from kspec.runner.play import play
@@ -172,3 +174,21 @@ async def test_an_epoch_that_the_leader_does_not_know_is_a_truncation(
         assert after.failure is not None
     else:
         assert [each["value"] for each in after.records] == outcome
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_member_that_is_woken_as_it_stops_ends(turns: int) -> None:
+    class Silent(ConsumerGroupMember):
+        async def beat_once(self) -> float:
+            return 60
+
+    member: Any = object.__new__(Silent)
+    member.fatal, member.joining, member.woken = None, None, asyncio.Event()
+    beating = member.beating = asyncio.create_task(member.beat())
+    await asyncio.sleep(0)
+    member.woken.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await member.stop()
+    assert beating.cancelled()
