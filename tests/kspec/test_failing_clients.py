@@ -27,7 +27,7 @@ class Dead:
     name = "dead"
     wire_only = False
     pid = None
-    greeting = Greeting(client="dead")
+    greeting = Greeting(client="dead", records=["headers"])
 
     async def start(self) -> Dead:
         return self

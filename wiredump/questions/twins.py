@@ -2,10 +2,13 @@
 addresses (NAT).
 
 A translation changes addresses and ports, and keeps the numbers of TCP and the content. A twin is
-a connection with the numbers of one that began at most 50 ms earlier: two random numbers of 32
-bits, and the same client id. Its exchanges are those of the earlier connection, so the views of
-tables that count exchanges leave them out; those of what was on the wire (``connections``,
-``frames``, ``anomalies``, ``packets``) have both.
+a connection that began at most 50 ms after one with the same two random numbers of 32 bits, the
+same client id, and as many requests and bytes. Its exchanges are those of the earlier connection,
+so the views of tables that count exchanges leave them out; those of what was on the wire
+(``connections``, ``frames``, ``anomalies``, ``packets``) have both.
+
+Programs that write captures do not draw numbers: they begin at a small one, or give the same to
+every connection. Such connections are not twins.
 """
 
 from __future__ import annotations
@@ -21,14 +24,29 @@ TWINS: Final = "twins"
 
 _LONGEST_HOP_NS: Final = 50_000_000
 
+_SMALLEST_DRAWN: Final = 1 << 16
+"""One of 65,536 random numbers is below it."""
+
+_MOST_POINTS: Final = 3
+"""Of capture, for one connection: with two translations between them."""
+
 TWINS_TABLE: Final = f"""
+WITH drawn AS (
+  SELECT *, count(*) OVER (PARTITION BY run, client_sequence, broker_sequence) AS points
+  FROM connections
+  WHERE client_sequence >= {_SMALLEST_DRAWN} AND broker_sequence >= {_SMALLEST_DRAWN}
+)
 SELECT later.run, later.connection, min(earlier.connection) AS twin_of
-FROM connections later
-JOIN connections earlier
+FROM drawn later
+JOIN drawn earlier
   ON earlier.run = later.run
   AND earlier.client_sequence = later.client_sequence
   AND earlier.broker_sequence = later.broker_sequence
+  AND earlier.requests = later.requests
+  AND earlier.request_bytes = later.request_bytes
+  AND earlier.response_bytes = later.response_bytes
 WHERE earlier.opened_ns < later.opened_ns
+  AND later.points <= {_MOST_POINTS}
   AND later.opened_ns - earlier.opened_ns <= {_LONGEST_HOP_NS}
   AND (earlier.client = later.client OR earlier.broker = later.broker)
   AND earlier.client <> later.broker

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import kproto
 from kproto.messages import (
     FetchableTopicResponse,
@@ -42,8 +44,9 @@ KAFKA = kproto.dialect("kafka")
 class Client:
     """A client that talks to the broker on a line of its own."""
 
-    def __init__(self, number: int, client_id: str) -> None:
-        self.line = Line(9092, client_port=50_000 + number, isn=(number << 8, number << 16))
+    def __init__(self, number: int, client_id: str, isn: tuple[int, int] | None = None) -> None:
+        own = (number << 8, number << 16)
+        self.line = Line(9092, client_port=50_000 + number, isn=own if isn is None else isn)
         self.client_id = client_id
         self._next = 0
 
@@ -187,3 +190,21 @@ def test_offsets_in_a_body() -> None:
     ]}]}  # fmt: skip
     assert partition_offsets(json.dumps(body)) == ["t/1/7"]
     assert partition_offsets("{") == partition_offsets(None) == []
+
+
+@pytest.mark.parametrize(("isn", "number"), [((1_000, 2_000), 2), ((1 << 30, 1 << 31), 5)])
+def test_numbers_that_nobody_drew_make_no_twins(
+    isn: tuple[int, int], number: int, tmp_path: Path
+) -> None:
+    """Programs that write captures give every connection the same ones."""
+    clients = [Client(each, "c", isn) for each in range(number)]
+    for client in clients:
+        client.say(MetadataRequest(), MetadataResponse(), 9)
+    require_duckdb()
+    (tmp_path / "a.pcap").write_bytes(merged(*(each.line for each in clients)))
+    made = Work(
+        out=str(tmp_path / "tables"), paths={0: str(tmp_path / "a.pcap")}, tables=tuple(TABLES)
+    )
+    make(made)
+    found = answer(FolderTables(made.out), "SELECT count(*) AS requests FROM requests").records()
+    assert found == [{"requests": number}]
