@@ -87,7 +87,7 @@ def ask(address: str, body: Any, version: int) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
     with serving("--brokers", "2", "--topic", "foo:2:2") as (process, ready):
-        assert list(ready) == ["bootstrap", "brokers", "control", "versions"]
+        assert list(ready) == ["bootstrap", "brokers", "control", "listeners", "versions"]
         assert ready["versions"]["kproto"] == kproto.__version__
         assert ready["control"] is None
         assert list(ready["brokers"]) == ["1", "2"]
