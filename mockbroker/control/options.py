@@ -7,8 +7,6 @@ would be those of the server's machine.
 from __future__ import annotations
 
 import ssl
-import tempfile
-from pathlib import Path
 from typing import Any, Final
 
 from kproto.dialects import DIALECTS
@@ -17,7 +15,7 @@ from mockbroker.control.schemas import array_of, map_of, ref
 from mockbroker.errors import ClusterError
 from mockbroker.faults import faults_of
 from mockbroker.options import ClusterOptions
-from mockbroker.options.certificates import pem_problem
+from mockbroker.options.certificates import load_pem, pem_problem
 from mockbroker.simulation.state.option_declarations import options_of
 from mockbroker.simulation.state.option_types import choice, object_of, text_of
 
@@ -44,15 +42,10 @@ def _tls(name: str, value: Any) -> ssl.SSLContext:
     if not {"certificate", "key"} <= given.keys() <= set(_TLS_TEXTS):
         raise ClusterError(f'"{name}" must be an object with {", ".join(_TLS_TEXTS)} (optional)')
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # OpenSSL reads private keys from files alone; only this process can read the folder.
-    with tempfile.TemporaryDirectory(prefix="mockbroker-") as folder:
-        file = Path(folder, "server.pem")
-        file.write_text(f"{given['certificate']}\n{given['key']}\n", encoding="utf-8")
-        try:
-            # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
-            context.load_cert_chain(file, password="")
-        except (OSError, ValueError) as error:
-            raise ClusterError(f'"{name}" cannot be used: {pem_problem(error, key=_KEY)}') from None
+    try:
+        load_pem(context, f"{given['certificate']}\n{given['key']}\n".encode())
+    except (OSError, ValueError) as error:
+        raise ClusterError(f'"{name}" cannot be used: {pem_problem(error, key=_KEY)}') from None
     if "client_ca" in given:
         try:
             context.load_verify_locations(cadata=given["client_ca"])

@@ -5,7 +5,6 @@ users that may authenticate. Reads the files of key stores and trust stores.
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 from kproto.errors import MissingExtraError
 from kproto.os_errors import os_error_text
 from mockbroker.errors import ClusterError
-from mockbroker.options.certificates import pem_problem
+from mockbroker.options.certificates import load_pem, pem_problem
 from mockbroker.options.listener_configs import ListenerConfig, listener_prefix
 from mockbroker.simulation.security.jaas import jaas_options
 from mockbroker.simulation.security.oauthbearer import OAUTHBEARER
@@ -79,7 +78,6 @@ def listener_tls(listener: ListenerConfig, default: ssl.SSLContext | None) -> ss
 
 def _load_key(listener: ListenerConfig, context: ssl.SSLContext) -> None:
     configs = listener.configs
-    # With an empty password OpenSSL refuses an encrypted key; without, it prompts for one.
     password = configs.get(_KEY_PASSWORD, "")
     if _KEY_STORE not in configs:
         if _KEY not in configs:
@@ -98,15 +96,11 @@ def _load_key(listener: ListenerConfig, context: ssl.SSLContext) -> None:
 def _load_pem(
     listener: ListenerConfig, context: ssl.SSLContext, text: bytes, config: str, password: str
 ) -> None:
-    # OpenSSL reads private keys from files alone; only this process can read the folder.
-    with tempfile.TemporaryDirectory(prefix="mockbroker-") as folder:
-        file = Path(folder, "server.pem")
-        file.write_bytes(text)
-        try:
-            context.load_cert_chain(file, password=password)
-        except (OSError, ValueError) as error:
-            problem = pem_problem(error, key="beside it")
-            raise listener.refuse(config, f"the key store cannot be used: {problem}") from None
+    try:
+        load_pem(context, text, password=password)
+    except (OSError, ValueError) as error:
+        problem = pem_problem(error, key="beside it")
+        raise listener.refuse(config, f"the key store cannot be used: {problem}") from None
 
 
 def _trust(listener: ListenerConfig, context: ssl.SSLContext) -> None:

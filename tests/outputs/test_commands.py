@@ -147,7 +147,7 @@ WRITERS = {
     "kproto.outputs.": "the one writer",
     "kspec.runner.": "installs clients into a cache",
     "kspec.adapters.": "programs of their own",
-    "mockbroker.control.options": "a private key, which OpenSSL reads from a file alone",
+    "mockbroker.options.certificates": "a private key, which OpenSSL reads from a file alone",
     "kproto.oracle.": "programs of their own",
     "kspec.clientfuzz.process_usage": "/proc",
     "wiredump.storage.location": "files of any file system, within a publication",
