@@ -151,7 +151,7 @@ class ClusterOptions(Limits, SimulationOptions):
     )  # fmt: skip
     """In Python, also (name, broker ids of each partition) pairs."""
     auto_create_topics: bool = option(
-        False, FLAG, "Let Metadata create unknown topics if the client allows.", "Cluster"
+        False, FLAG, "Let Metadata create unknown topics if the client allows.", "Behaviour"
     )
     controllers: int = option(
         0, integer(0, 9), "Run this many KRaft controllers apart from the brokers, with ids from "
