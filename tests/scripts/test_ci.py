@@ -44,7 +44,7 @@ async def test_a_failing_step_stops_the_others(
 ) -> None:
     """The stopped step's own child ends with it."""
     lock = tmp_path / "fifo"
-    child = f"mkfifo {lock}; (echo began; cat {lock}) & wait"
+    child = f"echo began; mkfifo {lock}; cat {lock} & wait"
     lanes = [
         [shell("endless", child)],
         [
