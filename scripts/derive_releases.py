@@ -68,7 +68,8 @@ ASSUMES = [
 3.9.2 on ZooKeeper, 3.1.2 (broker apart from its controller), 3.9.2 and 4.4.0 on KRaft: equal."""
 
 CONTROLLERS_ASSUME = ["unstable.api.versions.enable is off, where the release has that switch"]
-"""Held against the ApiVersions responses of controllers of 3.9.2 and 4.4.0: equal."""
+"""Equal to the ApiVersions responses of 3.9.2 and 4.4.0 whose brokers are their own controllers;
+controllers apart from brokers were not compared."""
 
 
 def profile_name(line: str, mode: str, dual: bool) -> str:

@@ -401,7 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _place_in_order(seed: int, mutant: Mutant) -> bytes:
-    """An order in which a new rule changes the place of no two others."""
+    """A sort key of the mutant's name alone, so that a new rule does not reorder the others."""
     return hashlib.sha256(f"{seed}:{mutant}".encode()).digest()
 
 

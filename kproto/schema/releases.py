@@ -133,7 +133,8 @@ def _release(name: str, entry: Any, source: str) -> Release:
 
 
 def _problem(key: str, span: Any) -> str | None:
-    """What is wrong with the versions of an api key. The file has two thousand of them."""
+    """Return what is wrong with the versions of an api key, or None. The file has over 2,000, so
+    the error's path is built by the caller, and only for a wrong one."""
     if not key.isdecimal():
         return "an api key must be a number"
     if isinstance(span, list) and len(span) == 2:

@@ -1,7 +1,6 @@
 """Which case runs which line of the reference client, with several cases played at a time.
 
-The client is imported once more with a mark before each statement of its functions, which costs a
-tenth of what a trace function does.
+The client is imported once more, with a mark before each statement of its functions.
 """
 
 from __future__ import annotations

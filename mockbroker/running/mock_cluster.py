@@ -170,19 +170,7 @@ class MockCluster(DataMethods, LoopOperations):
         if security.sasl is not None:
             security.sasl.use_stored(self.cluster.scram)
             security.sasl.use_tokens(self.cluster.tokens.login)
-        self._dispatcher = Dispatcher(
-            cluster=self.cluster,
-            profile=self.profile,
-            codec=self.dialect,
-            served=served,
-            journal=self.journal,
-            reply35=options.reply35,
-            follow_clock=self._clock.follow,
-            security=security,
-            calls=self.calls,
-            carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
-            serve=self._served_by_release,
-        )
+        self._dispatcher = self._make_dispatcher(security, served, self._served_by_release)
         self._controllers = self._controller_dispatcher(security) if nodes else self._dispatcher
         self._budget = BufferBudget(options)
         self._admissions: dict[int, Admission] = {}
@@ -228,19 +216,30 @@ class MockCluster(DataMethods, LoopOperations):
         def served(release: Profile) -> dict[int, Versions]:
             return controller_versions(release, self.dialect, self._overrides)
 
+        return self._make_dispatcher(security, served(self.profile), served, self._dispatcher)
+
+    def _make_dispatcher(
+        self,
+        security: Security,
+        served: dict[int, Versions],
+        serve: Callable[[Profile], dict[int, Versions]],
+        beside: Dispatcher | None = None,
+    ) -> Dispatcher:
+        """``served`` are the versions of the cluster's release, and ``serve`` returns those of
+        another one."""
         return Dispatcher(
             cluster=self.cluster,
             profile=self.profile,
             codec=self.dialect,
-            served=served(self.profile),
+            served=served,
             journal=self.journal,
             reply35=self.options.reply35,
             follow_clock=self._clock.follow,
             security=security,
             calls=self.calls,
             carry_out=lambda call, broker_id: self._fault_operations.carry_out(call, broker_id),
-            serve=served,
-            beside=self._dispatcher,
+            serve=serve,
+            beside=beside,
         )
 
     def _served_by_release(self, release: Profile) -> dict[int, Versions]:

@@ -25,8 +25,8 @@ SetEndpoint: TypeAlias = Callable[
 class BrokerSockets:
     """``set_endpoint`` records in the cluster where Metadata sends the clients of a broker.
 
-    Brokers of other processes have no listeners here. ``listeners`` are those for clients, by
-    broker; no broker of this process has none. ``controllers`` are those of controllers apart from
+    ``listeners`` are those for clients, by broker: every broker of this process has at least one,
+    and brokers of other processes are absent. ``controllers`` are those of controllers apart from
     brokers.
     """
 

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 _DEPTH: Final = 3
-"""Parts of a folder's path that are told apart: ``tests/wiredump/spark``."""
+"""The number of leading parts of a path that make a row: ``tests/wiredump/spark`` has three."""
 _LEAST: Final = 1.0
 
 

@@ -212,7 +212,7 @@ def random_holes(rng: random.Random, size: int) -> list[Hole]:
 
 
 def with_holes(talk: Talk, holes: list[Hole]) -> list[Item]:
-    """What is read of the talk."""
+    """Return the items that are read from a request and its response with these holes."""
     connection = Connection(0, "10.0.0.1:50000", "10.0.0.2:9092", 0, from_start=True)
     conversation = Conversation(connection)
     items: list[Item] = []

@@ -52,8 +52,8 @@ def client_context(*, certificate: bool = False) -> ssl.SSLContext:
 
 
 class Drawn(NamedTuple):
-    """A listener as it was drawn. ``advertised`` is the port that clients are told, 0 for the port
-    it gets, and None for a listener that is not advertised."""
+    """A random listener. ``advertised`` is the port in ``advertised.listeners``: 0 stands for the
+    port that the listener gets, None for a listener that is not advertised."""
 
     name: str
     protocol: str
@@ -238,8 +238,8 @@ async def test_the_limit_of_connections_is_that_of_the_broker() -> None:
 
 
 async def test_a_rule_without_an_end_is_the_latency_of_a_listener() -> None:
-    """Held against the order of answers, not against a clock: what is asked later at the quick
-    listener is answered first."""
+    """The test compares the order of answers, not times: the quick listener answers the later
+    request first."""
     async with MockCluster(1, broker_configs=TWO) as mock:
         mock.fault(listener="EXTERNAL", broker=1, delay="500ms")
         async with (
