@@ -11,6 +11,7 @@ containers) every start would compile them again.
     python3 scripts/bootstrap.py --with fuzz        # and the guides of `make fuzz`
     python3 scripts/bootstrap.py --with docs        # and the generator of `make docs`
     python3 scripts/bootstrap.py --with bundle      # and PyInstaller, for `make bundle`
+    python3 scripts/bootstrap.py --packages-of PYTHON  # kproto alone, beside PYTHON's packages
 
 Environment: ``KPROTO_PYTHON`` names the interpreter to build on; ``KPROTO_REQUIRE=all`` makes it an
 error, not a warning, if a real client cannot be installed. Exits with 1 if the set-up fails.
@@ -204,18 +205,18 @@ def environment_works() -> bool:
 # ---- packages ---------------------------------------------------------------------------------
 
 
-def install(extras: list[str], attempts: int = 1) -> bool:
+def install(extras: list[str], attempts: int = 1, *options: str) -> bool:
     """Run ``pip install -e .[extras]``, up to ``attempts`` times, as registries fail at times.
 
     Only the end of the last failed attempt's output is printed.
     """
-    target = "{}[{}]".format(ROOT, ",".join(extras))
+    target = "{}[{}]".format(ROOT, ",".join(extras)) if extras else str(ROOT)
     # compat puts the checkout on the path. The default, an import hook at the path's end, loses to
     # any folder `kproto` in the current directory, such as the checkout seen from its parent.
     command = [venv_python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--retries", "5", "--config-settings", "editable_mode=compat",
                "--constraint", str(ROOT / "constraints.txt"),
-               "--editable", target]  # fmt: skip
+               *options, "--editable", target]  # fmt: skip
     words = ""
     for attempt in range(1, attempts + 1):
         done, words = run_captured(command)
@@ -243,6 +244,27 @@ def install_all(required: list[str], optional: list[str]) -> list[str]:
     if failed and os.environ.get("KPROTO_REQUIRE") == "all":
         raise SetupError("pip could not install kproto[{}]".format(",".join(failed)))
     return failed
+
+
+def set_up_beside(python: str) -> None:
+    """Create ``.venv`` anew with kproto alone, beside the packages of another environment.
+
+    Raises SetupError if that environment does not start, or pip fails.
+    """
+    make_environment(choose_python())
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    try:
+        theirs, ours = (
+            subprocess.check_output([name, "-c", code]).decode() for name in (python, venv_python())
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupError(f"{python} does not start: {error}") from None
+    # Python reads no .pth file in a folder that it has from one: theirs has another checkout.
+    Path(ours.strip(), "packages.pth").write_text(theirs)
+    say(f"installing kproto beside the packages of {python}")
+    if not install([], ATTEMPTS, "--no-deps"):
+        raise SetupError("pip could not install kproto; its messages are above")
+    report_engine()
 
 
 def fingerprint(extras: list[str]) -> str:
@@ -311,9 +333,14 @@ def main() -> None:
     parser.add_argument("--with", dest="more", action="append", default=[], metavar="EXTRA",
                         help="install another extra of pyproject.toml")  # fmt: skip
     parser.add_argument("--toolchains", action="store_true", help="list the language toolchains")
+    parser.add_argument("--packages-of", metavar="PYTHON",
+                        help="install kproto beside this interpreter's packages")  # fmt: skip
     arguments = parser.parse_args()
     try:
-        set_up([*REQUIRED_EXTRAS, *OPTIONAL_EXTRAS, *arguments.more])
+        if arguments.packages_of:
+            set_up_beside(arguments.packages_of)
+        else:
+            set_up([*REQUIRED_EXTRAS, *OPTIONAL_EXTRAS, *arguments.more])
     except SetupError as error:
         fail(str(error))
     except OSError as error:  # a full disk, a read-only checkout

@@ -43,7 +43,7 @@ _VERSIONS = range(-(2**31), 2**31)
 
 # org.apache.zookeeper.common.PathUtils. Java iterates over UTF-16 units, and surrogates are in the
 # first refused range, so no name outside the basic plane is valid either.
-_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+_REFUSED = "[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"
 
 
 # ---- paths ---------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _problem(path: str) -> str:
         return "a path must not contain empty names"
     if "." in names or ".." in names:
         return "a path must not contain relative names"
-    refused = _REFUSED.search(path)
+    refused = re.search(_REFUSED, path)
     if refused:
         return f"a path must not contain U+{ord(refused[0]):04X}"
     return ""

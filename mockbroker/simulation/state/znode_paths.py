@@ -6,7 +6,7 @@ import re
 
 __all__ = ["path_problem"]
 
-_UNPRINTABLE = re.compile("[\x01-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_UNPRINTABLE = "[\x01-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]"
 
 
 def path_problem(path: str) -> str | None:
@@ -23,7 +23,7 @@ def path_problem(path: str) -> str | None:
             reason = f"relative paths not allowed @{place + len(name) - 1}"
         elif "\0" in name:
             reason = f"null character not allowed @{place + name.index(chr(0))}"
-        elif found := _UNPRINTABLE.search(name):
+        elif found := re.search(_UNPRINTABLE, name):
             reason = f"invalid charater @{place + found.start()}"
         else:
             place += len(name)
