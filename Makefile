@@ -81,7 +81,7 @@ bundle: ## build dist/mockbroker-VERSION-PLATFORM, a folder that needs no Python
 
 sanitize: ## run the C engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(BOOTSTRAP)
-	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.sanitize --seconds 20
+	@KPROTO_HYPOTHESIS=fast $(PYTHON) -m scripts.sanitize --seconds 10
 
 RELEASE ?= 4.4.0
 fidelity: ## search for differences from real Kafka; RELEASE=3.9.2 SEED=7 ARGS="--requests 5000"

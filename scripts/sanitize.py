@@ -132,10 +132,9 @@ def run(tests: list[str], seconds: float) -> int:
     if python("-c", CHECK, str(PLACE)):
         print("sanitize: Python imported another build of the extensions", file=sys.stderr)
         return 1
-    # Not by file: two files hold most of the work.
-    shared = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
-    quietly = ["-q", "-p", "no:cacheprovider", "-m", NOT_COUNTING, "-k", NOT_PURE]
-    if python("-m", "pytest", *quietly, *shared, *(tests or TESTS)):
+    # One process: each more collects the tests and makes what they share, slowly, once again.
+    quietly = ["-q", "-n0", "-p", "no:cacheprovider", "-m", NOT_COUNTING, "-k", NOT_PURE]
+    if python("-m", "pytest", *quietly, *(tests or TESTS)):
         return 1
     for burn in ("tests.native.burn", "tests.native.burn_records") if seconds else ():
         if python("-m", burn, "--seconds", str(seconds)):
