@@ -5,8 +5,6 @@ examples whatever the seed) or ``full`` (many examples). Examples depend on the 
 everything that is random.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import random

@@ -4,8 +4,6 @@ The C engine is in a wheel where a compiler is, and left out with a word where n
 tests pass without it is for ``scripts/without_compiler.py`` to show.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

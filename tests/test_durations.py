@@ -1,7 +1,5 @@
 """Durations with units; a number alone is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.durations import DurationError, parse_duration

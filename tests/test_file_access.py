@@ -4,8 +4,6 @@ The import contract ``files`` in pyproject.toml covers pathlib, io and the like.
 A contract cannot forbid these two functions.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from fnmatch import fnmatchcase

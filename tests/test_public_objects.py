@@ -3,8 +3,6 @@
 Public are the modules of the four packages that have ``__all__``, and what it lists.
 """
 
-from __future__ import annotations
-
 import builtins
 import importlib
 import inspect

@@ -3,8 +3,6 @@
 Their code blocks are run by ``tests/docs``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

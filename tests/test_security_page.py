@@ -4,8 +4,6 @@ In the sections of promises every block of text ends with the tests of what it s
 begins with ``*Note.*`` promises nothing. A new promise therefore cannot be made without a test.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Workflows name actions by commit, and images have a digest, because a tag can be
 of users exclude the next major release of each package, because no test has run with it.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re
@@ -111,8 +109,7 @@ def test_what_is_not_pinned_is_still_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["- uses: a/b@v4", "  uses: 'a/b@v4'  # pinned", "uses: a/b@main", "- uses: a/b"],
+    "text", ["- uses: a/b@v4", "  uses: 'a/b@v4'  # pinned", "uses: a/b@main", "- uses: a/b"]
 )
 def test_a_tag_is_seen(text: str) -> None:
     (found,) = USES.findall(text)

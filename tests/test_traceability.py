@@ -1,7 +1,5 @@
 """The plugin for requirements, on small suites of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -8,8 +8,6 @@ with several processes (``-n``) knows tests only by their reports, so it may not
 documentation site makes its page. ``support.requirements`` judges the results.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence

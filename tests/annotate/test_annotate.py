@@ -1,7 +1,5 @@
 """The rows of a frame: leaves tile it exactly, paths are unique, values are the message's own."""
 
-from __future__ import annotations
-
 import pytest
 
 import kproto

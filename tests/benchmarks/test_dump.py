@@ -1,7 +1,5 @@
 """Captures whose frames are known, marks that are met by their numbers alone, arguments refused."""
 
-from __future__ import annotations
-
 import statistics
 import sys
 from pathlib import Path

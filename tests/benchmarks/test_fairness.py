@@ -1,7 +1,5 @@
 """The benchmark of fairness floods a broker as it says, and judges what it measured."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.bench_broker import Server

@@ -1,7 +1,5 @@
 """The floor's clones, and the messages as construct reads them, are the messages."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

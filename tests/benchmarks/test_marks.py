@@ -1,7 +1,5 @@
 """Marks are judged by the worst workload, and what was not measured is never met."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

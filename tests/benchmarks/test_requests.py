@@ -1,7 +1,5 @@
 """The benchmark of data requests drives a broker as it says, and judges what it measured."""
 
-from __future__ import annotations
-
 import asyncio
 
 from benchmarks.bench_broker import TOPIC, Server

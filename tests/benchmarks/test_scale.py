@@ -1,7 +1,5 @@
 """The clients of the benchmark of scale see every record, and would see one that is lost."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The line protocol with workers that behave, die, babble and hang on to their input."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One browser for all tests of a file."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -5,8 +5,6 @@ Boxes are those of text itself, not of its elements, and of everything that is r
 that is closed or hidden has none.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 __all__ = ["covered", "faint", "runs_over", "tiny", "unplotted"]

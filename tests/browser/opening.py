@@ -7,8 +7,6 @@ Screenshots are kept in ``SCREENSHOTS``; their paths are printed, so that pytest
 test that fails.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import AsyncIterator

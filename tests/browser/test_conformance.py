@@ -1,7 +1,5 @@
 """kspec's report as a reader sees it: the matrix, and behind a verdict what was said there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The control port's page in a browser: what it shows, and what its controls do to the cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,10 +1,5 @@
 """The measures themselves: a page with one thing wrong is told of, and what is right is not."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
@@ -39,9 +34,7 @@ _SVG = '<svg viewBox="0 0 280 100" width="280" height="100">{}</svg>'
          {unplotted: "100x100"}),
     ],
 )  # fmt: skip
-async def test_what_is_wrong_is_told(
-    browser: Any, tmp_path: Path, body: str, told: dict[Any, str]
-) -> None:
+async def test_what_is_wrong_is_told(browser, tmp_path, body, told):
     page = tmp_path / "page.html"
     page.write_text(f"<!DOCTYPE html><meta name=viewport content='width=device-width'>{body}")
     async with opened(browser, page.as_uri(), width=PHONE, name="layout") as watched:

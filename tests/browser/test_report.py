@@ -1,7 +1,5 @@
 """The report as a reader sees it: on a telephone and at a desk, by day and by night."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A mock's journal as a capture, read back by the readers: the same bytes, at the same times."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from ipaddress import ip_address

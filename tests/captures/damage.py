@@ -5,8 +5,6 @@ each command read, how many of those ended with an exception, and how many bytes
 the command did not account for. Both have to be 0.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

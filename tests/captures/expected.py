@@ -3,8 +3,6 @@
 Data only. A capture that is made anew may have other numbers here: look at each before changing it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 __all__ = ["ANOMALIES", "PROBLEMS", "SOFTWARE", "UNKNOWN"]

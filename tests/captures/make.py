@@ -9,8 +9,6 @@ the ports of the brokers, which are ephemeral.
 Beside the captures it writes ``captures.json``: which program said what of itself, and the ports.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The captures, read once a run and kept."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The secured Kafka of ``tests.real`` with one more listener, which speaks TLS and lets all in."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Final

@@ -3,8 +3,6 @@
 What each capture is, README.md beside them says.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 from collections import Counter, defaultdict

@@ -1,8 +1,6 @@
 """Real captures damaged at random: no command raises, every byte is accounted for, and whoever
 reads them, in C, in Python or on Spark, makes the same tables."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from pathlib import Path

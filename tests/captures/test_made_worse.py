@@ -1,11 +1,8 @@
 """Real traffic of which a capture has lost packets, or has them twice or late: what is read of it
 is right, and every byte is accounted for."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -46,9 +43,7 @@ def pairs(items: list[Item]) -> set[tuple[int, int, int]]:
 @pytest.mark.parametrize(
     ("lost", "repeated", "late"), [(0.0, 0.3, 0.3), (0.03, 0.1, 0.1), (0.3, 0.0, 0.0)]
 )
-def test_what_is_read_is_what_was_said(
-    name: str, lost: float, repeated: float, late: float, rng: random.Random, tmp_path: Path
-) -> None:
+def test_what_is_read_is_what_was_said(name, lost, repeated, late, rng, tmp_path):
     capture = tmp_path / "worse.pcap"
     worse = made_worse(uncompressed(name), rng, lost=lost, repeated=repeated, late=late)
     capture.write_bytes(worse)

@@ -1,7 +1,5 @@
 """Real captures in tunnels and over other links: the tables are those of the bare capture."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

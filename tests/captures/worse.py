@@ -1,7 +1,5 @@
 """Captures of real traffic made worse: packets lost, repeated, out of order."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from struct import pack, unpack_from

@@ -1,8 +1,6 @@
 """Captures of Ethernet and IPv4 wrapped in tunnels and other links, byte by byte as the documents
 named at each header have them. ``tests/tshark/test_tunnels.py`` holds them against Wireshark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from struct import pack, unpack_from
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Every command of the four programs, found in their trees of commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

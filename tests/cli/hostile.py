@@ -4,8 +4,6 @@
 through. No shown ``R3D`` may have lost the markup in front of it.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

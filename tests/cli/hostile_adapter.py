@@ -1,7 +1,5 @@
 """An adapter whose greeting and answers are hostile; with ``dies`` it ends, and its stderr too."""
 
-from __future__ import annotations
-
 import json
 import sys
 

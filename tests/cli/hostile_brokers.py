@@ -1,7 +1,5 @@
 """Brokers whose names of topics, configs and log directories, and whose errors, are hostile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Schemas, cases, results, plans and frames whose texts and names are hostile."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

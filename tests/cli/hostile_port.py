@@ -3,8 +3,6 @@
 ``mockbroker ctl`` connects to any URL, so it must not depend on what a mock cluster would permit.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Journals and captures in which every string that a peer chooses is hostile."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

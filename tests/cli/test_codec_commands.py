@@ -1,7 +1,5 @@
 """``kproto show | decode | encode | codegen``: what they print and how they end."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -49,9 +47,7 @@ def test_decode_a_request(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         assert decoded["body"]["topics"][0]["partitions"][0]["replicas"] == [4, 5, 6]
 
 
-def test_decode_from_standard_input(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decode_from_standard_input(capsys, monkeypatch):
     for given in (bytes.fromhex(FRAME), FRAME.encode()):
         stdin = io.TextIOWrapper(io.BytesIO(given))
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -173,11 +169,7 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
         (("encode", "MetadataRequest", "1", "{"), 1, "not JSON"),
         (("show", "MetadataRequest.MetadataRequestTopic"), 1, "is a struct"),
         (("show", "--dialect", "kip-1", "MetadataRequest"), 1, "no dialect 'kip-1'"),
-        (
-            ("codegen", "--check", "--show", "MetadataRequest", "1"),
-            2,
-            "only one of --check",
-        ),
+        (("codegen", "--check", "--show", "MetadataRequest", "1"), 2, "only one of --check"),
         (("codegen", "--check", "--all"), 2, "only one of --check"),
         (("encode", "MetadataRequest.MetadataRequestTopic", "1", "{}"), 1, "only a message has"),
         (("nonsense",), 2, "No such command"),
@@ -186,18 +178,14 @@ def test_encode(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 @pytest.mark.requirement("C-10")
-def test_errors_are_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, text: str
-) -> None:
+def test_errors_are_one_line(capsys, arguments, code, text):
     ended, out, err = kproto_cli(capsys, *arguments)
     assert (ended, out) == (code, "")
     assert text in err
     assert err.count("\n") == 1
 
 
-def test_output_that_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_that_cannot_be_written(capsys, monkeypatch):
     class Full(io.StringIO):
         def write(self, _text: str) -> int:
             raise OSError(28, "No space left on device")
@@ -225,9 +213,7 @@ def test_show_tells_draft_from_shipped(capsys: pytest.CaptureFixture[str]) -> No
     assert shipped[shipped.index("adding_replicas") + 1] == "removing_replicas"
 
 
-def test_show_cuts_no_word_whatever_the_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_show_cuts_no_word_whatever_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     code, out, _ = kproto_cli(capsys, "show", "MetadataResponse", "12")
     assert code == 0
@@ -281,9 +267,7 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["Metadata", "metadata", "METADATA", "3"])
-def test_an_apis_request_and_response_are_both_shown(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_apis_request_and_response_are_both_shown(name, capsys):
     cli.main(["show", name, "9", "--json"], standalone_mode=False)
     shown = json.loads(capsys.readouterr().out)
     assert [(each["name"], each["version"]) for each in shown] == [

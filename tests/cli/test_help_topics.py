@@ -1,7 +1,5 @@
 """``help TOPIC`` has every page that a message or a help text cites."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

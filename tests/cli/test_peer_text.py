@@ -5,8 +5,6 @@ each format that the command's options offer. A command without an entry in ``FE
 text arrives the way a peer's would: in captures, from a control port, a broker, an adapter, a file.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback
@@ -407,13 +405,7 @@ def test_no_command_prints_text_of_peers_raw(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in DOCUMENTS])
-def test_nor_does_one_that_prints_in_colour(
-    name: str,
-    place: Place,
-    capsysbinary: pytest.CaptureFixture[bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_nor_does_one_that_prints_in_colour(name, place, capsysbinary, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "20000")
@@ -424,9 +416,7 @@ def test_nor_does_one_that_prints_in_colour(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_nor_do_errors_about_options(
-    name: str, place: Place, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_nor_do_errors_about_options(name, place, capsysbinary):
     command = COMMANDS[name]
     wrong = [[f"--{ARGUMENT}"]]
     wrong += [
@@ -458,10 +448,7 @@ def fed(name: str, place: Place) -> list[Run]:
 
 
 def printed_by(
-    name: str,
-    place: Place,
-    arguments: Sequence[str],
-    capsysbinary: pytest.CaptureFixture[bytes],
+    name: str, place: Place, arguments: Sequence[str], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> tuple[bytes, bytes]:
     """Return what a command prints to standard output and to standard error."""
     program, *words = name.split()

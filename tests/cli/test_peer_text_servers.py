@@ -1,8 +1,6 @@
 """The standard error of ``mockbroker serve`` and ``proxy`` while hostile clients and brokers use
 them."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What the four command lines have in common: versions, usage errors and completion."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -42,9 +40,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_version_names_the_program_and_the_engine(
-    program: str, run: Callable[..., Done]
-) -> None:
+def test_the_version_names_the_program_and_the_engine(program, run):
     done = run(program, "--version")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{program} {kproto.__version__} ({kproto.engine} engine)")
@@ -62,9 +58,7 @@ USAGE_ERRORS = [
 
 
 @pytest.mark.parametrize(("program", "arguments", "ending"), USAGE_ERRORS)
-def test_a_usage_error_is_one_line_and_exits_with_2(
-    program: str, arguments: list[str], ending: str, run: Callable[..., Done]
-) -> None:
+def test_a_usage_error_is_one_line_and_exits_with_2(program, arguments, ending, run):
     done = run(program, *arguments)
     assert (done.status, done.out) == (2, "")
     (line,) = done.err.splitlines()
@@ -132,9 +126,7 @@ def test_an_unknown_dialect_completes_nothing() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_program_prints_its_completion_script(
-    program: str, shell: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_program_prints_its_completion_script(program, shell, capsys):
     PROGRAMS[program].main(["completion", shell], prog_name=program, standalone_mode=False)
     script = capsys.readouterr().out
     assert f"_{program.upper()}_COMPLETE={shell}_complete" in script

@@ -1,7 +1,5 @@
 """Text of peers as text, JSON and comma-separated values."""
 
-from __future__ import annotations
-
 import csv
 import json
 

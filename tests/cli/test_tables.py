@@ -1,7 +1,5 @@
 """No table cuts a name: neither on a terminal of 80 columns, nor in a pipe."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 
@@ -29,12 +27,7 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["80 columns", "pipe"])
 @pytest.mark.parametrize("command", TABLES)
-def test_names_are_whole(
-    command: str,
-    terminal: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_names_are_whole(command, terminal, monkeypatch, capsys):
     program, *arguments = command.split()
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")

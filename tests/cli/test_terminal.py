@@ -1,7 +1,5 @@
 """What the programs print with, and the guard in front of everything else."""
 
-from __future__ import annotations
-
 import io
 import logging
 import subprocess

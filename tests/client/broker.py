@@ -1,8 +1,6 @@
 """A broker of a few lines for the client's tests: a ServerConnection on a socket, and a function
 that says what each event is answered with."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable

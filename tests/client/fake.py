@@ -1,8 +1,6 @@
 """One broker that is a whole cluster: it advertises what it is told to, names itself as controller,
 and answers every other api key with a function of the test's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any

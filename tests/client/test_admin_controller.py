@@ -1,7 +1,5 @@
 """How Admin carries a call through: finding the controller, trying again, giving up, closing."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from typing import Any
@@ -50,8 +48,7 @@ def test_pauses_double_up_to_a_bound() -> None:
     assert [backoff.next() for _ in range(4)] == [0.1, 0.2, 0.35, 0.35]
 
 
-@pytest.mark.requirement("K455-20")
-@pytest.mark.requirement("K183-06")
+@pytest.mark.requirement("K455-20", "K183-06")
 async def test_requests_for_the_controller_follow_it() -> None:
     async with (
         MockCluster(brokers=4, topics=["foo=1,2,3"], profile="kafka-3.9-zk") as mock,
@@ -117,8 +114,7 @@ async def test_no_controller_yet() -> None:
         mock.script(3, MetadataResponse(brokers=[me], controller_id=-1))
         mock.script(46, ListPartitionReassignmentsResponse(error_code=41), times=1)
         with pytest.raises(
-            RequestTimeoutError,
-            match=r"^no success within 400 ms: the cluster has no controller$",
+            RequestTimeoutError, match=r"^no success within 400 ms: the cluster has no controller$"
         ):
             await admin.list_partition_reassignments(timeout_ms=400)
 
@@ -153,10 +149,7 @@ async def test_the_first_bootstrap_server_may_be_down() -> None:
 
 
 async def test_a_silent_broker_is_not_waited_for_longer_than_asked() -> None:
-    async with (
-        fake_broker({46: lambda _body: None}) as (address, _),
-        admin_of(address) as admin,
-    ):
+    async with fake_broker({46: lambda _body: None}) as (address, _), admin_of(address) as admin:
         with pytest.raises(RequestTimeoutError, match="no response to ListPartitionReassignmentsR"):
             await admin.list_partition_reassignments(timeout_ms=400)
 

@@ -1,8 +1,6 @@
 """Admin in the dialects of drafts: KIP-455 (two revisions) and KIP-240, against brokers that speak
 them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -70,8 +68,7 @@ def ongoing(dialect: str, error: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("dialect", DRAFTS)
-@pytest.mark.requirement("K455-04")
-@pytest.mark.requirement("A-04")
+@pytest.mark.requirement("K455-04", "A-04")
 async def test_outcomes_stand_in_the_order_of_the_request(dialect: str) -> None:
     async with (
         fake_broker({45: lambda _body: positional(dialect, 39, 0, 3)}, dialect) as (address, seen),
@@ -142,9 +139,7 @@ async def test_current_and_target_come_from_the_wire(dialect: str) -> None:
         )
 
 
-@pytest.mark.requirement("K455-08")
-@pytest.mark.requirement("A-06")
-@pytest.mark.requirement("A-07")
+@pytest.mark.requirement("K455-08", "A-06", "A-07")
 @pytest.mark.parametrize("dialect", DRAFTS)
 async def test_topics_and_partitions_are_filtered_here(dialect: str) -> None:
     """The draft's list request has no topic names, so its answer holds more than was asked."""
@@ -254,11 +249,7 @@ class Znodes:
         return self._describe(error_code=self.error, error_message=None, descriptions=rows)
 
 
-@pytest.mark.requirement("K240-01")
-@pytest.mark.requirement("K240-02")
-@pytest.mark.requirement("K240-04")
-@pytest.mark.requirement("K240-05")
-@pytest.mark.requirement("A-26")
+@pytest.mark.requirement("K240-01", "K240-02", "K240-04", "K240-05", "A-26")
 async def test_listing_reassignments() -> None:
     broker = Znodes()
     broker.ongoing = {FOO0: (7, 1000, [2, 3]), BAR0: (9, 2000, [3, 4])}
@@ -295,9 +286,7 @@ async def test_listing_reassignments() -> None:
             await admin.list_reassignments(timeout_ms=400).all()
 
 
-@pytest.mark.requirement("K240-03")
-@pytest.mark.requirement("K240-06")
-@pytest.mark.requirement("K240-18")
+@pytest.mark.requirement("K240-03", "K240-06", "K240-18")
 async def test_a_reassignment_is_itself_and_no_other() -> None:
     """Equal by identity of the znode, which nobody sees."""
     broker = Znodes()
@@ -323,13 +312,7 @@ async def test_a_reassignment_is_itself_and_no_other() -> None:
         assert public == ["topic_partition"]
 
 
-@pytest.mark.requirement("K240-07")
-@pytest.mark.requirement("K240-08")
-@pytest.mark.requirement("K240-10")
-@pytest.mark.requirement("K240-11")
-@pytest.mark.requirement("K240-12")
-@pytest.mark.requirement("K240-13")
-@pytest.mark.requirement("A-23")
+@pytest.mark.requirement("K240-07", "K240-08", "K240-10", "K240-11", "K240-12", "K240-13", "A-23")
 async def test_describing_reassignments() -> None:
     broker = Znodes()
     broker.ongoing = {FOO0: (7, 1000, [5, 3]), FOO1: (8, 1100, [2]), BAR0: (9, 2000, [3, 4])}

@@ -1,7 +1,5 @@
 """Admin's elections (KIP-183, KIP-460) against the mock cluster and scripted answers."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -53,10 +51,7 @@ async def moved_away(mock: MockCluster) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-@pytest.mark.requirement("K183-01")
-@pytest.mark.requirement("K183-03")
-@pytest.mark.requirement("K183-04")
-@pytest.mark.requirement("K183-05")
+@pytest.mark.requirement("K183-01", "K183-03", "K183-04", "K183-05")
 async def test_preferred_leaders(profile: str) -> None:
     async with (
         MockCluster(brokers=3, topics=TOPICS, profile=profile) as mock,
@@ -94,8 +89,7 @@ async def test_preferred_leaders(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-@pytest.mark.requirement("K183-01")
-@pytest.mark.requirement("K183-02")
+@pytest.mark.requirement("K183-01", "K183-02")
 async def test_all_partitions(profile: str) -> None:
     async with (
         MockCluster(brokers=3, topics=TOPICS, profile=profile) as mock,
@@ -117,10 +111,7 @@ async def test_all_partitions(profile: str) -> None:
 
 @pytest.mark.requirement("K183-25")
 async def test_the_preferred_replica_is_not_in_sync() -> None:
-    async with (
-        MockCluster(brokers=3, topics=TOPICS) as mock,
-        admin_of(mock.bootstrap) as admin,
-    ):
+    async with MockCluster(brokers=3, topics=TOPICS) as mock, admin_of(mock.bootstrap) as admin:
         await mock.stop_broker(1)
         with pytest.raises(PreferredLeaderNotAvailableError):
             await admin.elect_preferred_leaders([FOO0]).all()
@@ -175,10 +166,7 @@ async def test_not_controller_is_tried_again_unless_something_was_done() -> None
 
 
 async def test_those_in_time_keep_their_result() -> None:
-    async with (
-        MockCluster(brokers=3, topics=TOPICS) as mock,
-        admin_of(mock.bootstrap) as admin,
-    ):
+    async with MockCluster(brokers=3, topics=TOPICS) as mock, admin_of(mock.bootstrap) as admin:
         mock.script(43, answered(("foo", 0, 0), ("foo", 1, 7)))
         result = admin.elect_preferred_leaders([FOO0, FOO1])
         await result.partition_result(FOO0)
@@ -205,10 +193,7 @@ async def test_version_0_names_nothing_where_not_authorized(codec: str) -> None:
         assert await result.partitions() == {}
         assert seen[-1].body.topic_partitions[0].topic == "foo"
         assert "election_type" not in seen[-1].body.to_json(0)
-    async with (
-        MockCluster(brokers=3, topics=TOPICS) as mock,
-        admin_of(mock.bootstrap) as admin,
-    ):
+    async with MockCluster(brokers=3, topics=TOPICS) as mock, admin_of(mock.bootstrap) as admin:
         mock.script(43, answered(error=31))
         with pytest.raises(ClusterAuthorizationError):
             await admin.elect_preferred_leaders().all()
@@ -218,10 +203,7 @@ async def test_a_waiter_that_is_cancelled_cancels_no_one_else() -> None:
     release = asyncio.Event()
     complaints: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    async with (
-        MockCluster(brokers=3, topics=TOPICS) as mock,
-        admin_of(mock.bootstrap) as admin,
-    ):
+    async with MockCluster(brokers=3, topics=TOPICS) as mock, admin_of(mock.bootstrap) as admin:
 
         @mock.on(43)
         async def later(_call: Any) -> Any:

@@ -1,7 +1,5 @@
 """Admin's reassignments (KIP-455, KIP-860) against the mock cluster of several releases."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,9 +58,7 @@ def sent(mock: MockCluster, api_key: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-@pytest.mark.requirement("K455-01")
-@pytest.mark.requirement("K455-02")
-@pytest.mark.requirement("K455-09")
+@pytest.mark.requirement("K455-01", "K455-02", "K455-09")
 async def test_two_in_flight_and_one_cancelled(profile: str) -> None:
     async with cluster(profile) as (mock, admin):
         await admin.alter_partition_reassignments({FOO0: [4, 5, 6]}).all()
@@ -98,8 +94,7 @@ async def test_no_replicas_are_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-@pytest.mark.requirement("K455-04")
-@pytest.mark.requirement("K455-22")
+@pytest.mark.requirement("K455-04", "K455-22")
 async def test_each_partition_has_its_own_outcome(profile: str) -> None:
     async with cluster(profile) as (mock, admin):
         nope, empty, negative = ("nope", 0), ("", 0), ("foo", -1)
@@ -150,9 +145,7 @@ async def test_the_time_out_is_sent_as_it_is() -> None:
                 admin.cancel_all_partition_reassignments(timeout_ms=wrong)
 
 
-@pytest.mark.requirement("K455-06")
-@pytest.mark.requirement("K455-07")
-@pytest.mark.requirement("K455-08")
+@pytest.mark.requirement("K455-06", "K455-07", "K455-08")
 async def test_what_may_be_listed() -> None:
     async with cluster() as (mock, admin):
         await admin.alter_partition_reassignments({FOO0: [4, 5, 6], BAR0: [2, 3, 4]}).all()
@@ -247,8 +240,7 @@ async def test_a_partition_left_out_beside_an_error_does_not_wait_for_ever() -> 
 @pytest.mark.parametrize(
     ("code", "kind"), [(31, ClusterAuthorizationError), (7, RequestTimedOutError)]
 )
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("K455-25")
+@pytest.mark.requirement("K455-22", "K455-25")
 async def test_a_top_level_error_is_everyones(echoed: bool, code: int, kind: type) -> None:
     async with cluster() as (mock, admin):
         rows = [("foo", 0, code)] if echoed else []
@@ -265,9 +257,7 @@ async def test_a_top_level_error_is_everyones(echoed: bool, code: int, kind: typ
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-@pytest.mark.requirement("K860-01")
-@pytest.mark.requirement("K860-11")
-@pytest.mark.requirement("A-36")
+@pytest.mark.requirement("K860-01", "K860-11", "A-36")
 async def test_the_replication_factor_may_change_by_default(profile: str) -> None:
     async with cluster(profile) as (mock, admin):
         await admin.alter_partition_reassignments({FOO0: [1, 2]}).all()
@@ -278,8 +268,7 @@ async def test_the_replication_factor_may_change_by_default(profile: str) -> Non
 
 
 @pytest.mark.parametrize("profile", ["kafka-4.1", "kafka-4.4"])
-@pytest.mark.requirement("K860-02")
-@pytest.mark.requirement("K860-03")
+@pytest.mark.requirement("K860-02", "K860-03")
 async def test_the_guard(profile: str) -> None:
     async with cluster(profile) as (mock, admin):
         await admin.alter_partition_reassignments({BAR0: [2, 3, 4]}).all()
@@ -294,10 +283,7 @@ async def test_the_guard(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["kafka-2.4", "kafka-3.9-zk", "kafka-4.0"])
-@pytest.mark.requirement("K860-10")
-@pytest.mark.requirement("K860-12")
-@pytest.mark.requirement("A-33")
-@pytest.mark.requirement("A-34")
+@pytest.mark.requirement("K860-10", "K860-12", "A-33", "A-34")
 async def test_the_guard_on_a_broker_without_it(profile: str) -> None:
     """Only cancels included; nothing reaches the broker, and the caller may do without."""
     async with cluster(profile) as (mock, admin):

@@ -1,7 +1,5 @@
 """Admin's topics, configs and view of the cluster, against the mock cluster of several releases."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -158,10 +156,7 @@ async def test_large_topics_come_in_pages() -> None:
         cursor = Cursor(topic_name=left[2][0], partition_index=left[2][1]) if left[2:] else None
         return DescribeTopicPartitionsResponse(topics=list(topics.values()), next_cursor=cursor)
 
-    async with (
-        fake_broker({75: page}) as (address, seen),
-        admin_of(address) as admin,
-    ):
+    async with fake_broker({75: page}) as (address, seen), admin_of(address) as admin:
         found = await admin.describe_topics(["b", "a"]).all()
         assert list(found) == ["b", "a"]
         assert [p.index for p in found["a"].partitions] == [0, 1, 2]
@@ -178,10 +173,7 @@ async def test_large_topics_come_in_pages() -> None:
 
 @pytest.mark.parametrize("profile", RELEASES)
 async def test_the_cluster(profile: str) -> None:
-    async with (
-        MockCluster(brokers=3, profile=profile) as mock,
-        admin_of(mock.bootstrap) as admin,
-    ):
+    async with MockCluster(brokers=3, profile=profile) as mock, admin_of(mock.bootstrap) as admin:
         found = await admin.describe_cluster()
         assert {node.id: f"{node.host}:{node.port}" for node in found.nodes} == mock.addresses
         assert found.controller_id in mock.addresses

@@ -1,7 +1,5 @@
 """The asyncio connection against a broker on a real socket."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import re
@@ -12,12 +10,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client import (
-    BrokerError,
-    Connection,
-    ConnectionClosedError,
-    RequestTimeoutError,
-)
+from kproto.client import BrokerError, Connection, ConnectionClosedError, RequestTimeoutError
 from kproto.client.errors import SaslAuthenticationError, UnsupportedSaslMechanismError
 from kproto.connection import RequestReceived, SaslTokenReceived, UnsupportedRequest, refusal
 from kproto.errors import DecodeError, LocalProtocolError, UnsupportedVersionError
@@ -146,9 +139,7 @@ async def test_a_time_out_and_a_cancelled_caller_disturb_nobody() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given_up", [1, 2], ids=["the one it answers", "the one behind it"])
-async def test_a_connection_that_stalls_inside_an_answer_nobody_wants_is_left(
-    given_up: int,
-) -> None:
+async def test_a_connection_that_stalls_inside_an_answer_nobody_wants_is_left(given_up):
     def answer(broker: Broker, event: Any) -> None:
         if isinstance(event, RequestReceived) and event.api.api_key == 12:
             if event.body.generation_id == 1:

@@ -1,7 +1,5 @@
 """``kproto.error_codes`` against Kafka's own table."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Error codes and their classes."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

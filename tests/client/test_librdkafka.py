@@ -5,8 +5,6 @@ ends its flexible Metadata (v9 and up) in a byte too many, which a strict decode
 the versions asked for here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

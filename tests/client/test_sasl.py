@@ -2,8 +2,6 @@
 broker's side of SCRAM is scramp's, as the client's is; the example of RFC 7677 pins both to the
 standard."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
@@ -27,10 +25,7 @@ from kproto.client import (
 )
 from kproto.client.sasl import MOST_ITERATIONS, SCRAM_MECHANISMS
 from kproto.connection import RequestReceived, SaslTokenReceived
-from kproto.messages import (
-    SaslAuthenticateResponse,
-    SaslHandshakeResponse,
-)
+from kproto.messages import SaslAuthenticateResponse, SaslHandshakeResponse
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
@@ -270,9 +265,7 @@ async def test_tls_with_and_without_sasl() -> None:
 
 
 async def test_a_certificate_nobody_vouches_for_is_refused_at_once() -> None:
-    async with (
-        admin_of(SaslPlain("alice", "pencil"), tls=tls_server(), ssl=True) as (admin, mock),
-    ):
+    async with admin_of(SaslPlain("alice", "pencil"), tls=tls_server(), ssl=True) as (admin, mock):
         with pytest.raises(ssl.SSLCertVerificationError):
             await admin.list_partition_reassignments()
         assert seen_keys(mock) == []

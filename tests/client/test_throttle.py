@@ -1,8 +1,6 @@
 """A broker that throttles is left alone for as long (KIP-219), and no caller is kept for longer
 than he has time."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

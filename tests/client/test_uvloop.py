@@ -1,7 +1,5 @@
 """The client on uvloop, whose transports derive from no class of asyncio's."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from typing import Any

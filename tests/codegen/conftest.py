@@ -1,7 +1,5 @@
 """Every test of a codec runs on each engine there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

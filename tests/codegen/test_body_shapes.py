@@ -1,7 +1,5 @@
 """Bodies of numbers and strings, unpacked at once where one of that size was met before."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -34,9 +32,7 @@ def outcome(decode: Any, *arguments: Any) -> Any:
 
 @pytest.mark.parametrize("version", [3, 4])
 @given(st.lists(members, min_size=1, max_size=12), st.data())
-def test_any_order_of_shapes(
-    version: int, messages: list[HeartbeatRequest], data: st.DataObject
-) -> None:
+def test_any_order_of_shapes(version, messages, data):
     """Many share a size and differ in how it is divided; some are damaged."""
     decode = registry.generated_decoder(HeartbeatRequest, version)
     plan, structs = (

@@ -1,7 +1,5 @@
 """What a message object is: keyword-only, comparable, copyable, with tags of its own when asked."""
 
-from __future__ import annotations
-
 import builtins
 import copy
 import json

@@ -1,7 +1,5 @@
 """Values a schema cannot carry: refused with the path, whichever way they are wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Bytes that ask for more than they bring: no allocation beyond them, one error, no recursion."""
 
-from __future__ import annotations
-
 import struct
 import tracemalloc
 
@@ -63,9 +61,7 @@ def test_announced_sizes_allocate_nothing(cls: type, version: int, data: bytes, 
         (AlterClientQuotasRequest, 1, b"\1\1\0", 0, b"\0\0"),
     ],
 )
-def test_a_message_takes_a_known_multiple_of_its_bytes(
-    cls: type, version: int, element: bytes, begins: int, ends: bytes
-) -> None:
+def test_a_message_takes_a_known_multiple_of_its_bytes(cls, version, element, begins, ends):
     """Elements of three bytes are Python objects, as docs/explanation/security.md says."""
     count = quick(20_000, sampled=5_000)
     data = bytes(begins) + unsigned_varint(count + 1) + element * count + ends

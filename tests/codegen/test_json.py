@@ -1,7 +1,5 @@
 """JSON as Kafka's JsonConverter has it; the oracle compares every message, this pins the rules."""
 
-from __future__ import annotations
-
 import json
 import math
 import uuid

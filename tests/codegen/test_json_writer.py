@@ -1,7 +1,5 @@
 """The quick writer of JSON is the exact one for every message that it takes, and no other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kproto

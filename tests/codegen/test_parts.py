@@ -1,7 +1,5 @@
 """Encoding in parts gives what encoding gives, and copies no value of bytes."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

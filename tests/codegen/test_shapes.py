@@ -1,7 +1,5 @@
 """Runs of structs of one shape, broken at every place, read as one by one would be."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,9 +28,7 @@ partitions = st.builds(
 
 
 @given(st.lists(st.lists(partitions, max_size=12), max_size=4), st.data())
-def test_runs_of_mixed_shapes(
-    topics: list[list[MetadataResponsePartition]], data: st.DataObject
-) -> None:
+def test_runs_of_mixed_shapes(topics, data):
     message = MetadataResponse(
         topics=[MetadataResponseTopic(name="t", partitions=items) for items in topics]
     )

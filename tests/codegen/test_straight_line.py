@@ -3,8 +3,6 @@
 Seconds are the benchmarks' matter; a shared machine would make a test of them flake.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -21,10 +19,7 @@ from kproto.messages import (
     ReassignableTopic,
 )
 from kproto.messages.api_versions_response import ApiVersion
-from kproto.messages.metadata_response import (
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines
 from tests.support.instances import to_tree

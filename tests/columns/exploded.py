@@ -3,8 +3,6 @@
 Written apart from ``kproto.columns``, which goes by the plan: it is what the tests hold that to.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

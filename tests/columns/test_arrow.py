@@ -1,7 +1,5 @@
 """Out of the buffers: pyarrow takes them as they are, and finds nothing wrong with them."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

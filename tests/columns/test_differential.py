@@ -1,7 +1,5 @@
 """Any selection of any message: native against pure to the byte, both against decoded messages."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

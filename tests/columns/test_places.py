@@ -1,7 +1,5 @@
 """The places of selected fields: a slice of the frame is what the column of that field has."""
 
-from __future__ import annotations
-
 import math
 import random
 import struct
@@ -29,7 +27,6 @@ from kproto.messages import (
 )
 from kproto.messages.fetch_response import PartitionData
 from kproto.schema.load import load_directory, schemas_directory
-from kproto.schema.model import MessageSchema
 from tests.columns.exploded import lines, some_of
 from tests.native.burn import damage
 from tests.native.test_memory import LOOPS, least_growth
@@ -80,9 +77,7 @@ def default_of(message: Any, version: int, path: str) -> Any:
 
 
 @given(messages_and_trees(RELEASED), st.randoms(use_true_random=False), st.data())
-def test_any_fields_of_any_message(
-    drawn: tuple[MessageSchema, int, Any], rng: random.Random, data: st.DataObject
-):
+def test_any_fields_of_any_message(drawn, rng, data):
     """Values are those of ``select``; what that refuses has no places."""
     schema, version, tree = drawn
     message = kproto.dialect("kafka").message(schema.name)

@@ -1,7 +1,5 @@
 """Bad bodies, what is left of them, the limit, and what bodies may be; on either engine."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

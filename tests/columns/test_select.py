@@ -1,7 +1,5 @@
 """What may be chosen, what it is called and typed, and what is said of the rest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

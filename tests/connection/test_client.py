@@ -1,7 +1,5 @@
 """The client's side against frames written here by hand or by the codec."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -262,9 +260,7 @@ def test_negotiation_picks_the_highest_common_version() -> None:
         ),
     ],
 )
-def test_no_common_version_in_the_words_of_kafkas_clients(
-    rows: dict[int, tuple[int, int]], allowed: Versions | None, text: str
-) -> None:
+def test_no_common_version_in_the_words_of_kafkas_clients(rows, allowed, text):
     connection = negotiated(rows)
     with pytest.raises(UnsupportedVersionError) as caught:
         connection.version_for(45, allowed)

@@ -5,8 +5,6 @@ the bytes between them are cut; what a state does not allow is refused locally a
 in the end every request has its own response.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import note, settings

@@ -1,7 +1,5 @@
 """The broker's side against frames written here by hand or by the codec."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -371,9 +369,7 @@ def test_a_request_in_the_middle_of_sasl_is_answered_and_the_last(
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize("by_bytes", [True, False])
-def test_a_refused_mechanism_leaves_the_connection_as_it_was(
-    version: int, required: bool, by_bytes: bool
-) -> None:
+def test_a_refused_mechanism_leaves_the_connection_as_it_was(version, required, by_bytes):
     connection = ServerConnection(sasl_required=required)
     before = connection.state
     (event,) = fed(connection, request(PLAIN, version))

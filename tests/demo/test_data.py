@@ -1,7 +1,5 @@
 """The demo's part on data: all steps come out right, and a wrong one is noticed."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

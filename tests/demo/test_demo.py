@@ -1,7 +1,5 @@
 """The demo itself: real clients on the mock come out right, and nothing wrong passes as right."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
@@ -68,8 +66,7 @@ def play(
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 @pytest.mark.parametrize(
-    "which",
-    [pytest.param(each, id=each.name, marks=MARKERS[each.language]) for each in CLIENTS],
+    "which", [pytest.param(each, id=each.name, marks=MARKERS[each.language]) for each in CLIENTS]
 )
 def test_every_step_a_client_has_the_calls_for_comes_out_right(which, profile):
     outcomes = play(which, profile)

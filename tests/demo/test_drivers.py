@@ -1,7 +1,5 @@
 """A client's answer, in each shape that adapters give it, becomes the outcome of one partition."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the demo writes down: one capture of all its clusters, each apart from the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

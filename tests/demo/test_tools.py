@@ -1,7 +1,5 @@
 """The demo's part on Kafka's tools: all steps come out right, and a wrong one is noticed."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

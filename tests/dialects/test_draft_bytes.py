@@ -4,8 +4,6 @@ Drafts are not flexible: request header version 1, response header version 0, in
 int16 lengths. Spaces part the fields.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -297,10 +295,7 @@ def test_an_election_names_partitions_or_all_and_then_its_time_out(name: str) ->
 
 @pytest.mark.requirement("A-27")
 async def test_an_election_without_a_time_out_closes_the_connection() -> None:
-    async with (
-        MockCluster(topics=["foo=1"], profile="kafka-2.2") as mock,
-        connect(mock) as wire,
-    ):
+    async with MockCluster(topics=["foo=1"], profile="kafka-2.2") as mock, connect(mock) as wire:
         wire.send(request(43, 0, f"00000001 {FOO} {ints(0)}"))
         assert await wire.closed() == b""
 

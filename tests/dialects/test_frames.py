@@ -1,7 +1,5 @@
 """Whole frames in and out, and whose they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

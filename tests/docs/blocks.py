@@ -6,8 +6,6 @@ An HTML comment right above a block says how to treat it:
 ``<!-- exits with N -->``     the last command of the session fails with this code
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

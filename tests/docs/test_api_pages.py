@@ -1,7 +1,5 @@
 """The pages of the Python API have every public package, and every name on them is documented."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -4,8 +4,6 @@ mkdocs-click reads a command's parameters and does not run it, which differs whe
 its arguments in a way of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

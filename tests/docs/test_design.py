@@ -1,7 +1,5 @@
 """docs/explanation/design.md shows the layers of the import contracts, in their order."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -15,8 +15,6 @@ A block that needs a toolchain or minutes, and any block in another language but
 HTML comment above it: ``<!-- not run: REASON -->``.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import doctest
@@ -176,9 +174,7 @@ def test_the_page_is_true(page: str, pytester: pytest.Pytester) -> None:
         ("```go\n```", "say why"),
     ],
 )
-def test_what_is_wrong_on_a_page_is_found(
-    page: str, message: str, pytester: pytest.Pytester
-) -> None:
+def test_what_is_wrong_on_a_page_is_found(page, message, pytester):
     with pytest.raises(AssertionError, match=message):
         run_page(page, pytester)
 

@@ -1,7 +1,5 @@
 """FrameSplitter against a plain reading of the whole stream, over random chunkings."""
 
-from __future__ import annotations
-
 import struct
 import tracemalloc
 from itertools import pairwise
@@ -48,9 +46,7 @@ def chunked(data: st.DataObject, stream: bytes) -> list[bytes]:
 
 
 @given(frames=good_frames, tail=tails, keep_size=st.booleans(), data=st.data())
-def test_frames_do_not_depend_on_chunks_or_on_when_they_are_pulled(
-    frames: list[bytes], tail: bytes, keep_size: bool, data: st.DataObject
-) -> None:
+def test_frames_do_not_depend_on_chunks_or_on_when_they_are_pulled(frames, tail, keep_size, data):
     stream = b"".join(frames) + tail
     splitter = FrameSplitter(MAX_SIZE, keep_size=keep_size)
     got: list[bytes] = []
@@ -137,9 +133,7 @@ def test_handed_out_bytes_are_not_kept() -> None:
     assert held < 64 * 1024
 
 
-def test_work_grows_with_the_bytes_and_not_with_their_square(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_work_grows_with_the_bytes_and_not_with_their_square(monkeypatch):
     """Counts joins: one large frame in small chunks, and many small frames in one chunk."""
     splitter = FrameSplitter()
     joins = 0

@@ -1,7 +1,5 @@
 """The measure of memory bites, and the guides find what is there to be found."""
 
-from __future__ import annotations
-
 import pytest
 
 from fuzz import bounds, guides, instruments

@@ -3,8 +3,6 @@
 The same few examples at every run; docs/explanation/fuzz-stateful.md has the long runs.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test

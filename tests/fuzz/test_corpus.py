@@ -1,7 +1,5 @@
 """Committed inputs and seeds hold their targets' invariants: no guide is needed to see that."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

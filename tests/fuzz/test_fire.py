@@ -1,8 +1,6 @@
 """A live server under a small fire of a fixed seed, counted and not timed. ``python -m fuzz.fire``
 is the large one."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -30,9 +28,7 @@ FEW = 8
     ("frames", "tls", "sasl"),
     [(either(20_000, sampled=6_000), False, False), (2000, True, False), (4000, False, True)],
 )
-async def test_every_malformed_frame_is_refused_and_every_question_answered(
-    frames: int, tls: bool, sasl: bool
-) -> None:
+async def test_every_malformed_frame_is_refused_and_every_question_answered(frames, tls, sasl):
     outcome = await under_fire(
         Settings(frames=frames, connections=300, seed=455, tls=tls, sasl=sasl, messages=FEW)
     )

@@ -1,7 +1,5 @@
 """How a worker is started, and what is told of its run."""
 
-from __future__ import annotations
-
 from fuzz import guides
 from fuzz.targets import TARGETS
 

@@ -1,7 +1,5 @@
 """Defects that were put there on purpose are found: ``fuzz.stateful.planted``."""
 
-from __future__ import annotations
-
 import pytest
 
 from fuzz.stateful.planted import DEFECTS, found

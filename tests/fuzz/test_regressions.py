@@ -2,8 +2,6 @@
 by hand where that left the story the same; each of them broke its target's invariant before it was
 mended."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest
@@ -45,9 +43,7 @@ FOUND = {
         b'\x00{"\\ud800": 1}',
     ),
     "a posted rule of half a character": Found(
-        "control",
-        "And over HTTP: the control port answered 500, a failure of its own.",
-        b"",
+        "control", "And over HTTP: the control port answered 500, a failure of its own.", b""
     ),
     "a tag that its text is none of": Found(
         "faults",

@@ -1,7 +1,5 @@
 """Bytes for eyes: every byte in one line, arrays folded, nothing unprintable."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

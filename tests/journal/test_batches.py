@@ -1,21 +1,11 @@
 """A journal's lines show record batches in words."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.dialects import dialect
 from kproto.journal import Entry, describe
-from kproto.messages.fetch_response import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.records import Compression, Record, build_batch
 
 RECORDS = [Record(timestamp=0, key=b"k", value=b"hello"), Record(timestamp=0, value=b"\xff" * 2)]

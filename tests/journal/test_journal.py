@@ -1,7 +1,5 @@
 """The ring, its bounds and its text form; decoding and rendering are in test_reading."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -108,9 +106,7 @@ def test_raw_is_base64_and_defaults_are_left_out() -> None:
     max_entries=st.integers(1, 10),
     max_bytes=st.integers(0, 100),
 )
-def test_the_ring_keeps_the_newest_within_both_bounds(
-    sizes: list[int], max_entries: int, max_bytes: int
-) -> None:
+def test_the_ring_keeps_the_newest_within_both_bounds(sizes, max_entries, max_bytes):
     seen: list[int] = []
     journal = Journal(
         max_entries=max_entries, max_bytes=max_bytes, sink=lambda entry: seen.append(entry.sequence)
@@ -196,9 +192,7 @@ def test_clear_forgets_entries_and_keeps_numbers() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 8), st.integers(0, 40))
-def test_newer_is_what_a_look_at_every_entry_finds(
-    cleared: list[bool], most: int, after: int
-) -> None:
+def test_newer_is_what_a_look_at_every_entry_finds(cleared, most, after):
     """Whatever was dropped or cleared meanwhile."""
     journal = Journal(max_entries=most)
     for clear in cleared:
@@ -218,9 +212,7 @@ def test_newer_is_what_a_look_at_every_entry_finds(
     max_bytes=st.integers(0, 40),
     look=st.integers(0, 20),
 )
-def test_a_run_is_recorded_as_its_entries_are(
-    added: list[tuple[int, str | None]], max_entries: int, max_bytes: int, look: int
-) -> None:
+def test_a_run_is_recorded_as_its_entries_are(added, max_entries, max_bytes, look):
     """Whoever looks meanwhile, and whatever is dropped: lengths of 0 are single entries."""
     runs, single = (Journal(max_entries=max_entries, max_bytes=max_bytes) for _ in range(2))
     software = ClientSoftware("a", "1")
@@ -261,9 +253,7 @@ def test_whoever_listens_gets_each_entry_of_a_run() -> None:
     max_bytes=st.integers(0, 60),
     look=st.integers(0, 20),
 )
-def test_parts_are_recorded_as_their_bytes_are(
-    added: list[list[bytes]], max_entries: int, max_bytes: int, look: int
-) -> None:
+def test_parts_are_recorded_as_their_bytes_are(added, max_entries, max_bytes, look):
     """Whoever looks meanwhile, and whatever is dropped; views of large objects are parts, too."""
     parted, single = (Journal(max_entries=max_entries, max_bytes=max_bytes) for _ in range(2))
     for number, parts in enumerate(added):

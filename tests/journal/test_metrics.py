@@ -1,7 +1,5 @@
 """A journal's lines show the metrics that a client pushes in words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Entries decoded on reading, and the one-line rendering."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -72,9 +70,7 @@ def test_events_have_nothing_to_decode() -> None:
     dialect=st.sampled_from(["kafka", "auto", "kip-240", "of-a-user"]),
 )
 @pytest.mark.requirement("C-10")
-def test_rubbish_comes_back_as_an_error(
-    raw: bytes, direction: Any, api_key: int, api_version: int, dialect: str
-) -> None:
+def test_rubbish_comes_back_as_an_error(raw, direction, api_key, api_version, dialect):
     some = entry(direction, api_key=api_key, api_version=api_version, raw=raw, dialect=dialect)
     decoded = some.decode()
     assert (decoded.body is None) == (decoded.error is not None or not raw)

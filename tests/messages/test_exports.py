@@ -1,7 +1,5 @@
 """What ``kproto`` and ``kproto.messages`` export; nothing is imported before it is used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A broker without sockets: frames through ``ServerConnection`` and ``Dispatcher`` alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +15,7 @@ from mockbroker.serving.served_versions import served_versions
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import ANONYMOUS
 from mockbroker.simulation.security.policy import OPEN, Security
+from tests.support.requests import request_of
 
 __all__ = ["DirectBroker"]
 
@@ -50,7 +49,10 @@ class DirectBroker:
         )
         self._correlation_id = 0
 
-    def ask(self, body: Any, version: int, *, broker_id: int = 1) -> Any:
+    def ask(self, body: Any, version: int, /, *, broker_id: int = 1, **fields: Any) -> Any:
+        """Ask with ``body``, or with a request of that name and these ``fields``."""
+        if isinstance(body, str):
+            body = request_of(body, **fields)
         self._correlation_id += 1
         frame = self.codec.encode_request(
             body, api_version=version, correlation_id=self._correlation_id, client_id="test"

@@ -1,7 +1,5 @@
 """Requests with something in each field: two elements in each array, names that clusters have."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A call of each operation, and a cluster that can carry all of them out."""
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from mockbroker import MockCluster

@@ -1,7 +1,5 @@
 """Simulated clusters, described in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """The imports that docs/reference/mockbroker.md names work, and are public."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from pathlib import Path

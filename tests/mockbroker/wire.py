@@ -1,7 +1,5 @@
 """One raw connection to a mock broker: frames in and out by the codec, bounded waits, no client."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
@@ -10,6 +8,7 @@ from typing import Any
 
 from kproto.dialects import Dialect
 from mockbroker import MockCluster
+from tests.support.requests import request_of
 
 __all__ = ["PATIENCE", "Wire", "connect", "connected"]
 
@@ -42,8 +41,11 @@ class Wire:
             size = await self.reader.readexactly(4)
             return size + await self.reader.readexactly(int.from_bytes(size, "big"))
 
-    async def ask(self, body: Any, version: int) -> Any:
-        """The body of the answer, whose correlation id must be the request's."""
+    async def ask(self, body: Any, version: int, /, **fields: Any) -> Any:
+        """The body of the answer, whose correlation id must be the request's. ``body`` may be the
+        name of a request of ``fields``."""
+        if isinstance(body, str):
+            body = request_of(body, **fields)
         self.send(self.frame(body, version))
         header, answer = self.codec.decode_response(
             await self.receive(), api_key=body.API_KEY, api_version=version

@@ -6,8 +6,6 @@ The first difference ends it with an AssertionError that names the message and t
 under sanitizers (``scripts/sanitize.py``), where a wrong read ends it too.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import time

@@ -6,8 +6,6 @@ As ``tests.native.burn`` does with messages: the first difference ends it with a
 and under sanitizers (``scripts/sanitize.py``) so does a wrong read.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import time

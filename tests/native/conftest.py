@@ -1,7 +1,5 @@
 """Tests of the C engine run on it, and are skipped where it is not built (not in CI)."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 

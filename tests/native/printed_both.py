@@ -1,7 +1,5 @@
 """Printing in C against decoding and ``to_json_value``: the same text, or none."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import msgspec

@@ -1,7 +1,5 @@
 """Records read and written by C and by Python, which have to agree; and values to try them with."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which engine runs: what KPROTO_ENGINE asks, what was built, and what is said about it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Message classes that users derived, changed or broke: the same as with generated Python, or an
 error, and never a crash."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import inspect

@@ -1,7 +1,5 @@
 """Columns in C: what it refuses to compile, what it leaves behind, what others may do meanwhile."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Native against pure against the reference: the same values, bytes and errors, to the word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of decode errors, row by row, on each engine; and what only examples can pin."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from typing import Any
@@ -22,9 +20,7 @@ SAMPLE = make_message_class(SCHEMA)
 @pytest.mark.parametrize("engine", engines.BUILT)
 @pytest.mark.parametrize(("version", "body", "offset", "path", "text"), ROWS)
 @pytest.mark.requirement("C-09")
-def test_decode_errors(
-    engine: str, version: int, body: str, offset: int, path: str, text: str
-) -> None:
+def test_decode_errors(engine, version, body, offset, path, text):
     data = bytes.fromhex(body)
     with engines.running(engine):
         for call in (SAMPLE.decode, SAMPLE.validate):

@@ -1,7 +1,5 @@
 """What the engine leaves behind: no block, no reference, nothing for the collector to look at."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import resource

@@ -1,7 +1,5 @@
 """The sink in C: what it refuses, what it leaves in memory. What it makes: tests/records."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import tracemalloc
@@ -9,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from kproto.records import (
-    Compression,
-    Record,
-    RecordBatches,
-    build_batch,
-    end_transaction_marker,
-)
+from kproto.records import Compression, Record, RecordBatches, build_batch, end_transaction_marker
 from kproto.records.columns import COLUMNS, read_columns
 from kproto.records.compression import unpack
 from kproto.records.sink import ColumnBuffers, PureSink, RecordColumn

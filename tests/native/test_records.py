@@ -1,7 +1,5 @@
 """Records in C held to records in Python: the same values and bytes, or the same error."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import gc

@@ -1,7 +1,5 @@
 """What reading and writing records in C leaves behind: no block, no reference, no garbage."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import tracemalloc

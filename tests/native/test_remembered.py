@@ -1,7 +1,5 @@
 """What the engine remembers of a class between one call and the next: only what still holds."""
 
-from __future__ import annotations
-
 import gc
 import random
 import types

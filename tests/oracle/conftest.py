@@ -1,7 +1,5 @@
 """The running oracles, shared by every test here; the counts, printed at the end of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run of the oracle compared, counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import kproto

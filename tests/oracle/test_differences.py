@@ -12,8 +12,6 @@ In JSON, ours refuses a property the message does not have, which Java passes ov
 what Java's loses: the contents of records, and numbers that are not finite.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

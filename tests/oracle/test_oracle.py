@@ -9,8 +9,6 @@
 ``KPROTO_ORACLE_REFERENCE`` how many of them also go through ``kproto.reference`` (5, or ``all``).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """The oracle itself: finds every kind of message, survives bad input, keeps order."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ have to agree on which, on the bytes, and on the text of the refusal. (Of severa
 one value, which is named is nobody's contract: Java's own differs between releases.)
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections import Counter

@@ -2,8 +2,6 @@
 taken, mean what they say and are written as their canonical bytes; acceptable ones are taken;
 invalid ones are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

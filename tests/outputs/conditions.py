@@ -1,7 +1,5 @@
 """Conditions that outputs have to bear: a full disk, a signal, a FIFO with a reader; leftovers."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

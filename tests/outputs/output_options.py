@@ -1,7 +1,5 @@
 """Every option that names an output, found by walking the commands, and what fills it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

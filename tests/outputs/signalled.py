@@ -1,8 +1,6 @@
 """Run a command, with a signal at the rename with this number of those within a folder:
 ``python -m tests.outputs.signalled PROGRAM SIGNAL NUMBER FOLDER WORD...``."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ The options are found by walking the commands; an output of a new command fails 
 has an entry in ``output_options``.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -215,9 +213,7 @@ CHECKED = [each for each in OPTIONS if each.kind is not OutputStreamType]
 
 
 @pytest.mark.parametrize("option", CHECKED, ids=str)
-def test_what_cannot_be_written_is_refused(
-    option: Option, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_written_is_refused(option, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("a file")
     (tmp_path / "sealed").mkdir(mode=0o555)
@@ -241,9 +237,7 @@ def test_what_cannot_be_written_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", FILES, ids=str)
-def test_a_file_on_a_full_disk_and_replaced_through_a_link(
-    option: Option, command: Command, tmp_path: Path
-) -> None:
+def test_a_file_on_a_full_disk_and_replaced_through_a_link(option, command, tmp_path):
     (tmp_path / "there").mkdir()
     real = tmp_path / "there" / "real"
     real.write_text(PRODUCERS[option.command, option.name].old)
@@ -339,17 +333,12 @@ def test_devices_and_pipes_are_written_to(option: Option, command: Command, tmp_
     assert left_in(tmp_path) == []
 
 
-NOTHING_TO_READ = {
-    "wiredump report": ["{}"],
-    "wiredump extract": ["{}", "--connection", "0"],
-}
+NOTHING_TO_READ = {"wiredump report": ["{}"], "wiredump extract": ["{}", "--connection", "0"]}
 
 
 @pytest.mark.parametrize("name", NOTHING_TO_READ)
 @pytest.mark.parametrize("content", [b"", bytes(5000), b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(16)])
-def test_a_source_without_traffic_leaves_what_was_there(
-    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_without_traffic_leaves_what_was_there(name, content, tmp_path, capsys):
     (tmp_path / "junk.pcap").write_bytes(content)
     (tmp_path / "good").write_text("a good result")
     program, *words = name.split()
@@ -372,9 +361,7 @@ def ended(option: Option, inputs: Inputs, where: Path, number: int, at: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", FILES, ids=str)
-def test_a_process_that_ends_leaves_the_old_file(
-    option: Option, command: Command, inputs: Inputs, tmp_path: Path
-) -> None:
+def test_a_process_that_ends_leaves_the_old_file(option, command, inputs, tmp_path):
     where = tmp_path / "old"
     where.write_text(PRODUCERS[option.command, option.name].old)
     before = snapshot(tmp_path)

@@ -1,7 +1,5 @@
 """Output files and folders are as before, or whole, whatever ends their writer."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -70,9 +68,7 @@ def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path, mask: int, 
 
 
 @pytest.mark.parametrize("error", [FaultError, KeyboardInterrupt, SystemExit, OSError])
-def test_after_an_exception_the_old_file_is_there(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
+def test_after_an_exception_the_old_file_is_there(tmp_path, error):
     write_output(tmp_path / "a", "old")
 
     def write() -> None:
@@ -138,9 +134,7 @@ def test_the_file_of_a_running_process_stays(tmp_path: Path) -> None:
     assert left_in(tmp_path) == []
 
 
-def test_a_file_that_is_taken_for_a_left_one_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_taken_for_a_left_one_is_created_again(tmp_path, monkeypatch):
     lock, taken = files.lock, list[str]()
 
     def take_first(number: int, *, wait: bool = False) -> bool:
@@ -343,9 +337,7 @@ def test_a_folder_is_as_before_after_a_failure(tmp_path: Path, is_new: bool, fau
     assert not is_new or list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_publication_is_marked_and_the_next_one_completes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_publication_is_marked_and_the_next_one_completes_it(tmp_path, monkeypatch):
     def publish() -> None:
         with open_folder_output(tmp_path / "out") as out:
             for name in "abc":
@@ -434,9 +426,7 @@ def test_a_program_that_handles_a_signal_goes_on_handling_it(tmp_path: Path) -> 
     assert (tmp_path / "a").read_text() == "whole"
 
 
-def test_a_signal_waits_until_a_folder_is_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_waits_until_a_folder_is_published(tmp_path, monkeypatch):
     replace = os.replace
 
     def interrupt(source: str, target: str) -> None:

@@ -3,8 +3,6 @@
 The options are found by walking the commands.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -109,9 +107,7 @@ def test_the_commands_are_known() -> None:
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_a_full_disk_is_one_line_and_the_broker_goes_on(
-    command: str, extension: str, tmp_path: Path
-) -> None:
+async def test_a_full_disk_is_one_line_and_the_broker_goes_on(command, extension, tmp_path):
     journal = tmp_path / f"traffic.{extension}"
     async with words_of(command) as words:
         code, err = await served([*words, "--journal", str(journal)], 60, limit=4096)

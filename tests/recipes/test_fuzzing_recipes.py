@@ -1,7 +1,5 @@
 """The targets of docs/how-to/recipes/fuzzing read every seed of an exported corpus."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

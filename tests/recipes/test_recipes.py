@@ -1,7 +1,5 @@
 """The recipes of docs/how-to/recipes work as they stand: each is run as its first lines say."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Every test of records runs on each engine there is, those beside Kafka's own classes too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

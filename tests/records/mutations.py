@@ -1,7 +1,5 @@
 """Batches put together by hand, and bytes that were batches before something happened to them."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

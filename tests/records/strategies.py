@@ -1,7 +1,5 @@
 """Random records and batch settings, such as a producer or a broker could have written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What cannot be built: an EncodeError that names the setting, or the record and its field."""
 
-from __future__ import annotations
-
 from typing import get_type_hints
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """Columns of records: what ``RecordBatches`` reads, in Arrow's layout, the same on each engine."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Any
 

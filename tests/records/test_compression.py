@@ -1,7 +1,5 @@
 """Codecs: forms that other writers have, what is no such form, and an install without the extra."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import importlib

@@ -1,7 +1,5 @@
 """Control batches: markers, and bad ones. ``oracle/`` compares the bytes with Kafka's."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

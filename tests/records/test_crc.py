@@ -1,7 +1,5 @@
 """Checksums: engine, library and table agree with each other and with published values."""
 
-from __future__ import annotations
-
 import importlib
 import random
 import sys

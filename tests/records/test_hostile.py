@@ -1,7 +1,5 @@
 """Bytes that are no batches: whatever they are, DecodeError with offset and path."""
 
-from __future__ import annotations
-
 import struct
 import tracemalloc
 import zlib
@@ -12,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import DecodeError
-from kproto.records import (
-    Compression,
-    Incomplete,
-    Record,
-    RecordBatches,
-    build_batch,
-    record,
-)
+from kproto.records import Compression, Incomplete, Record, RecordBatches, build_batch, record
 from kproto.records.record_batch import HEADER_SIZE
 from tests.records.mutations import PLAIN, batch_of, record_of, with_right_checksums
 from tests.records.strategies import batches, records

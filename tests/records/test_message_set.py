@@ -1,7 +1,5 @@
 """Messages of magic 0 and 1: wrappers, relative offsets, and what is wrong with some."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

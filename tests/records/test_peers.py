@@ -1,7 +1,5 @@
 """aiokafka's readers and writers, its pure ones and its Cython ones, beside ours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is built is what is read: records, header, any magic, codec and kind of batch."""
 
-from __future__ import annotations
-
 import struct
 from unittest import mock
 

@@ -4,8 +4,6 @@ Each engine is held to it. Every message and version takes part, with valid bodi
 short and with damaged ones; a validator takes what the decoder takes, and says what it says.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

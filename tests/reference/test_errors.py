@@ -1,7 +1,5 @@
 """The table of decode errors in ``kproto.reference``, row by row: offset, path and text."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -86,12 +84,7 @@ ROWS = [
         id="VARBIG S",
     ),
     pytest.param(
-        1,
-        "00000007 8180808008",
-        4,
-        "names",
-        "length 2147483648 is above 2147483647",
-        id="LONG",
+        1, "00000007 8180808008", 4, "names", "length 2147483648 is above 2147483647", id="LONG"
     ),
     pytest.param(
         0,
@@ -144,14 +137,7 @@ ROWS = [
         "string field rackId is not valid UTF-8",
         id="UTF8",
     ),
-    pytest.param(
-        1,
-        "00000007 01 01",
-        6,
-        "cursor",
-        "bytes needed: 1, left: 0",
-        id="SHORT presence",
-    ),
+    pytest.param(1, "00000007 01 01", 6, "cursor", "bytes needed: 1, left: 0", id="SHORT presence"),
     pytest.param(
         1,
         "00000007 03 01",
@@ -177,12 +163,7 @@ ROWS = [
         id="ALLOC the largest count",
     ),
     pytest.param(
-        1,
-        "00000007 01 01 02",
-        6,
-        "cursor",
-        "presence marker 2 is neither -1 nor 1",
-        id="MARK",
+        1, "00000007 01 01 02", 6, "cursor", "presence marker 2 is neither -1 nor 1", id="MARK"
     ),
     pytest.param(
         1,
@@ -228,12 +209,7 @@ ROWS = [
         id="ORDER in a struct",
     ),
     pytest.param(
-        1,
-        START + "01 05 8080808008",
-        8,
-        "",
-        "length 2147483648 is above 2147483647",
-        id="TAGLEN",
+        1, START + "01 05 8080808008", 8, "", "length 2147483648 is above 2147483647", id="TAGLEN"
     ),
     pytest.param(
         1, START + "01 04 01 00", 8, "extra", "Tag 4 is not valid for version 1", id="TAGVER"

@@ -1,7 +1,5 @@
 """Every message of every schema folder at every version: round trip, prefixes, spans that tile."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 
@@ -76,9 +74,7 @@ def test_round_trip(drawn: tuple[MessageSchema, int, dict[str, object]]) -> None
 
 @given(messages_and_trees(RELEASED), st.data())
 @pytest.mark.requirement("C-09")
-def test_damaged_bytes_raise_or_are_another_message(
-    drawn: tuple[MessageSchema, int, dict[str, object]], data: st.DataObject
-) -> None:
+def test_damaged_bytes_raise_or_are_another_message(drawn, data):
     schema, version, tree = drawn
     damaged = bytearray(reference.encode(schema, version, tree))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -5,8 +5,6 @@ kafka-group-coordinator from Maven Central, JDK 17): fields set through its sett
 written through ``Message.size`` and ``Message.write`` into a ``ByteBufferAccessor``.
 """
 
-from __future__ import annotations
-
 import uuid
 from functools import partial
 from typing import Any
@@ -116,12 +114,7 @@ VECTORS = [
     pytest.param(
         "RequestHeader",
         2,
-        {
-            "request_api_key": 18,
-            "request_api_version": 4,
-            "correlation_id": -1,
-            "client_id": None,
-        },
+        {"request_api_key": 18, "request_api_version": 4, "correlation_id": -1, "client_id": None},
         "0012 0004 ffffffff ffff 00",
         id="a null client id",
     ),

@@ -4,8 +4,6 @@ Names of structs and fields are words of the protocol, of Python and of our own 
 draft's author knows none of them as reserved.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Callable

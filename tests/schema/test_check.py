@@ -1,7 +1,5 @@
 """The lint: silent on what Kafka's generator takes, and a finding for everything it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Evolution: which change breaks whom, shown on small schemas and on the drafts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -88,9 +86,7 @@ SHARED = [
 
 @pytest.mark.parametrize(("old", "new", "expected"), [row[1:] for row in SHARED],
                          ids=[row[0] for row in SHARED])  # fmt: skip
-def test_at_shared_versions(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], expected: set[tuple[str, ...]]
-) -> None:
+def test_at_shared_versions(old, new, expected):
     assert changes(message(*old), message(*new)) == expected
 
 
@@ -119,9 +115,7 @@ STEPS = [
 
 @pytest.mark.parametrize(("old", "new", "expected"), [row[1:] for row in STEPS],
                          ids=[row[0] for row in STEPS])  # fmt: skip
-def test_from_the_last_version_to_a_new_one(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], expected: set[tuple[str, ...]]
-) -> None:
+def test_from_the_last_version_to_a_new_one(old, new, expected):
     added = ("compatible", "versions-added", "3", "")
     assert changes(message(*old), message(*new, versions="0-3")) == expected | {added}
 

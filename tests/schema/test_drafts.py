@@ -1,7 +1,5 @@
 """The draft schemas, field for field as the requirements reconstruct them."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

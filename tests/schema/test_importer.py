@@ -1,7 +1,5 @@
 """The importer on small jars of our own: what it merges, what it lists, what it refuses."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Callable
@@ -165,9 +163,7 @@ def test_the_response_of_an_unstable_request_is_unstable(jar: Jar, tmp_path: Pat
     ],
     ids=["added", "removed", "reordered", "nullable", "retyped"],
 )
-def test_stable_releases_that_disagree_are_refused(
-    jar: Jar, tmp_path: Path, old: list[dict[str, Any]], new: list[dict[str, Any]]
-) -> None:
+def test_stable_releases_that_disagree_are_refused(jar, tmp_path, old, new):
     with pytest.raises(SchemaError, match="NineRequest"):
         merge_two(jar, tmp_path, request(*old, versions="0"), request(*new, versions="0"))
     assert not (tmp_path / "out").exists(), "a refused import writes nothing"

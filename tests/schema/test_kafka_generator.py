@@ -1,7 +1,5 @@
 """Random schemas and their bytes, beside Kafka's own generator (4.3.1)."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -95,9 +93,7 @@ def test_the_command(draft: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.endswith("compared with Kafka's generator 4.3.1: 0 differences\n")
 
 
-def test_the_command_tells_of_differences(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_tells_of_differences(tmp_path, capsys):
     require("java", "maven")
     rng = random.Random(1)
     schema = random_schema(rng, 1) | {"validVersions": "3-1"}

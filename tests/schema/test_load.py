@@ -1,7 +1,5 @@
 """The loader: all of Kafka's schema language, exact refusals, and no other error on any text."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path
@@ -179,9 +177,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("text", "field", "problem", "remedy", "pointed_at"), REFUSALS)
-def test_refusals_name_line_field_and_remedy(
-    text: str, field: str, problem: str, remedy: str, pointed_at: str
-) -> None:
+def test_refusals_name_line_field_and_remedy(text, field, problem, remedy, pointed_at):
     with pytest.raises(SchemaError) as caught:
         parse_message(text, "Small.json")
     error = caught.value

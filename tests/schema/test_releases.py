@@ -1,7 +1,5 @@
 """Facts about what released brokers advertise, and the file derived anew from two releases."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -98,10 +96,7 @@ def test_unknown_name_lists_near_ones():
         ({"format": 2, "profiles": {}}, "format 1"),
         ({"format": 1}, "profiles"),
         ({"format": 1, "profiles": {"a": []}}, "profiles.a"),
-        (
-            {"format": 1, "profiles": {"a": {"release": 1}}},
-            r"profiles\.a\.release",
-        ),
+        ({"format": 1, "profiles": {"a": {"release": 1}}}, r"profiles\.a\.release"),
         (
             {
                 "format": 1,

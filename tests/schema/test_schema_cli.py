@@ -1,7 +1,5 @@
 """``kproto schema``: what it prints, and how it exits."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``schemas/kafka`` against the jars it was imported from: every version's wire layout."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -85,9 +83,7 @@ def listed(kind: str) -> set[tuple[str, int, str]]:
     }
 
 
-def test_each_version_of_each_source_has_its_layout(
-    releases: list[Release], union: dict[str, MessageSchema]
-) -> None:
+def test_each_version_of_each_source_has_its_layout(releases, union):
     lost, tagged = listed("layouts"), listed("tagged_fields_added")
     seen: set[tuple[str, int, str]] = set()
     counts: Counter[str] = Counter()
@@ -138,9 +134,7 @@ def without_new_tags(
     return tuple(result)
 
 
-def test_defaults_and_ignorable_are_the_sources(
-    releases: list[Release], union: dict[str, MessageSchema]
-) -> None:
+def test_defaults_and_ignorable_are_the_sources(releases, union):
     """Where bytes agree, so do values, but for what conflicts.json lists."""
     lost = listed("layouts") | listed("tagged_fields_added")
     changed = {
@@ -191,9 +185,7 @@ def without_about(text: str) -> str:
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_releases_may_come_one_at_a_time(
-    jars: list[Path], tmp_path: Path, newest_first: bool
-) -> None:
+def test_releases_may_come_one_at_a_time(jars, tmp_path, newest_first):
     import_schemas(jars, tmp_path / "at-once")
     by_release = sorted({path.stem.rpartition("-")[2] for path in jars}, reverse=newest_first)
     for release in by_release:

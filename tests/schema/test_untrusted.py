@@ -1,7 +1,5 @@
 """A schema is text that becomes code: whatever it says, none of it is run."""
 
-from __future__ import annotations
-
 import builtins
 import json
 from pathlib import Path

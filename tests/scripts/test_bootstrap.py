@@ -1,7 +1,5 @@
 """Set-up where something is lacking: what is tried, what is said, and when it is done again."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """The folder of ``make bundle`` runs without Python, ends with its parent, and has no part that it
 must not have."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

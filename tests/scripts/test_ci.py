@@ -1,7 +1,5 @@
 """How ``.ci/run`` runs steps side by side: whole outputs, and an end at the first failure."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -18,9 +16,7 @@ def shell(name: str, script: str) -> Step:
     return Step(name, ("sh", "-c", script))
 
 
-async def test_lanes_run_side_by_side_and_print_whole_outputs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_lanes_run_side_by_side_and_print_whole_outputs(tmp_path, capsys):
     """Each step of two lanes waits for a file that the other lane's makes."""
     one, two = shlex.quote(f"{tmp_path}/one"), shlex.quote(f"{tmp_path}/two")
     wait = "while [ ! -e {} ]; do sleep 0.01; done; "
@@ -39,9 +35,7 @@ async def test_lanes_run_side_by_side_and_print_whole_outputs(
     assert lines == ["first: 1 passed", "second: b", "third: c"]
 
 
-async def test_a_failing_step_stops_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_failing_step_stops_the_others(tmp_path, capsys):
     """The stopped step's own child ends with it."""
     lock = tmp_path / "fifo"
     child = f"echo began; mkfifo {lock}; cat {lock} & wait"

@@ -1,7 +1,5 @@
 """The generated parts of the clients are those of the declarations."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.operations import OPERATIONS
@@ -12,9 +10,7 @@ from tests.support.toolchain import require
 
 
 @pytest.mark.go
-def test_the_generated_parts_are_not_stale(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_generated_parts_are_not_stale(capsys, monkeypatch):
     require("go")  # gofmt
     assert operation_stubs.main(["--check"]) == 0, capsys.readouterr().out
     name = next(iter(files.FILES))

@@ -1,7 +1,5 @@
 """The published results: a run becomes data, and the data become the pages of the run."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -63,9 +61,7 @@ def test_a_run_of_some_cases_is_added_to_the_data(folder: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("sentences", [{}, EXPLAINED], ids=["judge", "explained"])
-def test_the_pages_of_the_data_are_those_of_the_run(
-    folder: Path, sentences: Sentences, tmp_path: Path
-) -> None:
+def test_the_pages_of_the_data_are_those_of_the_run(folder, sentences, tmp_path):
     run = read_run(folder / "results.json")
     assert [each.verdict for each in run.results].count("fail") == 2
     write(run, sentences, excerpts_in(folder), tmp_path)

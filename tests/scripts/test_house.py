@@ -1,7 +1,5 @@
 """The plan of a package: rooms, arrows and floors."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

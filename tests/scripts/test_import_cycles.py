@@ -72,9 +72,7 @@ def test_a_shortest_way_round_is_shown(tmp_path: Path) -> None:
     assert set(cycle.path) == {"house.c", "house.d"}
 
 
-def test_only_circles_of_listed_modules_pass(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_circles_of_listed_modules_pass(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(import_cycles, "ROOT", tmp_path)
     root = package(tmp_path, a="from house import b", b="from house import a")
     monkeypatch.setattr(import_cycles, "modules", lambda: modules(root, ["house"]))
@@ -123,9 +121,7 @@ A = "static int helper(int x) { return x; }\nint a(void) {\n    return b(1);\n}\
     ],
     ids=["call", "table", "header", "static", "no-use", "own-header"],
 )  # fmt: skip
-def test_c_files_that_use_each_other(
-    tmp_path: Path, files: dict[str, str], circles: list[tuple[str, ...]]
-) -> None:
+def test_c_files_that_use_each_other(tmp_path, files, circles):
     (tmp_path / "house").mkdir()
     for name, source in files.items():
         (tmp_path / "house" / name).write_text(source)

@@ -1,7 +1,5 @@
 """The list of words applies to names, comments, docstrings and messages of Python and C."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -44,9 +42,7 @@ def test_findings(tmp_path: Path, name: str, source: str, found: list[tuple[int,
     ] == [(line, True) for line, _ in expected]
 
 
-def test_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "house").mkdir()
     (tmp_path / "house" / "a.py").write_text("told = 1\n# told\n")
     every = language.findings

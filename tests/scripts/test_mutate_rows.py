@@ -3,8 +3,6 @@
 ``.ci/run`` tries every row; these tests use a table of one row and a test suite of its own.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap
@@ -177,10 +175,7 @@ def test_a_fact_is_taken_from_every_release_and_given_to_others():
         "without the backport 3.9.2": {"backports": ((4, 0, 1),)},
         "without the backport 4.0.1": {"backports": ((3, 9, 2),)},
     }
-    assert mutated(Fact("C-01", until=(4, 1))).keys() == {
-        "in no release",
-        "in later releases, too",
-    }
+    assert mutated(Fact("C-01", until=(4, 1))).keys() == {"in no release", "in later releases, too"}
 
 
 def test_a_varying_value_loses_each_of_its_values():

@@ -1,7 +1,5 @@
 """Which words of README.md the walk of a new user replaces. ``.ci/run`` shows that it passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -27,9 +25,7 @@ def test_a_checkout_is_the_wheel(walk: Walk, words: list[str], wanted: list[str]
     assert [walk._argument(word) for word in OTHERS] == OTHERS
 
 
-def test_a_page_runs_in_order_and_stops_at_the_first_failure(
-    walk: Walk, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_runs_in_order_and_stops_at_the_first_failure(walk, capsys):
     page = """
 ```python
 first = 1

@@ -1,7 +1,5 @@
 """The stubs of the methods of operations are those of the declarations."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest
@@ -15,9 +13,7 @@ def test_the_committed_stubs_are_up_to_date(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == ""
 
 
-def test_a_stale_stub_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stale_stub_is_named(monkeypatch, capsys):
     monkeypatch.setattr(operation_stubs, "OPERATIONS", {"advance": OPERATIONS["advance"]})
     assert operation_stubs.main(["--check"]) == 1
     assert capsys.readouterr().out.count("is stale") == len(operation_stubs.STUBS)

@@ -1,7 +1,5 @@
 """The comparison of coverage classes what peers do, and its table is true of those at hand."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """docs/pictures/demo.svg shows what the demo prints."""
 
-from __future__ import annotations
-
 import html
 import re
 

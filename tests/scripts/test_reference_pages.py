@@ -1,7 +1,5 @@
 """The generated parts of the reference are what the code says."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import get_args

@@ -1,7 +1,5 @@
 """How far a request travels is counted the same way each time."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -20,9 +18,7 @@ def test_hops_are_calls_into_another_file() -> None:
 @pytest.mark.parametrize(
     ("api", "handler"), [("alter", "alter_partition_reassignments.py"), ("produce", "produce.py")]
 )
-def test_a_trip_begins_at_the_socket_and_is_the_same_twice(
-    profile: str, api: str, handler: str
-) -> None:
+def test_a_trip_begins_at_the_socket_and_is_the_same_twice(profile, api, handler):
     trip = trace(profile, api)
     assert trip.calls[0][1] == "data_received"
     assert any("journal" in file for file in trip.files)

@@ -1,7 +1,5 @@
 """What the run without a compiler rejects. ``.ci/run`` shows that it passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,9 +33,7 @@ def test_only_tests_of_the_engine_and_those_that_ask_git_may_be_skipped(tmp_path
         without_compiler.judge(results)
 
 
-def test_no_choice_of_an_engine_and_no_compiler_gets_through(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_choice_of_an_engine_and_no_compiler_gets_through(monkeypatch):
     for name in ("KPROTO_ENGINE", "KPROTO_REQUIRE", "CC"):
         monkeypatch.setenv(name, "native")
     found = without_compiler.environment()

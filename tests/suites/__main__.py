@@ -9,8 +9,6 @@ The exit status is 1 if a test is in no list, or its result is not that of its l
 gives no reason; 2 if a suite cannot run here. Output is kept in .cache/suites/SUITE/TARGET.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Every suite, in the order in which ``make suites`` runs them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -5,8 +5,6 @@ every target with a reason. Tests are named exactly. A run agrees with the file 
 run has the status that the file gives it, and if no failure lacks a reason.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

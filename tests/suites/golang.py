@@ -5,8 +5,6 @@ the output into events. A test is a top-level function; subtests are tests of th
 suite says so.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -1,7 +1,5 @@
 """Kafka's own integration tests of its Java clients, ``kafka-clients-integration-tests``."""
 
-from __future__ import annotations
-
 from tests.suites.kafka_tests import RELEASE, KafkaTests
 
 __all__ = ["KafkaClients"]

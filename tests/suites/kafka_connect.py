@@ -1,7 +1,5 @@
 """Integration tests of Kafka Connect, ``connect-runtime``, and MirrorMaker, ``connect-mirror``."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.suites.kafka_tests import RELEASE, KafkaTests

@@ -1,7 +1,5 @@
 """segmentio's kafka-go, whose oldest parts speak the first versions of each request."""
 
-from __future__ import annotations
-
 from tests.suites.golang import GoSuite
 from tests.suites.model import ClusterNeeds, Run
 

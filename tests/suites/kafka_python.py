@@ -5,8 +5,6 @@ the standard library's, and the module that starts brokers, of which only the st
 that run already is used.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

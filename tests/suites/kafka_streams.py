@@ -1,7 +1,5 @@
 """Kafka Streams' own integration tests, ``kafka-streams-integration-tests``."""
 
-from __future__ import annotations
-
 from tests.suites.kafka_tests import RELEASE, KafkaTests
 
 __all__ = ["KafkaStreams"]

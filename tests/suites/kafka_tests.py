@@ -6,8 +6,6 @@ number of brokers and the static configs that the test asks for. On real Kafka n
 it, and the brokers, of the same release as the tests, run in the process of the tests.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

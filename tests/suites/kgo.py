@@ -1,7 +1,5 @@
 """franz-go's client, the package ``kgo``: producers, consumers, groups and transactions."""
 
-from __future__ import annotations
-
 import os
 
 from tests.suites.golang import GoSuite

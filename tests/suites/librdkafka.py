@@ -12,8 +12,6 @@ A program takes the number of a test, ``0045``, which several tests may share, a
 those that librdkafka calls local. Its report gives the state of each test.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,8 +1,6 @@
 """The tables of ``docs/explanation/suites.md``, from the lists. ``scripts.reference_pages`` writes
 them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Run a program and read its output line by line, for a bounded time."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

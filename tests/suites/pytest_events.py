@@ -1,8 +1,6 @@
 """A plugin for suites that run under pytest: a line of JSON on standard error for each test that
 ends. It runs in the suite's own process and imports nothing of this project."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

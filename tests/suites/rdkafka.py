@@ -5,8 +5,6 @@ tests; the build compiles the librdkafka inside the crate ``rdkafka-sys``. Each 
 process of its own, several at once, since most of a test's time is waiting.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """sarama's functional tests: five brokers behind Toxiproxy, which cuts connections."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -5,8 +5,6 @@ is started from Maven's jars. At the address of ``nothing`` no broker listens: a
 there asks none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -3,8 +3,6 @@
 ``make suites`` runs all tests of all suites.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -169,9 +167,7 @@ def test_writing_keeps_reasons_and_drops_tests_that_are_gone(tmp_path: Path) -> 
     read = Expectations.read("any", tmp_path)
     assert read == expectations
     assert read.targets[MOCK] == Expected(
-        set(),
-        set(),
-        {"Bad": "no transactions", "Worse": f"as on {REAL}: needs Kafka 5", "New": ""},
+        set(), set(), {"Bad": "no transactions", "Worse": f"as on {REAL}: needs Kafka 5", "New": ""}
     )
     read.update(MOCK, {"New": Status.PASSED}, ["New"])
     assert read.targets[MOCK].passed == {"New"}

@@ -1,8 +1,6 @@
 """Azurite from npm, a server that speaks Azure Blob Storage, in a process of its own on a free
 port."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -5,8 +5,6 @@ loads them leaves an archive (class data sharing, JDK 13 and later), and later o
 ignores an archive of another JDK or class path by itself, as it does one that is absent.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -3,8 +3,6 @@
 ``KPROTO_ENGINE=pure`` (``make test-pure``) or ``native`` chooses the engine of a whole run.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Both event loops that servers run on: asyncio's own, and uvloop where it is installed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar

@@ -6,8 +6,6 @@
 A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar

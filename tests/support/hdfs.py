@@ -1,8 +1,6 @@
 """HDFS in a process of its own: Hadoop's minicluster from Maven Central, on the Hadoop classes that
 PySpark has."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Convert between plain trees and message objects, so that one set of values tests every codec."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 A loaded machine stops both alike. Only a call that blocks the loop makes its pauses much longer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

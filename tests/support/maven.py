@@ -4,8 +4,6 @@ They are kept in ``$KPROTO_CACHE/maven`` (``~/.cache/kproto/maven``) and downloa
 Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` requires Maven.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -5,8 +5,6 @@ sentence. ``untestable`` (nothing of it can be observed) or ``absent`` (it is no
 gives the reason why an id has no test. ``partly`` notes which part of it is missing.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -14,14 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "Requirement",
-    "Requirements",
-    "Shown",
-    "load",
-    "problems",
-    "render",
-]
+__all__ = ["Requirement", "Requirements", "Shown", "load", "problems", "render"]
 
 
 @dataclass(frozen=True, slots=True)

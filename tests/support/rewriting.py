@@ -1,7 +1,5 @@
 """How pytest's processes share the rewriting of assertions, which takes longer than the imports."""
 
-from __future__ import annotations
-
 import fcntl
 import gc
 import sys

@@ -1,7 +1,5 @@
 """The round trip that every message test uses: whole, cut short, and with trailing bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

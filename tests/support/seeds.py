@@ -5,8 +5,6 @@ only a change can turn a run red. A test's generator also depends on the test's 
 runs alone draws what it drew in the whole run.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from functools import cache

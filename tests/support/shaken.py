@@ -1,7 +1,5 @@
 """Message objects with a wrong value in a random place, as a caller may pass by mistake."""
 
-from __future__ import annotations
-
 import random
 import uuid
 from typing import Any, Final

@@ -6,8 +6,6 @@ slow tests, about as many as the others, and ends with quick ones: those are lef
 process is done, so that no process waits for another's last slow test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 

@@ -1,8 +1,6 @@
 """Count the steps that code takes: lines of Python in the packages, and what the extension counts
 of its loops. A step has no duration, so that the result is the same on any machine."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

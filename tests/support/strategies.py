@@ -3,8 +3,6 @@
 ``values`` generates large trees by seed; these are for properties.
 """
 
-from __future__ import annotations
-
 import uuid
 from functools import lru_cache
 from typing import Any, Final

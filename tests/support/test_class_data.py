@@ -1,7 +1,5 @@
 """An archive of loaded classes is there whole or not at all, and one process at a time makes it."""
 
-from __future__ import annotations
-
 import fcntl
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Quick runs draw some of a test's parameters by the seed, and leave no test out."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from tests.support.full import PARAMETERS, SLOW_PARAMETERS, some_parameters

@@ -1,7 +1,5 @@
 """Each share of a run begins with slow tests, as many as the others, and units stay together."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from hypothesis import given

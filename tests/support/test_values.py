@@ -1,7 +1,5 @@
 """The generators keep what they promise: valid, mostly filled, repeatable, covering."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

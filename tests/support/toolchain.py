@@ -5,8 +5,6 @@
 installed.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from types import ModuleType

@@ -1,7 +1,5 @@
 """A count of the fields that random trees of a message fill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

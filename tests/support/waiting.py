@@ -1,7 +1,5 @@
 """Wait for another process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Final

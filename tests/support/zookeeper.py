@@ -3,8 +3,6 @@
 Without a JDK or Maven the calling test is skipped, or fails where ``KPROTO_REQUIRE`` requires them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Writes OpenTelemetry metrics as protobuf, for tests of the reader."""
 
-from __future__ import annotations
-
 import struct
 
 __all__ = ["attribute", "field", "fixed", "gauge", "metrics_data", "number"]

@@ -1,7 +1,5 @@
 """The reader of metrics beside the classes of OpenTelemetry's own package, which encode them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The reader of OpenTelemetry metrics."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 
@@ -10,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.telemetry.otlp import Metric, Point, ProtobufError, read_metrics
-from tests.telemetry.protobuf import (
-    attribute,
-    field,
-    fixed,
-    gauge,
-    metrics_data,
-    number,
-)
+from tests.telemetry.protobuf import attribute, field, fixed, gauge, metrics_data, number
 
 
 @pytest.mark.requirement("TELEM-21")

@@ -1,7 +1,5 @@
 """Runs ``kproto admin`` in this process, as its command line would, in a thread of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Kafka's own command-line tools of one release, run over a pipe: see ``ToolRunner.java``."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

@@ -5,8 +5,6 @@ were set equal. What differs on purpose is in ``kafka_says`` and ``ours_says`` w
 difference of one command is in that command's ``Step``.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
@@ -262,9 +260,7 @@ SESSION = [
 ]  # fmt: skip
 
 
-@pytest.mark.requirement("K455-58")
-@pytest.mark.requirement("K860-04")
-@pytest.mark.requirement("K860-16")
+@pytest.mark.requirement("K455-58", "K860-04", "K860-16")
 async def test_the_same_session_prints_the_same(kafka, tmp_path: Path):
     release, tools = kafka
     path = tmp_path / "plan.json"

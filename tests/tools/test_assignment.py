@@ -1,7 +1,5 @@
 """Assignments: what every one must have, and known ones of Kafka's own tests."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

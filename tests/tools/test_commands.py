@@ -1,7 +1,5 @@
 """``kproto admin`` against a mock cluster: what only the cluster can say, and what was sent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -154,8 +152,7 @@ async def test_cancelling_nothing_cancels_nothing(mock, plan):
     assert (await reassign(mock, "--list")).out.count("foo-0") == 1
 
 
-@pytest.mark.requirement("K860-04")
-@pytest.mark.requirement("K860-06")
+@pytest.mark.requirement("K860-04", "K860-06")
 async def test_the_guard_of_the_replication_factor(mock, plan):
     guard = "--disallow-replication-factor-change"
     code, out, err = await reassign(mock, "--execute", guard, plan(foo_0=[4, 5, 6], bar_0=[1]))

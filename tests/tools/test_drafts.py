@@ -1,8 +1,6 @@
 """``kproto admin`` against a mock cluster of a draft: ``--profile kip-455-old|kip-455-new``, and a
 folder of schemas."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -75,11 +73,8 @@ async def test_zookeeper_is_no_option_any_more(mock: MockCluster) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-51")
-@pytest.mark.requirement("A-39")
-async def test_the_list_is_a_plan_that_asks_for_what_is_in_progress(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+@pytest.mark.requirement("K455-51", "A-39")
+async def test_the_list_is_a_plan_that_asks_for_what_is_in_progress(mock, plan):
     assert (await reassign(mock, "--list")) == (0, "{}\n", "")
     await reassign(mock, "--execute", plan(foo_0=[6, 5, 4], bar_0=[4]))
     code, out, _ = await reassign(mock, "--list")
@@ -114,12 +109,9 @@ async def test_a_plan_is_all_there_is_to_do(mock: MockCluster, plan: Callable[..
 
 
 @OLDER
-@pytest.mark.requirement("K455-53")
-@pytest.mark.requirement("A-43")
+@pytest.mark.requirement("K455-53", "A-43")
 @pytest.mark.parametrize("nothing", [None, []])
-async def test_an_incremental_plan_alters_what_it_names(
-    mock: MockCluster, plan: Callable[..., str], nothing: list[int] | None
-) -> None:
+async def test_an_incremental_plan_alters_what_it_names(mock, plan, nothing):
     await reassign(mock, "--execute", plan(foo_0=[4], foo_1=[5]))
     calls = len(sent(mock, 45))
     outcome = await reassign(mock, "--execute", "--incremental", plan(foo_0=nothing, bar_0=[6]))
@@ -146,9 +138,7 @@ async def test_null_replicas_need_the_option(mock: MockCluster, plan: Callable[.
 
 @NEWER
 @pytest.mark.requirement("K455-54")
-async def test_a_plan_adds_to_what_is_in_progress(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+async def test_a_plan_adds_to_what_is_in_progress(mock, plan):
     await reassign(mock, "--execute", plan(foo_0=[4], foo_1=[5]))
     assert (await reassign(mock, "--execute", plan(foo_0=[6]))).code == 0
     assert targets(mock) == {"foo-0": [6], "foo-1": [5]}
@@ -156,9 +146,7 @@ async def test_a_plan_adds_to_what_is_in_progress(
 
 @NEWER
 @pytest.mark.requirement("K455-55")
-async def test_the_rollback_plan_restores_the_replicas(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+async def test_the_rollback_plan_restores_the_replicas(mock, plan):
     _, out, _ = await reassign(mock, "--execute", plan(foo_0=[4, 5], foo_1=[6]))
     mock.join_isr("foo-0", 4)
     rollback = out.split("\n")[2]
@@ -169,11 +157,8 @@ async def test_the_rollback_plan_restores_the_replicas(
 
 
 @NEWER
-@pytest.mark.requirement("K455-56")
-@pytest.mark.requirement("A-40")
-async def test_cancel_all_is_one_request_that_names_nothing(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+@pytest.mark.requirement("K455-56", "A-40")
+async def test_cancel_all_is_one_request_that_names_nothing(mock, plan):
     await reassign(mock, "--execute", plan(foo_0=[4], bar_0=[5]))
     code, out, _ = await reassign(mock, "--cancel-all")
     assert (code, out) == (0, "Successfully cancelled 2 partition reassignments\n")
@@ -224,9 +209,7 @@ async def test_each_draft_has_its_own_options(mock: MockCluster, plan: Callable[
 
 @BOTH
 @pytest.mark.requirement("K455-57")
-async def test_describe_shows_targets_while_there_are_any(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+async def test_describe_shows_targets_while_there_are_any(mock, plan):
     arguments = ("topics", "--profile", mock.profile.name, "--describe", "--topic", "foo")
     assert "targetReplicas" not in (await at(mock, *arguments)).out
     await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]))
@@ -242,9 +225,7 @@ async def test_describe_shows_targets_while_there_are_any(
 
 @BOTH
 @pytest.mark.requirement("K455-58")
-async def test_throttles_are_configs_changed_by_the_brokers(
-    mock: MockCluster, plan: Callable[..., str]
-) -> None:
+async def test_throttles_are_configs_changed_by_the_brokers(mock, plan):
     offset = len(mock.cluster.log)
     outcome = await reassign(mock, "--execute", plan(foo_0=[4, 5, 6]), "--throttle", "1000")
     assert "The inter-broker throttle limit was set to 1000 B/s" in outcome.out
@@ -284,9 +265,7 @@ async def test_a_broken_plan_is_one_clear_line(mock: MockCluster, plan: Callable
 
 @pytest.mark.parametrize("draft", [OLD, NEW])
 @pytest.mark.parametrize("released", ["kafka-2.4", "kafka-4.1"])
-async def test_brokers_of_another_dialect_are_refused_at_once(
-    released: str, draft: str, plan: Callable[..., str]
-) -> None:
+async def test_brokers_of_another_dialect_are_refused_at_once(released, draft, plan):
     """Not after retries until the time-out: one request of the draft is sent by each command."""
     async with MockCluster(6, topics=["foo=1,2,3"], profile=released, clock="manual") as mock:
         commands = (

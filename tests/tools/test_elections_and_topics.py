@@ -1,8 +1,6 @@
 """``kproto admin leader-election`` and ``topics`` against a mock cluster: results, refusals, exit
 codes. ``test_against_kafka`` compares their output with Kafka's own tools, which needs Java."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,9 +55,7 @@ async def test_all_partitions_that_need_an_election(mock: MockCluster) -> None:
     )
 
 
-async def test_partitions_of_a_file_succeed_and_fail_one_by_one(
-    mock: MockCluster, tmp_path: Path
-) -> None:
+async def test_partitions_of_a_file_succeed_and_fail_one_by_one(mock, tmp_path):
     led_by_2(mock)
     Operations(mock.cluster).leave_isr(("bar", 0), 1)
     path = tmp_path / "partitions.json"

@@ -1,7 +1,5 @@
 """Options that do not go together, refused in Kafka's words before anything is sent."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tools.commands import admin
@@ -80,10 +78,7 @@ async def test_reassign_partitions(arguments, text):
             "One and only one of the following options is required: "
             "topic, all-topic-partitions, path-to-json-file",
         ),
-        (
-            [S, "--election-type=preferred", "--topic=a"],
-            "Missing required option(s): partition",
-        ),
+        ([S, "--election-type=preferred", "--topic=a"], "Missing required option(s): partition"),
         (
             [S, "--election-type=unclean", "--all-topic-partitions", "--partition=1"],
             "Option partition is only allowed if topic is used",

@@ -1,7 +1,5 @@
 """Plan files: what is written can be read, and what cannot be started is refused where it is."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Properties files: Java's format, and settings that are followed or refused, never passed over."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,10 +89,7 @@ def test_what_is_followed():
     }
     assert settings(secure) == Settings(
         tls=Tls(
-            trusted_path="/ca.pem",
-            key_path="/me.pem",
-            key_password="secret",
-            check_hostname=False,
+            trusted_path="/ca.pem", key_path="/me.pem", key_password="secret", check_hostname=False
         ),
         sasl=SaslPlain("u", 'p"w=;'),
     )
@@ -123,10 +118,7 @@ def test_scram_is_followed():
         ({"ssl.truststore.location": "/a.jks"}, "ssl.truststore.type must be PEM; JKS stores"),
         ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type must be PEM; PKCS12 stores"),
         ({"ssl.endpoint.identification.algorithm": "x"}, "ssl.endpoint.identification.algorithm"),
-        (
-            {"default.api.timeout.ms": "1s"},
-            "default.api.timeout.ms must be a number",
-        ),
+        ({"default.api.timeout.ms": "1s"}, "default.api.timeout.ms must be a number"),
         (
             {"security.protocol": "SASL_SSL"},
             "sasl.mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM",

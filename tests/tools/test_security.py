@@ -1,7 +1,5 @@
 """``--command-config`` against brokers that want TLS and SASL: what is said there is done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Throttles: who sends, who receives, and how Kafka writes it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """docs/reference/tools.md counts the commands that the sessions have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import pytest

@@ -3,8 +3,6 @@
 The controller is a simulated cluster of the draft's machine, which acts within the tool's write.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -109,11 +107,7 @@ def test_execute_submits_the_plan_and_prints_the_rollback() -> None:
     assert here.replicas("bar") == (1, 2, 3)
 
 
-@pytest.mark.requirement("K236-30")
-@pytest.mark.requirement("K236-31")
-@pytest.mark.requirement("K236-32")
-@pytest.mark.requirement("K236-33")
-@pytest.mark.requirement("A-19")
+@pytest.mark.requirement("K236-30", "K236-31", "K236-32", "K236-33", "A-19")
 def test_cancel_rolls_back_and_removes_the_throttle_of_what_was_cancelled() -> None:
     here = Place("kip-236-new")
     here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4], bar_0=[3, 2, 5]), throttle=1000)
@@ -194,8 +188,7 @@ def test_verify_says_how_a_plan_stands() -> None:
     assert here.topic_config(LEADER_REPLICAS) == ""
 
 
-@pytest.mark.requirement("K236-36")
-@pytest.mark.requirement("K236-38")
+@pytest.mark.requirement("K236-36", "K236-38")
 def test_a_queued_plan_is_taken_up_and_a_second_one_blocked() -> None:
     here = Place("kip-236-new")
     here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4]))
@@ -232,8 +225,7 @@ def test_a_cancellation_without_a_controller_ends_with_a_clear_error() -> None:
 # ---- KIP-236, older draft ------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("K236-50")
-@pytest.mark.requirement("K236-51")
+@pytest.mark.requirement("K236-50", "K236-51")
 def test_the_older_cancellation_stays_until_it_is_removed() -> None:
     here = Place("kip-236-old")
     here.run(znode_reassign.execute, plan(foo_0=[1, 2, 4]))
@@ -282,9 +274,7 @@ def test_an_extra_plan_is_taken_up() -> None:
     ],
     ids=range(7),
 )
-def test_a_plan_that_cannot_be_is_refused_before_anything_is_written(
-    wrong: Plan, problem: str
-) -> None:
+def test_a_plan_that_cannot_be_is_refused_before_anything_is_written(wrong, problem):
     here = Place("kip-236-new")
     before = here.tree.zxid
     with pytest.raises(ToolError, match=problem):

@@ -1,7 +1,5 @@
 """``kproto admin`` through a real ZooKeeper, against a mock cluster on it; and by the brokers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -53,9 +51,7 @@ def plan_file(folder: Path, topic: str, replicas: list[int]) -> str:
 
 @pytest.mark.java
 @at_profile("kip-236-new")
-@pytest.mark.requirement("K236-30")
-@pytest.mark.requirement("K236-31")
-@pytest.mark.requirement("K236-36")
+@pytest.mark.requirement("K236-30", "K236-31", "K236-36")
 async def test_reassign_cancel_and_queue(place: tuple[str, MockCluster], tmp_path: Path) -> None:
     where, mock = place
     outcome = await through(where, "--execute", plan_file(tmp_path, "foo", [1, 2, 4]))
@@ -104,9 +100,7 @@ async def test_the_older_draft(place: tuple[str, MockCluster], tmp_path: Path) -
 @pytest.mark.java
 @at_profile("kafka-2.3")
 @pytest.mark.requirement("K183-20")
-async def test_an_election_through_zookeeper_is_warned_about_and_held(
-    place: tuple[str, MockCluster],
-) -> None:
+async def test_an_election_through_zookeeper_is_warned_about_and_held(place):
     where, mock = place
     await mock.take(mock.leave_isr, "bar-0", 1)
     outcome = await admin("preferred-replica-election", "--zookeeper", where)

@@ -5,8 +5,6 @@ The tools of Kafka 2.4.1 write znodes; a real controller of that release acts on
 mock's. What may differ is normalised in ``zookeeper_era``, or named here with its reason.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -175,9 +173,7 @@ def _unlisted(line: str) -> str:
 
 
 @pytest.mark.requirement("C-07", "K455-60", "K455-61", "K183-20", "K183-21")
-async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(
-    kafka: RealKafka, tools: JavaTools, tmp_path: Path
-) -> None:
+async def test_the_tools_print_the_same_on_the_mock_and_ours_print_it_too(kafka, tools, tmp_path):
     compared = 0
     shown: list[tuple[str, list[tuple[str, str]]]] = []
     async with AsyncExitStack() as stack:

@@ -5,8 +5,6 @@ Each stands between two comments that name it. A test compares them with what it
 ``KPROTO_TOOLS_PAGE=write`` in the environment it writes them instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

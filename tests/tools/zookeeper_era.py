@@ -5,8 +5,6 @@ its Metadata. Knows how to wait until nothing is left to be done, and what of a 
 Java's or Scala's rather than the tool's. Knows no command.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -5,8 +5,6 @@ a while, so that what moves to it stays in progress, and is stopped in the end. 
 writes into the znode of what is in progress, and later what was there again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

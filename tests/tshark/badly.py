@@ -1,19 +1,11 @@
 """Captures of connections on which segments were lost, sent again, with other bounds, or overtaken
 by later ones. Deterministic: a seed makes one capture."""
 
-from __future__ import annotations
-
 import random
 from typing import Final
 
 from kproto.capture import container
-from tests.wiredump.readers.conversations import (
-    Connection,
-    Sent,
-    farewell,
-    handshake,
-    packets,
-)
+from tests.wiredump.readers.conversations import Connection, Sent, farewell, handshake, packets
 
 __all__ = ["badly_captured"]
 

@@ -6,8 +6,6 @@ tshark's fields have a place: the same bytes have to be one field of ours, of a 
 place in the frame. What tshark says it cannot decode is counted and left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the comparison came to, printed at the end."""
 
-from __future__ import annotations
-
 import pytest
 
 FIGURES = pytest.StashKey[list[str]]()

@@ -4,8 +4,6 @@ Found with tshark 4.0.17, and counted with it; another release may have other bu
 is in no row fails the test, and so does a row that nothing is in.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 __all__ = ["COUNTED_WITH", "EXPLAINED", "GIVEN_UP", "LEFT_OUT", "UNSEEN", "Explained"]

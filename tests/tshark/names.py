@@ -4,8 +4,6 @@ A field of tshark's stands for many of ours, of any message: it is right where i
 of those named here, by the last part of the path, as our schemas name it in Python.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 __all__ = ["NAMES"]

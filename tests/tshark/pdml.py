@@ -3,8 +3,6 @@
 Knows how PDML writes things and how tshark is started; nothing of what any field means.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches and records of a frame against tshark's, in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 

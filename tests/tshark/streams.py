@@ -1,8 +1,6 @@
 """Both directions of every TCP connection of a capture, as tshark's follow puts them together, and
 as ours do."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

@@ -4,9 +4,6 @@ What differs is listed, with reasons, in ``explained``. Of the large captures on
 run's seed; all of them in a full run, which also counts how often each reason is met.
 """
 
-from __future__ import annotations
-
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -21,14 +18,7 @@ from tests.support.full import FULL, drawn
 from tests.support.toolchain import require
 from tests.tshark.badly import badly_captured
 from tests.tshark.compare import Agreement, Difference, compare
-from tests.tshark.explained import (
-    COUNTED_WITH,
-    EXPLAINED,
-    GIVEN_UP,
-    LEFT_OUT,
-    UNSEEN,
-    Explained,
-)
+from tests.tshark.explained import COUNTED_WITH, EXPLAINED, GIVEN_UP, LEFT_OUT, UNSEEN, Explained
 from tests.tshark.streams import Parts, followed, ours
 
 pytestmark = pytest.mark.slow
@@ -63,9 +53,7 @@ def explanation(difference: Difference) -> Explained | None:
     return None
 
 
-def test_every_field_that_tshark_finds(
-    agreement: Agreement, counted: bool, figures: list[str]
-) -> None:
+def test_every_field_that_tshark_finds(agreement, counted, figures):
     fields, agreed = agreement.fields.total(), agreement.agreed.total()
     pairs = len(agreement.fields)
     figures.append(
@@ -110,9 +98,7 @@ def test_requests_and_responses_are_paired_alike(agreement: Agreement, figures: 
 
 @pytest.mark.parametrize("name", ["mock-4.4", "kafka-4.4.0-secured"])
 @pytest.mark.parametrize(("lost", "repeated"), [(0.0, 0.0), (0.0, 0.3), (0.05, 0.1)])
-def test_streams_of_real_traffic(
-    tmp_path: Path, name: str, lost: float, repeated: float, rng: random.Random
-) -> None:
+def test_streams_of_real_traffic(tmp_path, name, lost, repeated, rng):
     """As it was captured, and with packets lost and repeated. (None late: tshark takes for lost
     what is acknowledged before it is seen, and we wait.)"""
     require("tshark")

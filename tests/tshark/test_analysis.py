@@ -12,8 +12,6 @@ Four things differ by definition:
 - tshark has a round trip of a handshake that was refused (SYN, RST); here there is none.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 from collections import Counter
@@ -125,9 +123,7 @@ def without_room(data: bytes, rng: random.Random, share: float) -> bytes:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_the_analysis_of_captures_made_worse(
-    name: str, tmp_path: Path, rng: random.Random, figures: list[str]
-) -> None:
+def test_the_analysis_of_captures_made_worse(name, tmp_path, rng, figures):
     require("tshark")
     capture = tmp_path / "worse.pcap"
     data = made_worse(uncompressed(name), rng, lost=0.02, repeated=0.03, late=0.03)

@@ -5,8 +5,6 @@ tshark has at most one for an acknowledgement: that of the segment which ends wh
 says. Here each segment has its own, those too that are acknowledged together with later ones.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 from collections import defaultdict
@@ -190,9 +188,7 @@ def delayed(rng: random.Random, number: int) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("name", DRAWN[:2])
-def test_captures_made_worse(
-    name: str, tmp_path: Path, rng: random.Random, figures: list[str]
-) -> None:
+def test_captures_made_worse(name, tmp_path, rng, figures):
     """With segments that are repeated, out of order and lost."""
     require("tshark")
     capture = tmp_path / "worse.pcap"

@@ -1,8 +1,5 @@
 """TLS by the same key log: tshark's plaintext is ours, byte by byte."""
 
-from __future__ import annotations
-
-import random
 import re
 from pathlib import Path
 
@@ -14,7 +11,6 @@ from tests.wiredump.talk import say
 from tests.wiredump.tls.recorded import (
     SERVER,
     SUITES,
-    Suite,
     capture_of,
     client_context,
     in_memory,
@@ -45,9 +41,7 @@ def followed(capture: Path, log: Path) -> dict[bool, bytes]:
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name[:28] or "TLS 1.3")
-def test_the_plaintext(
-    tmp_path: Path, suite: Suite, rng: random.Random, figures: list[str]
-) -> None:
+def test_the_plaintext(tmp_path, suite, rng, figures):
     require("tshark")
     capture, log = tmp_path / "capture.pcap", tmp_path / "keys.log"
     said = [say(rng, number) for number in range(40)]

@@ -1,8 +1,6 @@
 """The wrapped captures by tshark: each is the encapsulation that it is said to be, and inside are
 the segments of the bare capture."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

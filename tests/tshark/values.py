@@ -1,7 +1,5 @@
 """Whether tshark's text for a field says what ours does: how its display writes each type."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

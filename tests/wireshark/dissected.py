@@ -1,7 +1,5 @@
 """Exchanges as a capture, and the dissector's view of a capture held against our own decoding."""
 
-from __future__ import annotations
-
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Captures of real brokers and clients by the dissector: its fields and its pairs are ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``kproto schema wireshark``, without tshark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from click.testing import CliRunner

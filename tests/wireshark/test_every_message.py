@@ -1,8 +1,6 @@
 """Every message at every version, from the schemas: the dissector's fields are our own, by place,
 name and value."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Traffic beside plain exchanges of known messages: fallback, SASL, TLS, damage, other ports."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator
@@ -56,9 +54,7 @@ def size_and(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def test_a_version_that_the_broker_lacks_is_answered_in_version_0(
-    script: Path, tmp_path: Path
-) -> None:
+def test_a_version_that_the_broker_lacks_is_answered_in_version_0(script, tmp_path):
     request = KAFKA.encode_request(
         messages.ApiVersionsRequest(client_software_name="x", client_software_version="1"),
         api_version=4,
@@ -181,9 +177,7 @@ def joining(protocol_type: str, metadata: bytes) -> Exchanged:
 
 
 @pytest.mark.parametrize(("version", "rest"), [(0, b""), (3, b""), (5, b"to come")])
-def test_what_members_of_classic_groups_send_is_decoded(
-    version: int, rest: bytes, script: Path, tmp_path: Path
-) -> None:
+def test_what_members_of_classic_groups_send_is_decoded(version, rest, script, tmp_path):
     known = min(version, 3)
     subscription = messages.ConsumerProtocolSubscription(topics=["orders"], rack_id="rack-7")
     assignment = messages.ConsumerProtocolAssignment(
@@ -232,9 +226,7 @@ def test_labels_follow_one_rule(script: Path, tmp_path: Path) -> None:
     assert not [each for each in labels if not re.fullmatch(r"[A-Z][a-z0-9]*(?: [a-z0-9]+)*", each)]
 
 
-def test_damaged_frames_end_in_a_note_and_never_in_an_error_of_the_script(
-    script: Path, tmp_path: Path
-) -> None:
+def test_damaged_frames_end_in_a_note_and_never_in_an_error_of_the_script(script, tmp_path):
     rng = seeds.generator("damaged frames for Wireshark")
     exchanges = []
     for number in range(DAMAGED):
@@ -272,9 +264,7 @@ def test_the_filters_of_the_page_are_filters(script: Path, tmp_path: Path) -> No
     shown(capture, script, "-Y", " || ".join(f"({each})" for each in filters))
 
 
-def test_no_cut_or_damaged_packet_is_an_error_of_the_script(
-    script: Path, tmp_path: Path, rng: random.Random
-) -> None:
+def test_no_cut_or_damaged_packet_is_an_error_of_the_script(script, tmp_path, rng):
     """Several frames share a segment, which a snap length cuts anywhere. Cut frames are not
     malformed, unless bytes were changed."""
     line = Line()

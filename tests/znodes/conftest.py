@@ -1,7 +1,5 @@
 """Both backends behind one fixture: a place for znodes of its own, and sessions on it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any

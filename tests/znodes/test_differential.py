@@ -5,8 +5,6 @@ multi), every field of every stat but the times, zxids counted from the start of
 the watch events each session got. At the end: every znode there is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Texts of KIP-236's older draft: what is written is read, and to the byte what the page shows."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +20,7 @@ _REPLICAS = st.lists(_IDS, max_size=5).map(tuple)
 _TPS = st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), _IDS)
 
 
-@pytest.mark.requirement("K236-58")
-@pytest.mark.requirement("A-20")
+@pytest.mark.requirement("K236-58", "A-20")
 def test_a_request_is_json_with_the_pages_fields() -> None:
     assignments = {("my-topic", 0): (1, 2, 3), ("your-topic", 3): (4, 5, 6)}
     request = ReassignmentRequest(assignments, legacy=True)
@@ -48,9 +45,7 @@ def test_a_reassignments_znode_is_as_it_was_settled() -> None:
 
 
 @given(st.dictionaries(_TPS, _REPLICAS, max_size=5), st.booleans())
-def test_requests_come_back(
-    assignments: dict[tuple[str, int], tuple[int, ...]], flag: bool
-) -> None:
+def test_requests_come_back(assignments, flag):
     found = decode_request("/r", encode_request(ReassignmentRequest(assignments, flag)))
     assert (dict(found.assignments), found.legacy) == (assignments, flag)
 

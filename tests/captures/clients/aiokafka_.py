@@ -1,7 +1,5 @@
 """Everyday traffic of aiokafka: ``BOOTSTRAP PREFIX [MECHANISM USER PASSWORD]``."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """What the Python programs of the captures share: what is produced, and how they end."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

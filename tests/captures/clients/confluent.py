@@ -3,8 +3,6 @@
 With a mechanism it only authenticates and asks for the cluster; ``TLS`` is taken for one, too.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

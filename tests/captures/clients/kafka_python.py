@@ -1,7 +1,5 @@
 """Everyday traffic of kafka-python: ``BOOTSTRAP PREFIX [MECHANISM USER PASSWORD]``."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,19 +1,15 @@
 """Numbers without a meaning in requests about access rules. Kafka does not read UNKNOWN(0), and
 closes the connection."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
-from kproto.messages.create_acls_request import AclCreation
-from kproto.messages.delete_acls_request import DeleteAclsFilter
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 ELEMENTS = ("resource_type", "pattern_type", "operation", "permission_type")
 
@@ -24,14 +20,18 @@ def request(key: int, **elements: int) -> Any:
     resource, pattern = said.pop("resource_type"), said.pop("pattern_type")
     who = {"principal": "User:a", "host": "*"}
     if key == 30:
-        rule = AclCreation(
-            resource_type=resource, resource_pattern_type=pattern, resource_name="r", **who, **said
-        )
-        return CreateAclsRequest(creations=[rule])
+        rule = {
+            "resource_type": resource,
+            "resource_pattern_type": pattern,
+            "resource_name": "r",
+            **(who),
+            **(said),
+        }
+        return request_of("CreateAcls", creations=[rule])
     where = {"resource_type_filter": resource, "pattern_type_filter": pattern, **said}
     if key == 31:
-        return DeleteAclsRequest(filters=[DeleteAclsFilter(**where)])
-    return DescribeAclsRequest(**where)
+        return request_of("DeleteAcls", filters={**(where)})
+    return request_of("DescribeAcls", **where)
 
 
 @pytest.mark.parametrize("key", [29, 30, 31])
@@ -60,9 +60,7 @@ def in_zookeeper_mode() -> DirectBroker:
         ("operation", 15, (4, 1), (4, 0)),
     ],
 )
-def test_releases_know_other_elements(
-    element: str, number: int, since: tuple[int, int], until: tuple[int, int]
-) -> None:
+def test_releases_know_other_elements(element, number, since, until):
     codes = [
         DirectBroker(simulated_cluster(1, release=release))
         .ask(request(30, **{element: number}), 3)

@@ -1,44 +1,16 @@
 """The thin handlers: what the cluster says reaches the wire, at old versions and new."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import DescribeClusterRequest, SaslAuthenticateRequest, SaslHandshakeRequest
-from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
-from kproto.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from kproto.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from kproto.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from kproto.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kproto.messages.describe_acls_request import DescribeAclsRequest
-from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kproto.messages.describe_log_dirs_request import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-)
-from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from kproto.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 TOPIC, BROKER = 2, 4
 
@@ -53,10 +25,12 @@ def broker() -> DirectBroker:
 def describe(
     broker: DirectBroker, kind: int, name: str, *names: str, version: int = 4, **flags: Any
 ):
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=list(names) or None
-    )
-    body = DescribeConfigsRequest(resources=[resource], **flags)
+    resource = {
+        "resource_type": kind,
+        "resource_name": name,
+        "configuration_keys": list(names) or None,
+    }
+    body = request_of("DescribeConfigs", resources=[resource], **flags)
     (result,) = broker.ask(body, version).results
     return result
 
@@ -64,12 +38,12 @@ def describe(
 def alter(
     broker: DirectBroker, kind: int, name: str, *changes: tuple[str, int, str | None], **options
 ):
-    resource = AlterConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configs=[AlterableConfig(name=n, config_operation=o, value=v) for n, o, v in changes],
-    )
-    body = IncrementalAlterConfigsRequest(resources=[resource], **options)
+    resource = {
+        "resource_type": kind,
+        "resource_name": name,
+        "configs": [{"name": n, "config_operation": o, "value": v} for n, o, v in changes],
+    }
+    body = request_of("IncrementalAlterConfigs", resources=[resource], **options)
     (result,) = broker.ask(body, 1).responses
     return result.error_code, result.error_message
 
@@ -89,9 +63,7 @@ def test_kraft_checks_a_value_before_it_looks_for_the_topic(reassignment: str, c
 
 @pytest.mark.requirement("REL-05")
 @pytest.mark.parametrize(("release", "message"), [("kafka-2.6", None), ("kafka-2.7", "")])
-def test_the_message_beside_described_configs_was_null_until_2_6(
-    release: str, message: str | None
-) -> None:
+def test_the_message_beside_described_configs_was_null_until_2_6(release, message):
     broker = DirectBroker(
         simulated_cluster(topics=["foo=1"], reassignment="zookeeper"), profile_name=release
     )
@@ -108,15 +80,13 @@ def test_the_message_beside_described_configs_was_null_until_2_6(
         ("kafka-3.9", 32, message(ErrorCode.INVALID_REQUEST)),
     ],
 )
-def test_an_unknown_resource_type_fails_the_whole_request(
-    release: str, kind: int, text: str
-) -> None:
+def test_an_unknown_resource_type_fails_the_whole_request(release, kind, text):
     broker = DirectBroker(MockCluster(1, profile=release).cluster, profile_name=release)
     rows = [
-        DescribeConfigsResource(resource_type=each, resource_name=name)
+        {"resource_type": each, "resource_name": name}
         for each, name in ((BROKER, "1"), (kind, "x"))
     ]
-    results = broker.ask(DescribeConfigsRequest(resources=rows), 2).results
+    results = broker.ask("DescribeConfigs", 2, resources=rows).results
     assert [(each.resource_type, each.error_code, each.error_message) for each in results] == [
         (BROKER, 42, text),
         (0 if release == "kafka-2.6" else kind, 42, text),
@@ -184,20 +154,21 @@ def test_configs_of_nothing(broker: DirectBroker) -> None:
 
 @pytest.mark.parametrize("version", range(8))
 def test_topics_come_and_go(broker: DirectBroker, version: int) -> None:
-    body = CreateTopicsRequest(
+    body = request_of(
+        "CreateTopics",
         topics=[
-            CreatableTopic(
-                name="new",
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[
-                    CreatableReplicaAssignment(partition_index=1, broker_ids=[2, 3]),
-                    CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 1]),
+            {
+                "name": "new",
+                "num_partitions": -1,
+                "replication_factor": -1,
+                "assignments": [
+                    {"partition_index": 1, "broker_ids": [2, 3]},
+                    {"partition_index": 0, "broker_ids": [3, 1]},
                 ],
-                configs=[CreatableTopicConfig(name="retention.ms", value="7")],
-            ),
-            CreatableTopic(name="foo", num_partitions=1, replication_factor=1),
-        ]
+                "configs": {"name": "retention.ms", "value": "7"},
+            },
+            {"name": "foo", "num_partitions": 1, "replication_factor": 1},
+        ],
     )
     made, exists = broker.ask(body, version).topics
     assert (made.name, made.error_code, exists.error_code) == ("new", 0, 36)
@@ -212,7 +183,7 @@ def test_topics_come_and_go(broker: DirectBroker, version: int) -> None:
 
     by_name = min(version, 5)
     rows = broker.ask(
-        DeleteTopicsRequest(topic_names=["new", "nope"], timeout_ms=1000), by_name
+        "DeleteTopics", by_name, topic_names=["new", "nope"], timeout_ms=1000
     ).responses
     assert [(row.name, row.error_code) for row in rows] == [("new", 0), ("nope", 3)]
     assert set(broker.cluster.topics) == {"foo"}
@@ -220,9 +191,7 @@ def test_topics_come_and_go(broker: DirectBroker, version: int) -> None:
 
 def test_delete_by_id(broker: DirectBroker) -> None:
     topic_id = broker.cluster.topics["foo"].topic_id
-    body = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000
-    )
+    body = request_of("DeleteTopics", name=None, topic_id=topic_id, timeout_ms=1000)
     (row,) = broker.ask(body, 6).responses
     assert (row.name, row.topic_id, row.error_code) == ("foo", topic_id, 0)
     (row,) = broker.ask(body, 6).responses
@@ -231,15 +200,12 @@ def test_delete_by_id(broker: DirectBroker) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_more_partitions(broker: DirectBroker, version: int) -> None:
-    body = CreatePartitionsRequest(
+    body = request_of(
+        "CreatePartitions",
         timeout_ms=1000,
         topics=[
-            CreatePartitionsTopic(
-                name="foo",
-                count=2,
-                assignments=[CreatePartitionsAssignment(broker_ids=[3, 2, 1])],
-            ),
-            CreatePartitionsTopic(name="nope", count=2, assignments=None),
+            {"name": "foo", "count": 2, "broker_ids": [3, 2, 1]},
+            {"name": "nope", "count": 2, "assignments": None},
         ],
     )
     rows = broker.ask(body, version).results
@@ -258,9 +224,9 @@ def test_log_dirs_hold_what_the_broker_replicates(version: int) -> None:
     )
     expected = {1: {("foo", 0)}, 2: {("foo", 0), ("foo", 1)}, 3: {("foo", 1), ("bar", 0)}}
     for broker_id, held in expected.items():
-        answer = broker.ask(DescribeLogDirsRequest(topics=None), version, broker_id=broker_id)
+        answer = broker.ask("DescribeLogDirs", version, topics=None, broker_id=broker_id)
         assert replicas(answer) == held
-    some = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="foo", partitions=[1])])
+    some = request_of("DescribeLogDirs", topic="foo", partitions=[1])
     assert replicas(broker.ask(some, version, broker_id=2)) == {("foo", 1)}
 
 
@@ -274,11 +240,12 @@ def replicas(answer: Any) -> set[tuple[str, int]]:
 
 
 def test_producers_of_a_partition_without_any(broker: DirectBroker) -> None:
-    body = DescribeProducersRequest(
+    body = request_of(
+        "DescribeProducers",
         topics=[
-            TopicRequest(name="foo", partition_indexes=[0, 5]),
-            TopicRequest(name="nope", partition_indexes=[0]),
-        ]
+            {"name": "foo", "partition_indexes": [0, 5]},
+            {"name": "nope", "partition_indexes": [0]},
+        ],
     )
     seen = {}
     for broker_id in (1, 2):
@@ -289,9 +256,9 @@ def test_producers_of_a_partition_without_any(broker: DirectBroker) -> None:
 
 
 def test_sasl_is_refused_where_there_is_none(broker: DirectBroker) -> None:
-    assert broker.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
-    assert broker.ask(SaslAuthenticateRequest(auth_bytes=b""), 2).error_code == 34
-    assert broker.ask(DescribeClusterRequest(), 0).error_code == 0
+    assert broker.ask("SaslHandshake", 1, mechanism="PLAIN").error_code == 34
+    assert broker.ask("SaslAuthenticate", 2, auth_bytes=b"").error_code == 34
+    assert broker.ask("DescribeCluster", 0).error_code == 0
 
 
 # ---- access rules -------------------------------------------------------------------------------
@@ -300,24 +267,29 @@ def test_sasl_is_refused_where_there_is_none(broker: DirectBroker) -> None:
 @pytest.mark.parametrize("version", range(4))
 def test_access_rules(broker: DirectBroker, version: int) -> None:
     rules = [
-        AclCreation(
-            resource_type=TOPIC,
-            resource_name=name,
-            resource_pattern_type=3,
-            principal=principal,
-            host="*",
-            operation=3,
-            permission_type=3,
-        )
+        {
+            "resource_type": TOPIC,
+            "resource_name": name,
+            "resource_pattern_type": 3,
+            "principal": principal,
+            "host": "*",
+            "operation": 3,
+            "permission_type": 3,
+        }
         for name, principal in [("foo", "User:a"), ("foo", "User:b"), ("bar", "User:a"), ("", "x")]
     ]
-    created = broker.ask(CreateAclsRequest(creations=rules), version).results
+    created = broker.ask("CreateAcls", version, creations=rules).results
     assert [row.error_code == 0 for row in created] == [True, True, True, False]
-    everything = DescribeAclsRequest(
-        resource_type_filter=1, resource_name_filter=None,
+    everything = request_of(
+        "DescribeAcls",
+        resource_type_filter=1,
+        resource_name_filter=None,
         pattern_type_filter=1 if version else 3,
-        principal_filter=None, host_filter=None, operation=1, permission_type=1,
-    )  # fmt: skip
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
     listed = {
         (resource.resource_name, acl.principal)
         for resource in broker.ask(everything, version).resources
@@ -326,16 +298,21 @@ def test_access_rules(broker: DirectBroker, version: int) -> None:
     assert listed == {("foo", "User:a"), ("foo", "User:b"), ("bar", "User:a")}
     names = [r.resource_name for r in broker.ask(everything, version).resources]
     assert len(names) == len(set(names)) == 2
-    body = DeleteAclsRequest(
+    body = request_of(
+        "DeleteAcls",
         filters=[
-            DeleteAclsFilter(
-                resource_type_filter=TOPIC, resource_name_filter="foo",
-                pattern_type_filter=3, principal_filter=principal, host_filter=None,
-                operation=1, permission_type=1,
-            )
+            {
+                "resource_type_filter": TOPIC,
+                "resource_name_filter": "foo",
+                "pattern_type_filter": 3,
+                "principal_filter": principal,
+                "host_filter": None,
+                "operation": 1,
+                "permission_type": 1,
+            }
             for principal in ("User:a", "User:nobody")
-        ]
-    )  # fmt: skip
+        ],
+    )
     results = broker.ask(body, version).filter_results
     removed = [[acl.principal for acl in result.matching_acls] for result in results]
     assert removed == [["User:a"], []]

@@ -1,17 +1,10 @@
 """AlterConfigs (33): the answers and the configs afterwards are those of Kafka 3.9.2 and 4.4.0."""
 
-from __future__ import annotations
-
 import pytest
 
-from kproto.messages.alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-)
-from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_BROKER_SOURCE = 1, 2, 3
@@ -27,13 +20,14 @@ class Asked(DirectBroker):
         assert self.alter((TOPIC, "foo", {"retention.ms": "77"})) == [(0, None)]
 
     def alter(self, *resources, version: int = 2, **options) -> list[tuple[int, str | None]]:
-        body = AlterConfigsRequest(
+        body = request_of(
+            "AlterConfigs",
             resources=[
-                AlterConfigsResource(
-                    resource_type=kind,
-                    resource_name=name,
-                    configs=[AlterableConfig(name=n, value=v) for n, v in dict(configs).items()],
-                )
+                {
+                    "resource_type": kind,
+                    "resource_name": name,
+                    "configs": [{"name": n, "value": v} for n, v in dict(configs).items()],
+                }
                 for kind, name, configs in resources
             ],
             **options,
@@ -45,10 +39,8 @@ class Asked(DirectBroker):
 
     def configs(self, kind: int = TOPIC, name: str = "foo") -> dict[str, str | None]:
         """The resource's own configs."""
-        resource = DescribeConfigsResource(
-            resource_type=kind, resource_name=name, configuration_keys=None
-        )
-        (result,) = self.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+        resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+        (result,) = self.ask("DescribeConfigs", 4, resources=[resource]).results
         own = {TOPIC: TOPIC_SOURCE, BROKER: BROKER_SOURCE if name else DEFAULT_BROKER_SOURCE}[kind]
         return {each.name: each.value for each in result.configs if each.config_source == own}
 
@@ -103,9 +95,7 @@ def test_configs_of_brokers_are_replaced(profile: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.requirement("DP-API-33")
-def test_a_refused_resource_keeps_its_configs(
-    profile: str, kind: int, name: str, configs: dict[str, str | None], answer: tuple[int, str]
-) -> None:
+def test_a_refused_resource_keeps_its_configs(profile, kind, name, configs, answer):
     asked = Asked(profile)
     assert asked.alter((BROKER, "1", {THROTTLE: "9"})) == [(0, None)]
     assert asked.alter((kind, name, configs)) == [answer]

@@ -1,23 +1,21 @@
 """ApiVersions: who the client is (KIP-511), where it meant to go (KIP-1242), features (KIP-584)."""
 
-from __future__ import annotations
+from typing import Any
 
 import pytest
 
-from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker.profiles import all_profiles, profile
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.features.release_features import features_of
 from mockbroker.simulation.releases.release import NEWEST, Release
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 
-def hello(name: str = "test", version: str = "1", **fields: object) -> ApiVersionsRequest:
-    return ApiVersionsRequest(
-        client_software_name=name,
-        client_software_version=version,
-        **fields,  # type: ignore[arg-type]
+def hello(name: str = "test", version: str = "1", **fields: object) -> Any:
+    return request_of(
+        "ApiVersions", client_software_name=name, client_software_version=version, **fields
     )
 
 
@@ -43,7 +41,7 @@ def test_names_that_kip_511_forbids(name: str, version: int) -> None:
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
     asked = DirectBroker(Cluster())
-    assert asked.ask(ApiVersionsRequest(), version).error_code == 0
+    assert asked.ask("ApiVersions", version).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -162,6 +160,6 @@ def test_a_later_request_carries_the_name() -> None:
     """On the same connection only: here each request has its own."""
     asked = DirectBroker(Cluster())
     asked.ask(hello("one"), 3)
-    asked.ask(MetadataRequest(topics=[]), 9)
+    asked.ask("Metadata", 9, topics=[])
     (entry,) = asked.journal.select(api=3, direction="request")
     assert entry.client_software is None

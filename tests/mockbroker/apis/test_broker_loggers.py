@@ -1,23 +1,13 @@
 """The loggers of brokers (BROKER_LOGGER, KIP-412), as 2.4.1, 2.8.2, 3.2.3, 3.7.2, 4.4.0 answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    AlterConfigsRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
-from kproto.messages.alter_configs_request import AlterableConfig as Replacement
-from kproto.messages.alter_configs_request import AlterConfigsResource as Replaced
-from kproto.messages.describe_configs_request import DescribeConfigsResource
-from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 LOGGER = 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -38,10 +28,8 @@ def broker(release: tuple[int, int] = (4, 4)) -> DirectBroker:
 
 
 def described(of: DirectBroker, name: str = "1", keys: list[str] | None = None) -> Any:
-    resource = DescribeConfigsResource(
-        resource_type=LOGGER, resource_name=name, configuration_keys=keys
-    )
-    return of.ask(DescribeConfigsRequest(resources=[resource]), 2).results[0]
+    resource = {"resource_type": LOGGER, "resource_name": name, "configuration_keys": keys}
+    return of.ask("DescribeConfigs", 2, resources=[resource]).results[0]
 
 
 def level(of: DirectBroker, logger: str = NAME) -> str:
@@ -53,11 +41,10 @@ def alter(
     of: DirectBroker, *changes: tuple[str, int, str | None], name: str = "1", dry: bool = False
 ) -> tuple[int, str | None]:
     configs = [
-        AlterableConfig(name=logger, config_operation=how, value=value)
-        for logger, how, value in changes
+        {"name": logger, "config_operation": how, "value": value} for logger, how, value in changes
     ]
-    resource = AlterConfigsResource(resource_type=LOGGER, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=dry)
+    resource = {"resource_type": LOGGER, "resource_name": name, "configs": configs}
+    request = request_of("IncrementalAlterConfigs", resources=[resource], validate_only=dry)
     (row,) = of.ask(request, 0).responses
     assert (row.resource_type, row.resource_name) == (LOGGER, name)
     return row.error_code, row.error_message
@@ -172,9 +159,9 @@ def test_loggers_of_another_broker_are_refused(release: tuple[int, int]) -> None
 @pytest.mark.parametrize("release", RELEASES)
 def test_alter_configs_replaces_no_levels(release: tuple[int, int]) -> None:
     of = broker(release)
-    configs = [Replacement(name=NAME, value="INFO")]
-    resource = Replaced(resource_type=LOGGER, resource_name="1", configs=configs)
-    (row,) = of.ask(AlterConfigsRequest(resources=[resource]), 1).responses
+    configs = [{"name": NAME, "value": "INFO"}]
+    resource = {"resource_type": LOGGER, "resource_name": "1", "configs": configs}
+    (row,) = of.ask("AlterConfigs", 1, resources=[resource]).responses
     text = "Unknown resource type 8"
     if release < (3, 2):
         text = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER"

@@ -1,18 +1,13 @@
 """Requests to a KRaft controller that have no time, answered as by Kafka 3.9.2 and 4.4.0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
-)
+from kproto.messages import AlterPartitionReassignmentsRequest, ElectLeadersRequest
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 KRAFT = ("kafka-3.0", "kafka-3.9", "kafka-4.4")
 NONE = (0, -1)
@@ -78,5 +73,5 @@ def test_reassignments_without_time(profile: str, timeout_ms: int) -> None:
 @pytest.mark.requirement("A-56")
 def test_the_first_kraft_controller_had_no_deadlines() -> None:
     broker = broker_of("kafka-2.8")
-    deletion = DeleteTopicsRequest(topic_names=["foo"], timeout_ms=0)
+    deletion = request_of("DeleteTopics", topic_names=["foo"], timeout_ms=0)
     assert [row.error_code for row in broker.ask(deletion, 5).responses] == [0]

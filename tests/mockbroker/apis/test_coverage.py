@@ -1,7 +1,5 @@
 """What the mock serves of each profile's API keys, and the reasons for the gaps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,26 +1,20 @@
 """DescribeTopicPartitions: any limit gives the same topics, page by page, as one large page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages.describe_topic_partitions_request import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    TopicRequest,
-)
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 
-def wanted(*names: str, **fields: Any) -> DescribeTopicPartitionsRequest:
-    return DescribeTopicPartitionsRequest(
-        topics=[TopicRequest(name=name) for name in names], **fields
+def wanted(*names: str, **fields: Any) -> Any:
+    return request_of(
+        "DescribeTopicPartitions", topics=[{"name": name} for name in names], **fields
     )
 
 
@@ -44,10 +38,10 @@ def test_pages_make_the_whole(counts: dict[str, int], limit: int, named: bool) -
         seen += rows(page)
         if page.next_cursor is None:
             break
-        cursor = Cursor(
-            topic_name=page.next_cursor.topic_name,
-            partition_index=page.next_cursor.partition_index,
-        )
+        cursor = {
+            "topic_name": page.next_cursor.topic_name,
+            "partition_index": page.next_cursor.partition_index,
+        }
     assert seen == [(name, index) for name in sorted(counts) for index in range(counts[name])]
 
 
@@ -61,7 +55,7 @@ def test_errors_in_the_midst() -> None:
 @pytest.mark.parametrize("index", [-1, -(2**31)])
 def test_a_cursor_below_0_is_refused(index: int) -> None:
     asked = DirectBroker(Cluster(topics=["b:1:1"]))
-    answer = asked.ask(wanted("b", cursor=Cursor(topic_name="b", partition_index=index)), 0)
+    answer = asked.ask(wanted("b", cursor={"topic_name": "b", "partition_index": index}), 0)
     assert [(t.name, t.error_code, t.partitions) for t in answer.topics] == [("b", 42, [])]
 
 

@@ -1,8 +1,6 @@
 """ElectLeaders (43) on sockets: KIP-183's bytes made by hand, answers that come later, and calls
 that overlap."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from struct import pack
@@ -12,12 +10,11 @@ import aiohttp
 import pytest
 
 from kproto.client import Admin, PreferredLeaderNotAvailableError, RequestTimedOutError
-from kproto.messages import ElectLeadersRequest, MetadataRequest
-from kproto.messages.elect_leaders_request import TopicPartitions
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 
 DRAFT = "kip-183"
 TOPICS = ["foo=1,2,3", "bar=1,2,3"]
@@ -90,10 +87,7 @@ def answered(mock: MockCluster) -> int:
 # ---- what is said --------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("K183-08")
-@pytest.mark.requirement("K183-10")
-@pytest.mark.requirement("A-27")
-@pytest.mark.requirement("A-29")
+@pytest.mark.requirement("K183-08", "K183-10", "A-27", "A-29")
 async def test_kip_183_byte_by_byte() -> None:
     async with cluster() as mock:
         await electable(mock)
@@ -101,8 +95,7 @@ async def test_kip_183_byte_by_byte() -> None:
             wire.send(request(7, [("foo", [0, 0, 9]), ("foo", [0]), ("nope", [1])]))
             absent = "The partition does not exist."
             assert await wire.receive() == response(
-                7,
-                [("foo", [(0, 0, None), (9, 3, absent)]), ("nope", [(1, 3, absent)])],
+                7, [("foo", [(0, 0, None), (9, 3, absent)]), ("nope", [(1, 3, absent)])]
             )
             assert leaders(mock) == {"foo": 1, "bar": 2}
             wire.send(request(8, None), request(9, []), request(10, [("foo", [0])]))
@@ -130,8 +123,7 @@ async def test_the_pages_grammar_has_no_time_out_and_is_none_we_read(dialect: st
             assert await wire.receive() == response(2, [("foo", [(0, 0, None)])])
 
 
-@pytest.mark.requirement("K183-06")
-@pytest.mark.requirement("K183-10")
+@pytest.mark.requirement("K183-06", "K183-10")
 async def test_another_broker_says_who_it_is_not() -> None:
     async with cluster() as mock, connect(mock, 2) as wire:
         wire.send(request(1, [("foo", [0, 0]), ("none", []), ("bar", [5])]), request(2, None))
@@ -161,9 +153,7 @@ async def test_a_controller_that_hosts_no_replica_elects() -> None:
 async def test_an_unknown_type_comes_before_who_is_the_controller() -> None:
     """Brokers with ZooKeeper trip over it before they ask."""
     async with cluster(profile="kafka-3.9-zk") as mock, connect(mock, 2) as wire:
-        body = ElectLeadersRequest(
-            election_type=9, topic_partitions=[TopicPartitions(topic="foo", partitions=[0])]
-        )
+        body = request_of("ElectLeaders", election_type=9, topic="foo", partitions=[0])
         answer = await wire.ask(body, 2)
         assert answer.error_code == -1
         assert answer.replica_election_results[0].partition_result[0].error_code == -1
@@ -187,7 +177,7 @@ async def test_not_before_the_broker_shows_it(profile: str) -> None:
             await until(asked(mock, 1))
             for advanced, leader in ((199, 2), (1, 1)):
                 mock.advance(advanced)
-                metadata = await other.ask(MetadataRequest(topics=None), 1)
+                metadata = await other.ask("Metadata", 1, topics=None)
                 (foo,) = [each for each in metadata.topics if each.name == "foo"]
                 assert foo.partitions[0].leader_id == leader
                 assert answered(mock) == (leader == 1)
@@ -220,16 +210,14 @@ async def test_kraft_answers_before_the_broker_knows() -> None:
             assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])
 
 
-@pytest.mark.requirement("K183-12")
-@pytest.mark.requirement("K183-13")
-@pytest.mark.requirement("A-31")
+@pytest.mark.requirement("K183-12", "K183-13", "A-31")
 async def test_a_time_out_and_later_the_new_leader() -> None:
     """What this connection asks meanwhile waits behind it, as in Kafka."""
     async with cluster() as mock:
         await electable(mock)
         mock.hold_elections()
         async with connect(mock) as wire:
-            wire.send(request(1, [("foo", [0])], 500), wire.frame(MetadataRequest(), 1))
+            wire.send(request(1, [("foo", [0])], 500), wire.frame(request_of("Metadata"), 1))
             await until(asked(mock, 1))
             mock.advance(499)
             await asyncio.sleep(0)
@@ -243,8 +231,7 @@ async def test_a_time_out_and_later_the_new_leader() -> None:
         assert leaders(mock)["foo"] == 1
 
 
-@pytest.mark.requirement("K183-11")
-@pytest.mark.requirement("A-30")
+@pytest.mark.requirement("K183-11", "A-30")
 async def test_two_callers_take_turns() -> None:
     async with cluster() as mock:
         await electable(mock)
@@ -344,9 +331,7 @@ async def test_a_controller_that_moves_says_so() -> None:
 # ---- by clients and controls ---------------------------------------------------------------------
 
 
-@pytest.mark.requirement("K183-01")
-@pytest.mark.requirement("K183-05")
-@pytest.mark.requirement("K183-25")
+@pytest.mark.requirement("K183-01", "K183-05", "K183-25")
 @pytest.mark.parametrize("dialect", [DRAFT, "kafka"])
 async def test_admin(dialect: str) -> None:
     async with cluster(clock="wall") as mock:
@@ -362,8 +347,7 @@ async def test_admin(dialect: str) -> None:
                 await failed.all()
 
 
-@pytest.mark.requirement("K183-12")
-@pytest.mark.requirement("A-31")
+@pytest.mark.requirement("K183-12", "A-31")
 async def test_admin_hears_of_a_time_out() -> None:
     async with cluster() as mock:
         await electable(mock)

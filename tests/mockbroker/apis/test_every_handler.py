@@ -1,7 +1,5 @@
 """Every api key, at every version it is implemented at, over any request that can be written."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

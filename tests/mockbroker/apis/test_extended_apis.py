@@ -1,7 +1,5 @@
 """A draft that adds versions and fields to released messages keeps their handlers."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -14,7 +12,6 @@ import kproto
 from kproto.client import Connection
 from kproto.dialects import Dialect, dialect, load_dialect
 from kproto.errors import KprotoError
-from kproto.messages.metadata_request import MetadataRequest
 from kproto.schema.load import schemas_directory
 from mockbroker import MockCluster
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
@@ -25,6 +22,7 @@ from mockbroker.simulation.state.settings import ClusterSettings
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.filled_requests import filled_request
 from tests.support.full import FULL
+from tests.support.requests import request_of
 from tests.support.seeds import seed
 
 KAFKA = dialect("kafka")
@@ -120,7 +118,7 @@ async def test_a_function_of_the_test_amends_the_new_version_only(tmp_path: Path
         ):
             answer: Any = await new.request(request(topics=None))
             assert (answer.draft, answer.topics[0].name) == ("for me", "foo")
-            assert (await old.request(MetadataRequest(topics=None))).topics[0].name == "foo"
+            assert (await old.request(request_of("Metadata", topics=None))).topics[0].name == "foo"
 
             mock.on(3)(lambda call: None)
             answer = await new.request(request(topics=None))

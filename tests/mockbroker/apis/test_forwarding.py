@@ -4,32 +4,12 @@ Without forwarding a broker that is not the controller says NOT_CONTROLLER(41): 
 place at the top of the answer, of everything it was asked about.
 """
 
-from __future__ import annotations
-
 import pytest
 
-from kproto.messages import (
-    DescribeClusterRequest,
-    IncrementalAlterConfigsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-)
-from kproto.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kproto.messages.create_partitions_request import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kproto.messages.delete_topics_request import DeleteTopicsRequest
-from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 ZK, KRAFT = "kafka-3.9-zk", "kafka-3.9"
 NOT_CONTROLLER = "This is not the correct controller for this cluster."
@@ -39,31 +19,31 @@ def asked(profile: str) -> DirectBroker:
     return DirectBroker(Cluster(topics=["foo=1,2,3/2,3,1", "bar:1:1"]), profile_name=profile)
 
 
-ALTER = AlterPartitionReassignmentsRequest(
+ALTER = request_of(
+    "AlterPartitionReassignments",
     topics=[
-        ReassignableTopic(
-            name="foo",
-            partitions=[
-                ReassignablePartition(partition_index=1, replicas=[3, 2]),
-                ReassignablePartition(partition_index=0, replicas=None),
+        {
+            "name": "foo",
+            "partitions": [
+                {"partition_index": 1, "replicas": [3, 2]},
+                {"partition_index": 0, "replicas": None},
             ],
-        ),
-        ReassignableTopic(name="none", partitions=[]),
-    ]
+        },
+        {"name": "none", "partitions": []},
+    ],
 )
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.requirement("K183-06")
 def test_elect(version: int) -> None:
-    body = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="foo", partitions=[1, 7])])
-    answer = asked(ZK).ask(body, version, broker_id=2)
+    answer = asked(ZK).ask("ElectLeaders", version, topic="foo", partitions=[1, 7], broker_id=2)
     assert answer.error_code == 0
     assert [
         (t.topic, [(p.partition_id, p.error_code) for p in t.partition_result])
         for t in answer.replica_election_results
     ] == [("foo", [(1, 41), (7, 41)])]
-    every = asked(ZK).ask(ElectLeadersRequest(topic_partitions=None), version, broker_id=2)
+    every = asked(ZK).ask("ElectLeaders", version, topic_partitions=None, broker_id=2)
     assert sorted(
         (t.topic, p.partition_id, p.error_code)
         for t in every.replica_election_results
@@ -71,12 +51,8 @@ def test_elect(version: int) -> None:
     ) == [("bar", 0, 41), ("foo", 0, 41), ("foo", 1, 41)]
 
 
-CREATE = CreateTopicsRequest(
-    topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]
-)
-GROW = CreatePartitionsRequest(
-    topics=[CreatePartitionsTopic(name="foo", count=4, assignments=None)], timeout_ms=1000
-)
+CREATE = request_of("CreateTopics", name="new", num_partitions=1, replication_factor=1)
+GROW = request_of("CreatePartitions", name="foo", count=4, assignments=None, timeout_ms=1000)
 
 
 @pytest.mark.parametrize("profile", [KRAFT, "kafka-4.4"])
@@ -84,24 +60,23 @@ def test_forwarding_never_says_41(profile: str) -> None:
     broker = asked(profile)
     answer = broker.ask(ALTER, 0, broker_id=2)
     assert [p.error_code for p in answer.responses[0].partitions] == [0, 85]
-    assert broker.ask(ListPartitionReassignmentsRequest(), 0, broker_id=3).error_code == 0
+    assert broker.ask("ListPartitionReassignments", 0, broker_id=3).error_code == 0
     assert broker.ask(CREATE, 7, broker_id=3).topics[0].error_code == 0
     assert broker.ask(GROW, 3, broker_id=3).results[0].error_code == 0
-    deletion = DeleteTopicsRequest(topic_names=["new"], timeout_ms=1000)
+    deletion = request_of("DeleteTopics", topic_names=["new"], timeout_ms=1000)
     assert broker.ask(deletion, 5, broker_id=2).responses[0].error_code == 0
 
 
 def test_topic_configs_go_to_any_broker() -> None:
     """ZooKeeper brokers write them themselves."""
     broker = asked(ZK)
-    body = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=2,
-                resource_name="foo",
-                configs=[AlterableConfig(name="retention.ms", config_operation=0, value="1")],
-            )
-        ]
+    body = request_of(
+        "IncrementalAlterConfigs",
+        resource_type=2,
+        resource_name="foo",
+        name="retention.ms",
+        config_operation=0,
+        value="1",
     )
     assert broker.ask(body, 1, broker_id=2).responses[0].error_code == 0
     assert broker.cluster.configs.topic("foo", "retention.ms").value == "1"
@@ -119,8 +94,8 @@ def test_after_a_failover_the_other_broker_answers() -> None:
 def test_the_controller_that_clients_are_shown(profile: str) -> None:
     broker = asked(profile)
     Operations(broker.cluster).failover(3)
-    shown = broker.ask(MetadataRequest(topics=[]), 12).controller_id
-    described = shown if profile == ZK else broker.ask(DescribeClusterRequest(), 0).controller_id
+    shown = broker.ask("Metadata", 12, topics=[]).controller_id
+    described = shown if profile == ZK else broker.ask("DescribeCluster", 0).controller_id
     assert shown == described
     if profile == ZK:
         assert shown == 3

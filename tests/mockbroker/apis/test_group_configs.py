@@ -1,7 +1,5 @@
 """Configs of groups (resource type 32): the limits of the broker, and internal ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
@@ -77,9 +75,7 @@ def test_what_lies_within_the_limits(release: Release, kind: str) -> None:
     ],
 )
 @pytest.mark.requirement("DP-CGH-25", "DP-STREAMS-23")
-def test_times_out_of_limits(
-    release: Release, kind: str, what: str, value: str, side: str, limit: str
-) -> None:
+def test_times_out_of_limits(release, kind, what, value, side, limit):
     bounds = {
         "heartbeat.interval.ms": "5000 to 15000",
         "session.timeout.ms": "45000 to 60000",

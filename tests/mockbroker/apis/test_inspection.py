@@ -1,22 +1,10 @@
 """Handlers that show the metadata quorum and what has configs, and the one that moves replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    AlterReplicaLogDirsRequest,
-    DescribeQuorumRequest,
-    ListConfigResourcesRequest,
-)
-from kproto.messages.alter_replica_log_dirs_request import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirTopic,
-)
-from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import OPEN, Security
@@ -38,8 +26,8 @@ def broker(security: Security = OPEN) -> DirectBroker:
 
 
 def quorum(at: DirectBroker, version: int, name: str = "__cluster_metadata", index: int = 0) -> Any:
-    topic = TopicData(topic_name=name, partitions=[PartitionData(partition_index=index)])
-    return at.ask(DescribeQuorumRequest(topics=[topic]), version)
+    topic = {"topic_name": name, "partition_index": index}
+    return at.ask("DescribeQuorum", version, topics=[topic])
 
 
 @pytest.mark.requirement("DP-API-55")
@@ -88,7 +76,7 @@ def test_describing_the_quorum_needs_describe_on_the_cluster() -> None:
 
 
 def resources(at: DirectBroker, version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
-    answer = at.ask(ListConfigResourcesRequest(resource_types=list(kinds)), version)
+    answer = at.ask("ListConfigResources", version, resource_types=list(kinds))
     found = [(each.resource_type, each.resource_name) for each in answer.config_resources]
     return answer.error_code, found
 
@@ -116,9 +104,8 @@ def test_listing_config_resources_needs_describe_configs_on_the_cluster() -> Non
 
 
 def moved(at: DirectBroker, version: int, path: str, *names: str) -> list[tuple[str, int]]:
-    topics = [AlterReplicaLogDirTopic(name=each, partitions=[0]) for each in names]
-    body = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
-    answer = at.ask(body, version, broker_id=2)
+    topics = [{"name": each, "partitions": [0]} for each in names]
+    answer = at.ask("AlterReplicaLogDirs", version, path=path, topics=topics, broker_id=2)
     return [(each.topic_name, row.error_code) for each in answer.results for row in each.partitions]
 
 

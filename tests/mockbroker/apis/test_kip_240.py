@@ -1,7 +1,5 @@
 """KIP-240 end to end: our Admin, the mock, its znodes; and every byte of both requests."""
 
-from __future__ import annotations
-
 from struct import pack
 from typing import Any
 
@@ -18,7 +16,6 @@ from kproto.client.errors import (
 from kproto.client.values import UNTHROTTLED, Reassignment, TopicPartition
 from kproto.dialects import kip_240
 from kproto.errors import UnknownNameError, UnsupportedVersionError
-from kproto.messages import ApiVersionsRequest, DescribeLogDirsRequest
 from mockbroker import MockCluster
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
@@ -46,10 +43,7 @@ async def only(admin: Admin) -> Reassignment:
     return found
 
 
-@pytest.mark.requirement("C-07")
-@pytest.mark.requirement("K240-02")
-@pytest.mark.requirement("K240-06")
-@pytest.mark.requirement("A-26")
+@pytest.mark.requirement("C-07", "K240-02", "K240-06", "A-26")
 async def test_listing_all_of_them_or_some() -> None:
     async with five() as mock, admin_of(mock) as admin:
         assert await admin.list_reassignments().all() == []
@@ -67,9 +61,7 @@ async def test_listing_all_of_them_or_some() -> None:
         assert await admin.list_reassignments([]).all() == []
 
 
-@pytest.mark.requirement("K240-03")
-@pytest.mark.requirement("K240-06")
-@pytest.mark.requirement("K240-18")
+@pytest.mark.requirement("K240-03", "K240-06", "K240-18")
 async def test_two_reassignments_of_one_partition_are_two() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [2, 3])
@@ -87,8 +79,7 @@ async def test_two_reassignments_of_one_partition_are_two() -> None:
         assert (await result.all()).keys() == {second}
 
 
-@pytest.mark.requirement("K240-08")
-@pytest.mark.requirement("K240-15")
+@pytest.mark.requirement("K240-08", "K240-15")
 async def test_what_is_over_is_left_out_and_what_was_not_asked_is_a_key_error() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [2, 3])
@@ -112,10 +103,7 @@ async def test_describing_all_of_them() -> None:
         assert [each.topic_partition for each in found] == [BAR0, FOO0]
 
 
-@pytest.mark.requirement("K240-10")
-@pytest.mark.requirement("K240-11")
-@pytest.mark.requirement("K240-12")
-@pytest.mark.requirement("K240-17")
+@pytest.mark.requirement("K240-10", "K240-11", "K240-12", "K240-17")
 async def test_a_description_keeps_its_start_and_follows_leader_and_target() -> None:
     async with five() as mock, admin_of(mock) as admin:
         mock.advance(1_000)
@@ -148,9 +136,7 @@ async def test_the_first_of_the_new_brokers_is_the_preferred_leader() -> None:
         assert mock.cluster.topics.partition("foo", 0).leader == 5
 
 
-@pytest.mark.requirement("K240-11")
-@pytest.mark.requirement("K240-13")
-@pytest.mark.requirement("K240-17")
+@pytest.mark.requirement("K240-11", "K240-13", "K240-17")
 async def test_throttles_are_those_of_topic_and_broker_configs() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [3, 4, 2])
@@ -185,8 +171,7 @@ async def test_throttles_are_those_of_topic_and_broker_configs() -> None:
         assert (await throttles())[0] == UNTHROTTLED
 
 
-@pytest.mark.requirement("K240-05")
-@pytest.mark.requirement("A-24")
+@pytest.mark.requirement("K240-05", "A-24")
 async def test_listing_a_partition_that_does_not_exist_lists_nothing() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [3])
@@ -205,9 +190,7 @@ async def test_describing_what_does_not_exist_is_no_error() -> None:
         assert await admin.describe_reassignments([nowhere]).all() == {}
 
 
-@pytest.mark.requirement("K240-04")
-@pytest.mark.requirement("K240-05")
-@pytest.mark.requirement("K240-16")
+@pytest.mark.requirement("K240-04", "K240-05", "K240-16")
 async def test_only_the_controller_answers() -> None:
     async with five() as mock, admin_of(mock) as admin, connect(mock, 2) as other:
         await reassign(admin, [3])
@@ -223,9 +206,7 @@ async def test_only_the_controller_answers() -> None:
             await admin.list_reassignments(timeout_ms=50).all()
 
 
-@pytest.mark.requirement("K240-01")
-@pytest.mark.requirement("K240-05")
-@pytest.mark.requirement("K240-07")
+@pytest.mark.requirement("K240-01", "K240-05", "K240-07")
 async def test_who_may_not_describe_the_cluster_is_told_so() -> None:
     async with five(authorizer=Authorizer(frozenset())) as mock, admin_of(mock) as admin:
         with pytest.raises(ClusterAuthorizationError):
@@ -244,14 +225,13 @@ async def test_how_far_the_replicas_are_is_asked_of_the_brokers() -> None:
         assert described is not None
         for broker in described.new_assigned_brokers:
             async with connect(mock, broker) as wire:
-                answer = await wire.ask(DescribeLogDirsRequest(topics=None), 1)
+                answer = await wire.ask("DescribeLogDirs", 1, topics=None)
             (directory,) = answer.results
             (topic,) = [each for each in directory.topics if each.name == "foo"]
             assert 0 in [each.partition_index for each in topic.partitions]
 
 
-@pytest.mark.requirement("K240-17")
-@pytest.mark.requirement("A-25")
+@pytest.mark.requirement("K240-17", "A-25")
 async def test_answers_come_from_the_znodes_as_they_are_now() -> None:
     async with five() as mock, admin_of(mock) as admin:
         await reassign(admin, [3])
@@ -321,11 +301,7 @@ async def say(wire: Wire, content: bytes) -> bytes:
     return (await wire.receive())[4:]
 
 
-@pytest.mark.requirement("K240-01")
-@pytest.mark.requirement("K240-13")
-@pytest.mark.requirement("K240-15")
-@pytest.mark.requirement("A-22")
-@pytest.mark.requirement("A-23")
+@pytest.mark.requirement("K240-01", "K240-13", "K240-15", "A-22", "A-23")
 async def test_every_byte() -> None:
     async with five() as mock, admin_of(mock) as admin, connect(mock) as wire:
         mock.advance(7)
@@ -365,7 +341,7 @@ async def test_every_byte() -> None:
 async def test_the_keys_are_advertised_with_the_dialect_only_and_are_yours_to_choose() -> None:
     async def keys(mock: MockCluster) -> set[int]:
         async with connect(mock) as wire:
-            answer = await wire.ask(ApiVersionsRequest(), 2)
+            answer = await wire.ask("ApiVersions", 2)
         return {row.api_key for row in answer.api_keys if row.api_key > 1000}
 
     async with five() as mock:
@@ -388,8 +364,7 @@ async def test_the_keys_are_advertised_with_the_dialect_only_and_are_yours_to_ch
             assert {4000, 3000, 45} <= entries
 
 
-@pytest.mark.requirement("A-22")
-@pytest.mark.requirement("A-02")
+@pytest.mark.requirement("A-22", "A-02")
 async def test_a_listener_of_several_dialects_answers_them_where_the_profile_has_them() -> None:
     async with five(dialect="auto", implemented_only=True) as mock, admin_of(mock) as admin:
         await reassign(admin, [3])

@@ -1,7 +1,5 @@
 """``mockbroker serve --kip-240-keys``: the proposal's api keys, as any user chooses them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.client import Admin
@@ -35,8 +33,6 @@ async def test_a_served_cluster_has_the_keys_it_was_given() -> None:
         (["--kip-240-keys", "4000,3000", "--dialect", "auto"], "kip-240, not auto"),
     ],
 )
-def test_keys_that_make_no_sense_are_bad_usage(
-    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_that_make_no_sense_are_bad_usage(words, reason, capsys):
     assert run_here(["serve", *words]) == 2
     assert reason in " ".join(capsys.readouterr().err.split())

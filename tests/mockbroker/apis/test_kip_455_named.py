@@ -1,7 +1,5 @@
 """Dialect kip-455-named: the newer draft of KIP-455, and topics with names in what is listed."""
 
-from __future__ import annotations
-
 from struct import pack
 from typing import Any
 

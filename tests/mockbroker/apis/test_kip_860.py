@@ -1,7 +1,5 @@
 """Profile kip-860 on sockets: a broker that may be told to keep the replication factor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +8,9 @@ import pytest
 import kproto
 from kproto.client import Admin, InvalidReplicationFactorError
 from kproto.errors import UnsupportedVersionError
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from mockbroker import MockCluster
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 PROFILE = "kip-860"
 Rows = list[tuple[str, int, int, str | None]]
@@ -27,20 +21,12 @@ def six(*topics: str, **options: Any) -> MockCluster:
     return MockCluster(6, topics=topics, profile=PROFILE, clock="manual", **options)
 
 
-def change(
-    *wanted: tuple[str, int, Sequence[int] | None], allow: bool = True
-) -> AlterPartitionReassignmentsRequest:
-    return AlterPartitionReassignmentsRequest(
+def change(*wanted: tuple[str, int, Sequence[int] | None], allow: bool = True) -> Any:
+    return request_of(
+        "AlterPartitionReassignments",
         allow_replication_factor_change=allow,
         topics=[
-            ReassignableTopic(
-                name=name,
-                partitions=[
-                    ReassignablePartition(
-                        partition_index=index, replicas=None if ids is None else list(ids)
-                    )
-                ],
-            )
+            {"name": name, "partition_index": index, "replicas": None if ids is None else list(ids)}
             for name, index, ids in wanted
         ],
     )

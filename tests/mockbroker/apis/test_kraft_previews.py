@@ -1,7 +1,5 @@
 """KRaft in 2.8 to 3.2, before it was ready: answers on both sides of each boundary."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -11,17 +9,15 @@ from kproto.messages import (
     AlterClientQuotasRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeConfigsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     ElectLeadersRequest,
-    FindCoordinatorRequest,
     ListPartitionReassignmentsRequest,
     OffsetCommitRequest,
 )
 from tests.mockbroker.apis.test_old_administration import altered, broker, replaced
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2
@@ -187,9 +183,7 @@ def test_configs_that_are_read_one_after_another() -> None:
         ),
     ],
 )
-def test_resources_of_forwarded_configs(
-    name: str, repeated: tuple[int, str | None], unknown: tuple[int, str], logger: str
-) -> None:
+def test_resources_of_forwarded_configs(name, repeated, unknown, logger):
     at = broker(name)
     values = [(TOPIC, "foo", [("retention.ms", SET, value)]) for value in ("1", "2", "3")]
     assert altered(at, *values) == [repeated]
@@ -210,7 +204,7 @@ def test_configs_of_any_name_until_3_1(name: str, older: bool) -> None:
     )
     assert altered(at, (TOPIC, "foo", [("no.such", SET, "x")]))[0][0] == (0 if older else 40)
     row = describe.DescribeConfigsResource(resource_type=TOPIC, resource_name="foo")
-    (found,) = at.ask(DescribeConfigsRequest(resources=[row]), 3).results
+    (found,) = at.ask("DescribeConfigs", 3, resources=[row]).results
     shown = [
         (each.value, each.is_sensitive, each.read_only, each.config_source)
         for each in found.configs
@@ -229,7 +223,7 @@ def test_configs_of_any_name_until_3_1(name: str, older: bool) -> None:
 @pytest.mark.parametrize("named", [{"memberId": "x"}, {"memberId": "", "groupInstanceId": "i"}])
 def test_simple_commits_of_members(name: str, code: int, named: dict[str, str]) -> None:
     at = broker(name)
-    at.ask(FindCoordinatorRequest(key="g"), 1)
+    at.ask("FindCoordinator", 1, key="g")
 
     def commit(**values: str) -> int:
         partition = {"partitionIndex": 0, "committedOffset": 1, "committedLeaderEpoch": -1}
@@ -277,7 +271,7 @@ def test_wrong_quotas_until_3_0(name: str, older: bool) -> None:
 
 @pytest.mark.requirement("REL-109")
 def test_coordinators_without_requests() -> None:
-    request = FindCoordinatorRequest(key="x", key_type=1)
+    request = request_of("FindCoordinator", key="x", key_type=1)
     for name in ("kafka-2.8", "kafka-3.0"):
         at = broker(name)
         assert [at.ask(request, 1).error_code for _ in range(2)] == [15, 0]
@@ -300,6 +294,5 @@ def test_producers_of_topics_with_illegal_names() -> None:
 def test_repeated_topics_are_not_looked_up(name: str) -> None:
     at = broker(name)
     for names, code in ((["foo", "foo"], 42), (["foo", "foo", "none"], 7)):
-        request = DeleteTopicsRequest(topic_names=names, timeout_ms=-1)
-        rows = at.ask(request, 5).responses
+        rows = at.ask("DeleteTopics", 5, topic_names=names, timeout_ms=-1).responses
         assert {row.error_code for row in rows} == {code}

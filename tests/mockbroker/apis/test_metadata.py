@@ -1,25 +1,22 @@
 """Metadata and DescribeCluster: which topics are meant at which version, and what old ones hide."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
 import pytest
 
-from kproto.messages import DescribeClusterRequest, MetadataRequest
-from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 VERSIONS = range(14)
 
 
-def named(*names: str | None, **fields: Any) -> MetadataRequest:
-    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields)
+def named(*names: str | None, **fields: Any) -> Any:
+    return request_of("Metadata", topics=[{"name": name} for name in names], **fields)
 
 
 def asked(*, auto_create: bool = False) -> DirectBroker:
@@ -37,10 +34,10 @@ def asked(*, auto_create: bool = False) -> DirectBroker:
 def test_all_none_or_some_topics(version: int) -> None:
     broker = asked()
     every = {"foo", "bar", "__consumer_offsets"}
-    empty = {topic.name for topic in broker.ask(MetadataRequest(topics=[]), version).topics}
+    empty = {topic.name for topic in broker.ask("Metadata", version, topics=[]).topics}
     assert empty == (every if version == 0 else set())
     if version > 0:
-        null = broker.ask(MetadataRequest(topics=None), version).topics
+        null = broker.ask("Metadata", version, topics=None).topics
         assert {topic.name for topic in null} == every
         assert [t.name for t in null if t.is_internal] == ["__consumer_offsets"]
     some = broker.ask(named("bar", "foo", "bar"), version).topics
@@ -86,12 +83,11 @@ def test_auto_creation_needs_broker_and_client(version: int, enabled: bool, allo
 def test_topics_by_id(version: int) -> None:
     broker = asked()
     known, unknown = broker.cluster.topics["foo"].topic_id, uuid.uuid4()
-    named = MetadataRequest(topics=[MetadataRequestTopic(name="", topic_id=known)])
+    named = request_of("Metadata", name="", topic_id=known)
     assert [each.name for each in broker.ask(named, 12).topics] == ["foo"]
-    body = MetadataRequest(
-        topics=[MetadataRequestTopic(name=None, topic_id=each) for each in (known, unknown)]
+    answer = broker.ask(
+        "Metadata", version, topics=[{"name": None, "topic_id": each} for each in (known, unknown)]
     )
-    answer = broker.ask(body, version)
     assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [
         ("foo", known, 0), (None, unknown, 100)
     ]  # fmt: skip
@@ -100,8 +96,7 @@ def test_topics_by_id(version: int) -> None:
 @pytest.mark.parametrize("version", [10, 11])
 def test_ids_are_refused_before_version_12(version: int) -> None:
     some_id = uuid.uuid4()
-    body = MetadataRequest(topics=[MetadataRequestTopic(name="foo", topic_id=some_id)])
-    answer = asked().ask(body, version)
+    answer = asked().ask("Metadata", version, name="foo", topic_id=some_id)
     assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [("foo", some_id, 42)]
     assert (answer.brokers, answer.controller_id, answer.cluster_id) == ([], -1, None)
     assert asked().ask(named(None), version).topics[0].name == ""
@@ -153,9 +148,7 @@ def test_authorized_operations_on_request(version: int) -> None:
 @pytest.mark.requirement("REL-02")
 @pytest.mark.parametrize(("profile", "unasked"), [("kafka-2.4", 0), ("kafka-2.5", -(2**31))])
 @pytest.mark.parametrize("version", [8, 9])
-def test_operations_that_are_not_asked_for_were_zero_until_2_4(
-    profile: str, unasked: int, version: int
-) -> None:
+def test_operations_that_are_not_asked_for_were_zero_until_2_4(profile, unasked, version):
     broker = DirectBroker(
         simulated_cluster(3, topics=["foo=1"], reassignment="zookeeper"), profile_name=profile
     )
@@ -194,7 +187,7 @@ def test_brokers_of_2_4_to_2_6_take_a_missing_leader_for_one_without_a_listener(
 def test_describe_cluster(version: int) -> None:
     broker = asked()
     Operations(broker.cluster).stop_broker(2)
-    answer = broker.ask(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
+    answer = broker.ask("DescribeCluster", version, include_cluster_authorized_operations=True)
     assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
     assert [(b.broker_id, b.host, b.is_fenced) for b in answer.brokers] == [
         (1, "one", False), (3, "three", False)
@@ -205,7 +198,7 @@ def test_describe_cluster(version: int) -> None:
 def test_fenced_brokers_on_request() -> None:
     broker = asked()
     Operations(broker.cluster).stop_broker(2)
-    answer = broker.ask(DescribeClusterRequest(include_fenced_brokers=True), 2)
+    answer = broker.ask("DescribeCluster", 2, include_fenced_brokers=True)
     assert [(b.broker_id, b.is_fenced) for b in answer.brokers] == [
         (1, False), (2, True), (3, False)
     ]  # fmt: skip
@@ -213,7 +206,7 @@ def test_fenced_brokers_on_request() -> None:
 
 @pytest.mark.parametrize(("endpoint_type", "code"), [(1, 0), (2, 114), (0, 115), (3, 115)])
 def test_endpoint_types(endpoint_type: int, code: int) -> None:
-    answer = asked().ask(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
+    answer = asked().ask("DescribeCluster", 1, endpoint_type=endpoint_type)
     assert answer.error_code == code
     assert bool(answer.brokers) == (code == 0)
     assert (answer.error_message is None) == (code == 0)

@@ -5,26 +5,18 @@ a broker behind the codec and by ``set_model`` side by side. Any broker may be a
 forwarding the answer is the same.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
-from kproto.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.cluster.set_model import SetModel
+from tests.support.requests import request_of
 
 BrokerIds = list[int]
 Topics = dict[str, list[list[int]]]
@@ -60,13 +52,11 @@ class Both:
         )
 
     def alter(self, broker_id: int, wanted: Any, guard: bool) -> None:
-        body = AlterPartitionReassignmentsRequest(
+        body = request_of(
+            "AlterPartitionReassignments",
             allow_replication_factor_change=not guard,
             topics=[
-                ReassignableTopic(
-                    name=name,
-                    partitions=[ReassignablePartition(partition_index=index, replicas=target)],
-                )
+                {"name": name, "partition_index": index, "replicas": target}
                 for (name, index), target in wanted
             ],
         )
@@ -84,13 +74,13 @@ class Both:
         assert (answer.error_code, answer.allow_replication_factor_change) == (0, not guard)
 
     def elect(self, broker_id: int, wanted: list[tuple[str, int]], unclean: bool) -> None:
-        body = ElectLeadersRequest(
+        answer = self.asked.ask(
+            "ElectLeaders",
+            2,
             election_type=int(unclean),
-            topic_partitions=[
-                TopicPartitions(topic=name, partitions=[index]) for name, index in wanted
-            ],
+            topic_partitions=[{"topic": name, "partitions": [index]} for name, index in wanted],
+            broker_id=broker_id,
         )
-        answer = self.asked.ask(body, 2, broker_id=broker_id)
         got = {
             (topic.topic, row.partition_id): (row.error_code, row.error_message)
             for topic in answer.replica_election_results
@@ -107,9 +97,7 @@ class Both:
         getattr(self.model, name.removesuffix("_isr").removesuffix("_broker"))(*arguments)
 
     def compare(self, broker_id: int) -> None:
-        listed = self.asked.ask(
-            ListPartitionReassignmentsRequest(topics=None), 0, broker_id=broker_id
-        )
+        listed = self.asked.ask("ListPartitionReassignments", 0, topics=None, broker_id=broker_id)
         got = {
             (topic.name, p.partition_index): (
                 p.replicas, set(p.adding_replicas), set(p.removing_replicas)
@@ -118,7 +106,7 @@ class Both:
             for p in topic.partitions
         }  # fmt: skip
         assert got == self.model.ongoing()
-        shown = self.asked.ask(MetadataRequest(topics=None), 12, broker_id=broker_id)
+        shown = self.asked.ask("Metadata", 12, topics=None, broker_id=broker_id)
         assert {broker.node_id for broker in shown.brokers} == self.model.live
         assert shown.controller_id in self.model.live or not self.model.live
         partitions = {

@@ -1,20 +1,18 @@
 """The broker that Metadata and DescribeCluster name as the controller."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages import DescribeClusterRequest, MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 KRAFT, ZOOKEEPER = "kafka-4.4", "kafka-3.9-zk"
 QUESTIONS: list[tuple[Any, int]] = [
-    *((MetadataRequest(topics=[]), version) for version in range(1, 14)),
-    *((DescribeClusterRequest(), version) for version in range(3)),
+    *((request_of("Metadata", topics=[]), version) for version in range(1, 14)),
+    *((request_of("DescribeCluster"), version) for version in range(3)),
 ]
 
 
@@ -42,9 +40,7 @@ async def named(mock: MockCluster, rounds: int) -> list[int]:
     ],
 )
 @pytest.mark.requirement("A-53")
-async def test_the_rule_decides_and_only_live_brokers_are_named(
-    profile: str, rule: str | int | None, expected: set[int]
-) -> None:
+async def test_the_rule_decides_and_only_live_brokers_are_named(profile, rule, expected):
     async with MockCluster(profile=profile, named_controller=rule) as mock:
         assert set(await named(mock, 4)) == expected
         await mock.stop_broker(3)

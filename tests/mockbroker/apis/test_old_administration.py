@@ -1,28 +1,15 @@
 """What ZooKeeper's controllers of old releases answer otherwise than later ones, or KRaft's. Codes
 and texts are those of 2.8.2; the bounds are those of the classes of 3.1 to 3.4."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    AlterConfigsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
-from kproto.messages import alter_configs_request as replace
-from kproto.messages import create_partitions_request as grow
-from kproto.messages import create_topics_request as create
-from kproto.messages import describe_configs_request as describe
-from kproto.messages import incremental_alter_configs_request as alter
 from mockbroker.profiles import profile
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2
@@ -39,38 +26,45 @@ def broker(name: str) -> DirectBroker:
 def created(
     at: DirectBroker, name: str, *configs: tuple[str, str | None]
 ) -> tuple[int, str | None]:
-    topic = create.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    topic.configs = [create.CreatableTopicConfig(name=key, value=value) for key, value in configs]
-    (row,) = at.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5).topics
+    topic = {
+        "name": name,
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "configs": [{"name": key, "value": value} for key, value in configs],
+    }
+    (row,) = at.ask("CreateTopics", 5, topics=[topic], timeout_ms=1000).topics
     return row.error_code, row.error_message
 
 
 def described(at: DirectBroker, kind: int, name: str) -> tuple[int, str | None]:
-    row = describe.DescribeConfigsResource(resource_type=kind, resource_name=name)
-    (found,) = at.ask(DescribeConfigsRequest(resources=[row]), 3).results
+    row = {"resource_type": kind, "resource_name": name}
+    (found,) = at.ask("DescribeConfigs", 3, resources=[row]).results
     return found.error_code, found.error_message
 
 
 def altered(at: DirectBroker, *resources: tuple[int, str, list[Any]]) -> list[Any]:
     rows = [
-        alter.AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=[
-                alter.AlterableConfig(name=key, config_operation=how, value=value)
+        {
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": [
+                {"name": key, "config_operation": how, "value": value}
                 for key, how, value in configs
             ],
-        )
+        }
         for kind, name, configs in resources
     ]
-    answer = at.ask(IncrementalAlterConfigsRequest(resources=rows), 1)
+    answer = at.ask("IncrementalAlterConfigs", 1, resources=rows)
     return [(each.error_code, each.error_message) for each in answer.responses]
 
 
 def replaced(at: DirectBroker, kind: int, name: str, *configs: tuple[str, str | None]) -> Any:
-    row = replace.AlterConfigsResource(resource_type=kind, resource_name=name)
-    row.configs = [replace.AlterableConfig(name=key, value=value) for key, value in configs]
-    (found,) = at.ask(AlterConfigsRequest(resources=[row]), 1).responses
+    row = {
+        "resource_type": kind,
+        "resource_name": name,
+        "configs": [{"name": key, "value": value} for key, value in configs],
+    }
+    (found,) = at.ask("AlterConfigs", 1, resources=[row]).responses
     return found.error_code, found.error_message
 
 
@@ -133,9 +127,7 @@ def test_creation_of_the_metadata_topic_until_3_9(name: str, error: tuple[int, s
 
 @pytest.mark.requirement("CONFIG-24")
 @pytest.mark.parametrize(("name", "older"), [("kafka-3.2-zk", True), ("kafka-3.3-zk", False)])
-def test_zookeeper_reads_the_configs_of_a_topic_before_it_checks_the_name(
-    name: str, older: bool
-) -> None:
+def test_zookeeper_reads_the_configs_of_a_topic_before_it_checks_the_name(name, older):
     def refused(topic: str, problem: str) -> list[Any]:
         prefix = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): "
         return [(42 if older else 40, prefix + problem)]
@@ -168,14 +160,10 @@ def type_and_error(row: Any) -> tuple[int, int]:
 def test_replaced_configs_are_read_into_a_map_until_2_5() -> None:
     def ask(at: DirectBroker, *rows: tuple[int, str | None]) -> Any:
         resources = [
-            replace.AlterConfigsResource(
-                resource_type=kind,
-                resource_name="foo",
-                configs=[replace.AlterableConfig(name="retention.ms", value=value)],
-            )
+            {"resource_type": kind, "resource_name": "foo", "name": "retention.ms", "value": value}
             for kind, value in rows
         ]
-        answer = at.ask(AlterConfigsRequest(resources=resources), 1)
+        answer = at.ask("AlterConfigs", 1, resources=resources)
         return answer and [type_and_error(each) for each in answer.responses]
 
     former, later = broker("kafka-2.5"), broker("kafka-2.6")
@@ -194,12 +182,10 @@ def test_replaced_configs_are_read_into_a_map_until_2_5() -> None:
 def test_described_configs_are_read_into_a_map_until_2_6() -> None:
     def ask(at: DirectBroker, *rows: tuple[int, list[str] | None]) -> Any:
         resources = [
-            describe.DescribeConfigsResource(
-                resource_type=kind, resource_name="foo", configuration_keys=keys
-            )
+            {"resource_type": kind, "resource_name": "foo", "configuration_keys": keys}
             for kind, keys in rows
         ]
-        return at.ask(DescribeConfigsRequest(resources=resources), 2).results
+        return at.ask("DescribeConfigs", 2, resources=resources).results
 
     former, later = broker("kafka-2.6"), broker("kafka-2.7")
     twice = [(TOPIC, ["retention.ms"]), (TOPIC, ["segment.ms"])]
@@ -238,12 +224,9 @@ def test_names_of_topics_with_configs_are_checked_until_2_6(name: str) -> None:
 
 @pytest.mark.requirement("REL-81")
 @pytest.mark.parametrize(
-    ("name", "null", "first"),
-    [("kafka-2.5", -1, 40), ("kafka-2.6", 42, 40), ("kafka-2.7", 42, 17)],
+    ("name", "null", "first"), [("kafka-2.5", -1, 40), ("kafka-2.6", 42, 40), ("kafka-2.7", 42, 17)]
 )
-def test_configs_of_new_topics_are_checked_first_until_2_6(
-    name: str, null: int, first: int
-) -> None:
+def test_configs_of_new_topics_are_checked_first_until_2_6(name, null, first):
     at = broker(name)
     code, text = created(at, "a b", ("retention.ms", None))
     assert (code, text is None) == (null, null == -1)
@@ -255,11 +238,11 @@ def test_configs_of_new_topics_are_checked_first_until_2_6(
 @pytest.mark.parametrize(("name", "older"), [("kafka-2.2", True), ("kafka-2.3", False)])
 def test_topics_that_are_created_twice(name: str, older: bool) -> None:
     topics = [
-        create.CreatableTopic(name=each, num_partitions=1, replication_factor=1)
+        {"name": each, "num_partitions": 1, "replication_factor": 1}
         for each in ("a", "b", "a", "b", "c")
     ]
     at = broker(name)
-    rows = at.ask(CreateTopicsRequest(topics=topics, timeout_ms=1000), 2).topics
+    rows = at.ask("CreateTopics", 2, topics=topics, timeout_ms=1000).topics
     text = (
         "Create topics request from client `test` contains multiple entries for "
         "the following topics: a,b"
@@ -277,11 +260,9 @@ def test_topics_that_are_created_twice(name: str, older: bool) -> None:
     ("count", "factor", "former", "later"),
     [(-1, 1, 37, 0), (1, -1, 38, 0), (0, 0, 37, 37), (-1, 2, 37, 38), (1, 0, 38, 38)],
 )
-def test_counts_of_new_topics_have_defaults_since_2_4(
-    count: int, factor: int, former: int, later: int
-) -> None:
-    topic = create.CreatableTopic(name="new", num_partitions=count, replication_factor=factor)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+def test_counts_of_new_topics_have_defaults_since_2_4(count, factor, former, later):
+    topic = {"name": "new", "num_partitions": count, "replication_factor": factor}
+    request = request_of("CreateTopics", topics=[topic], timeout_ms=1000)
     codes = [
         broker(name).ask(request, 2).topics[0].error_code for name in ("kafka-2.3", "kafka-2.4")
     ]
@@ -290,8 +271,7 @@ def test_counts_of_new_topics_have_defaults_since_2_4(
 
 @pytest.mark.requirement("REL-88")
 @pytest.mark.parametrize(
-    ("name", "code"),
-    [("kafka-1.0", -1), ("kafka-2.0", -1), ("kafka-2.1", 40)],
+    ("name", "code"), [("kafka-1.0", -1), ("kafka-2.0", -1), ("kafka-2.1", 40)]
 )
 def test_values_of_new_topics(name: str, code: int) -> None:
     text = "Invalid value x for configuration retention.ms: Not a number of type LONG"
@@ -300,27 +280,29 @@ def test_values_of_new_topics(name: str, code: int) -> None:
 
 
 def wrongly_created(at: DirectBroker, config: str) -> tuple[int, str | None]:
-    topic = create.CreatableTopic(name="new", num_partitions=1, replication_factor=1)
-    topic.configs = [create.CreatableTopicConfig(name=config, value="x")]
-    (row,) = at.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 2).topics
+    topic = {
+        "name": "new",
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "configs": {"name": config, "value": "x"},
+    }
+    (row,) = at.ask("CreateTopics", 2, topics=[topic], timeout_ms=1000).topics
     return row.error_code, row.error_message
 
 
 @pytest.mark.requirement("REL-89")
 @pytest.mark.parametrize(("name", "code"), [("kafka-1.1", 0), ("kafka-2.0", 3)])
 def test_described_topics_exist_since_2_0(name: str, code: int) -> None:
-    row = describe.DescribeConfigsResource(
-        resource_type=TOPIC, resource_name="none", configuration_keys=["retention.ms"]
-    )
-    (found,) = broker(name).ask(DescribeConfigsRequest(resources=[row]), 0).results
+    row = {"resource_type": TOPIC, "resource_name": "none", "configuration_keys": ["retention.ms"]}
+    (found,) = broker(name).ask("DescribeConfigs", 0, resources=[row]).results
     assert (found.error_code, len(found.configs)) == (code, 0 if code else 1)
 
 
 @pytest.mark.requirement("REL-90")
 @pytest.mark.parametrize("name", ["kafka-0.11.0", "kafka-1.0"])
 def test_other_brokers_were_named_by_id_before_1_1(name: str) -> None:
-    row = describe.DescribeConfigsResource(resource_type=BROKER, resource_name="2")
-    (found,) = broker(name).ask(DescribeConfigsRequest(resources=[row]), 0).results
+    row = {"resource_type": BROKER, "resource_name": "2"}
+    (found,) = broker(name).ask("DescribeConfigs", 0, resources=[row]).results
     assert found.error_message == "Unexpected broker id, expected 1 or empty string, but received 2"
 
 
@@ -338,9 +320,12 @@ def test_other_brokers_were_named_by_id_before_1_1(name: str) -> None:
 )  # fmt: skip
 def test_how_texts_name_resources(name: str, resource: str, other: str) -> None:
     def wrong(kind: int, named: str, *configs: tuple[str, str | None]) -> Any:
-        row = replace.AlterConfigsResource(resource_type=kind, resource_name=named)
-        row.configs = [replace.AlterableConfig(name=key, value=value) for key, value in configs]
-        (found,) = at.ask(AlterConfigsRequest(resources=[row]), 0).responses
+        row = {
+            "resource_type": kind,
+            "resource_name": named,
+            "configs": [{"name": key, "value": value} for key, value in configs],
+        }
+        (found,) = at.ask("AlterConfigs", 0, resources=[row]).responses
         return found.error_code, found.error_message
 
     at = broker(name)
@@ -350,8 +335,8 @@ def test_how_texts_name_resources(name: str, resource: str, other: str) -> None:
     code, found = wrong(BROKER, "1", ("log.retention.ms", "x"))
     assert (code, resource.format("BROKER", "1") in found) == (42, True)
     assert wrong(BROKER, "2") == (42, f"Unexpected broker id, expected 1, but received {other}")
-    row = describe.DescribeConfigsResource(resource_type=BROKER, resource_name="2")
-    (found,) = at.ask(DescribeConfigsRequest(resources=[row]), 0).results
+    row = {"resource_type": BROKER, "resource_name": "2"}
+    (found,) = at.ask("DescribeConfigs", 0, resources=[row]).results
     text = f"Unexpected broker id, expected 1 or empty string, but received {other}"
     assert found.error_message == text
 
@@ -360,14 +345,12 @@ def test_how_texts_name_resources(name: str, resource: str, other: str) -> None:
 @pytest.mark.parametrize(("name", "older"), [("kafka-1.1", True), ("kafka-2.0", False)])
 def test_types_of_resources_with_configs(name: str, older: bool) -> None:
     def ask(*kinds: int) -> list[Any]:
-        rows = [
-            replace.AlterConfigsResource(resource_type=each, resource_name="x") for each in kinds
-        ]
-        described = [
-            describe.DescribeConfigsResource(resource_type=each, resource_name="x")
-            for each in kinds
-        ]
-        requests = AlterConfigsRequest(resources=rows), DescribeConfigsRequest(resources=described)
+        rows = [{"resource_type": each, "resource_name": "x"} for each in kinds]
+        described = [{"resource_type": each, "resource_name": "x"} for each in kinds]
+        requests = (
+            request_of("AlterConfigs", resources=rows),
+            request_of("DescribeConfigs", resources=described),
+        )
         return [at.ask(each, 0) for each in requests]
 
     at = broker(name)
@@ -389,10 +372,8 @@ def test_partitions_of_topics_without_a_name(name: str, explained: bool) -> None
     at = broker(name)
 
     def grown(*names: str) -> list[tuple[str, int, str | None]]:
-        topics = [
-            grow.CreatePartitionsTopic(name=each, count=3, assignments=None) for each in names
-        ]
-        answer = at.ask(CreatePartitionsRequest(topics=topics, timeout_ms=1000), 1)
+        topics = [{"name": each, "count": 3, "assignments": None} for each in names]
+        answer = at.ask("CreatePartitions", 1, topics=topics, timeout_ms=1000)
         return [(each.name, each.error_code, each.error_message) for each in answer.results]
 
     text = "Path must not end with / character" if explained else None

@@ -1,66 +1,17 @@
 """Answers that older releases give otherwise, on both sides of each boundary."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import (
-    AlterConfigsRequest,
-    CreateAclsRequest,
-    CreateTopicsRequest,
-    DeleteAclsRequest,
-    DeleteTopicsRequest,
-    DescribeAclsRequest,
-    DescribeConfigsRequest,
-    DescribeGroupsRequest,
-    DescribeLogDirsRequest,
-    DescribeProducersRequest,
-    FetchRequest,
-    FindCoordinatorRequest,
-    JoinGroupRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    OffsetDeleteRequest,
-    OffsetForLeaderEpochRequest,
-    ProduceRequest,
-    SaslHandshakeRequest,
-    ShareAcknowledgeRequest,
-    ShareFetchRequest,
-    WriteTxnMarkersRequest,
-)
-from kproto.messages.alter_configs_request import AlterableConfig, AlterConfigsResource
-from kproto.messages.create_acls_request import AclCreation
-from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
-from kproto.messages.delete_acls_request import DeleteAclsFilter
-from kproto.messages.describe_configs_request import DescribeConfigsResource
-from kproto.messages.describe_log_dirs_request import DescribableLogDirTopic
-from kproto.messages.describe_producers_request import TopicRequest
-from kproto.messages.fetch_request import FetchPartition, FetchTopic
-from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
-from kproto.messages.metadata_request import MetadataRequestTopic
-from kproto.messages.offset_commit_request import (
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kproto.messages.offset_delete_request import (
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kproto.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
-from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kproto.messages import ShareAcknowledgeRequest, ShareFetchRequest
 from mockbroker.simulation.security.filter_order import hashed_places
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 Release = tuple[int, ...]
 
@@ -82,7 +33,7 @@ def broker(release: Release, *, zookeeper: bool = True, creates: bool = False) -
 @pytest.mark.requirement("REL-02")
 @pytest.mark.parametrize(("release", "operations"), [((2, 4), 0), ((2, 5), -(2**31))])
 def test_operations_on_groups_that_were_not_requested(release: Release, operations: int) -> None:
-    answer = broker(release).ask(DescribeGroupsRequest(groups=["g"]), 5)
+    answer = broker(release).ask("DescribeGroups", 5, groups=["g"])
     assert answer.groups[0].authorized_operations == operations
 
 
@@ -98,27 +49,18 @@ def test_operations_on_groups_that_were_not_requested(release: Release, operatio
 )
 def test_deleted_offsets(release: Release, listed: list[tuple[str, list[int]]]) -> None:
     at = broker(release, zookeeper=release < (4, 0))
-    commit = OffsetCommitRequest(
-        group_id="g",
-        topics=[
-            OffsetCommitRequestTopic(
-                name="foo",
-                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)],
-            )
-        ],
+    commit = request_of(
+        "OffsetCommit", group_id="g", name="foo", partition_index=0, committed_offset=1
     )
     assert at.ask(commit, 7).topics[0].partitions[0].error_code == 0
-    empty = OffsetDeleteRequest(group_id="g", topics=[OffsetDeleteRequestTopic(name="unknown")])
+    empty = request_of("OffsetDelete", group_id="g", name="unknown")
     answered = [each.name for each in at.ask(empty, 0).topics]
     assert answered == (["unknown"] if release >= (3, 5) else [])
     topics = [
-        OffsetDeleteRequestTopic(
-            name=name,
-            partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
-        )
+        {"name": name, "partitions": [{"partition_index": index} for index in indexes]}
         for name, indexes in (("foo", [1]), ("bar", [0]), ("foo", [0, 0]))
     ]
-    answer = at.ask(OffsetDeleteRequest(group_id="g", topics=topics), 0)
+    answer = at.ask("OffsetDelete", 0, group_id="g", topics=topics)
     assert answer.error_code == 0
     rows = [(each.name, [row.partition_index for row in each.partitions]) for each in answer.topics]
     assert rows == listed
@@ -126,18 +68,14 @@ def test_deleted_offsets(release: Release, listed: list[tuple[str, list[int]]]) 
 
 @pytest.mark.requirement("REL-42")
 @pytest.mark.parametrize(
-    ("release", "listed"),
-    [((2, 7), [("foo", [0, 1])]), ((2, 8), [("foo", [0, 0]), ("foo", [1])])],
+    ("release", "listed"), [((2, 7), [("foo", [0, 1])]), ((2, 8), [("foo", [0, 0]), ("foo", [1])])]
 )
 def test_ends_of_epochs(release: Release, listed: list[tuple[str, list[int]]]) -> None:
     topics = [
-        OffsetForLeaderTopic(
-            topic="foo",
-            partitions=[OffsetForLeaderPartition(partition=each, leader_epoch=0) for each in rows],
-        )
+        {"topic": "foo", "partitions": [{"partition": each, "leader_epoch": 0} for each in rows]}
         for rows in ([0, 0], [1])
     ]
-    answer = broker(release).ask(OffsetForLeaderEpochRequest(topics=topics), 3)
+    answer = broker(release).ask("OffsetForLeaderEpoch", 3, topics=topics)
     assert [(t.topic, [row.partition for row in t.partitions]) for t in answer.topics] == listed
 
 
@@ -147,8 +85,7 @@ def test_ends_of_epochs(release: Release, listed: list[tuple[str, list[int]]]) -
     [((2, 7), False, 3), ((2, 7), True, 17), ((2, 8), False, 17), ((2, 8), True, 17)],
 )
 def test_metadata_of_an_invalid_name(release: Release, creates: bool, code: int) -> None:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name="a b")])
-    answer = broker(release, creates=creates).ask(request, 1)
+    answer = broker(release, creates=creates).ask("Metadata", 1, name="a b")
     assert answer.topics[0].error_code == code
 
 
@@ -162,10 +99,8 @@ def test_metadata_of_an_invalid_name(release: Release, creates: bool, code: int)
         ((3, 0), "unknown", 3, True),
     ],
 )
-def test_producers_of_unknown_topics(
-    release: Release, name: str, code: int, explained: bool
-) -> None:
-    request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[0])])
+def test_producers_of_unknown_topics(release, name, code, explained):
+    request = request_of("DescribeProducers", name=name, partition_indexes=[0])
     (row,) = broker(release).ask(request, 0).topics[0].partitions
     assert (row.error_code, row.error_message is not None) == (code, explained)
 
@@ -181,7 +116,7 @@ def test_producers_of_unknown_topics(
     ],
 )
 def test_topics_of_log_directories(release: Release, listed: list[tuple[str, list[int]]]) -> None:
-    request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="foo", partitions=[1])])
+    request = request_of("DescribeLogDirs", topic="foo", partitions=[1])
     (directory,) = broker(release).ask(request, 1).results
     rows = [(t.name, [each.partition_index for each in t.partitions]) for t in directory.topics]
     assert [row for row in rows if row[0] != "__consumer_offsets"] == listed
@@ -210,31 +145,36 @@ def test_internal_configs_of_new_topics(release: Release, zookeeper: bool, count
 @pytest.mark.requirement("REL-46")
 @pytest.mark.parametrize(("release", "codes"), [((2, 2), [0, 3]), ((2, 3), [0, 0, 3])])
 def test_topics_that_are_deleted_twice(release: Release, codes: list[int]) -> None:
-    request = DeleteTopicsRequest(topic_names=["foo", "foo", "none"], timeout_ms=5000)
-    answer = broker(release).ask(request, 3)
+    answer = broker(release).ask(
+        "DeleteTopics", 3, topic_names=["foo", "foo", "none"], timeout_ms=5000
+    )
     assert [each.error_code for each in answer.responses] == codes
 
 
-def rule(**elements: Any) -> AclCreation:
+def rule(**elements: Any) -> Any:
     good = {
         "resource_type": 2, "resource_name": "foo", "resource_pattern_type": 3,
         "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3,
     }  # fmt: skip
-    return AclCreation(**good | elements)
+    return {**(good | elements)}
 
 
 @pytest.mark.requirement("REL-47")
 @pytest.mark.parametrize(("release", "text"), [((2, 4), None), ((2, 5), "")])
 def test_texts_about_access_rules(release: Release, text: str | None) -> None:
     at = broker(release)
-    created = at.ask(CreateAclsRequest(creations=[rule()]), 1).results[0]
+    created = at.ask("CreateAcls", 1, creations=[rule()]).results[0]
     assert (created.error_code, created.error_message) == (0, text)
-    every = DescribeAclsRequest(
-        resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+    every = request_of(
+        "DescribeAcls",
+        resource_type_filter=1,
+        pattern_type_filter=1,
+        operation=1,
+        permission_type=1,
     )
     assert at.ask(every, 1).error_message == text
     filters = [
-        at.ask(CreateAclsRequest(creations=[rule(**{name: 1})]), 1)
+        at.ask("CreateAcls", 1, creations=[rule(**{name: 1})])
         for name in ("resource_type", "resource_pattern_type", "operation", "permission_type")
     ]
     assert [each is None for each in filters] == [text is None] * 4
@@ -247,7 +187,7 @@ def test_failures_of_access_rules(release: Release, explained: bool) -> None:
     rules = [
         rule(), rule(principal="nobody"), rule(operation=99), rule(resource_name="bar"),
     ]  # fmt: skip
-    rows = at.ask(CreateAclsRequest(creations=rules), 1).results
+    rows = at.ask("CreateAcls", 1, creations=rules).results
     assert [each.error_code for each in rows] == [-1, -1, 42, 0]
     principal = (
         "java.lang.IllegalArgumentException: expected a string in format "
@@ -256,7 +196,7 @@ def test_failures_of_access_rules(release: Release, explained: bool) -> None:
     text = principal if explained else None
     assert [each.error_message for each in rows] == [text, text, "Failed to create ACL", ""]
     assert [each.resource_name for each in at.cluster.acls] == ["bar"]
-    (row,) = at.ask(CreateAclsRequest(creations=[rule(operation=1)]), 1).results
+    (row,) = at.ask("CreateAcls", 1, creations=[rule(operation=1)]).results
     assert row.error_message == ("operation must not be ANY" if explained else None)
 
 
@@ -265,9 +205,9 @@ def test_failures_of_access_rules(release: Release, explained: bool) -> None:
 def test_filters_of_access_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
     at = broker(release)
     every: dict[str, Any] = {"pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-    described = at.ask(DescribeAclsRequest(resource_type_filter=0, **every), 1)
-    unknown = DeleteAclsFilter(resource_type_filter=0, **every)
-    deleted = at.ask(DeleteAclsRequest(filters=[unknown]), 1)
+    described = at.ask("DescribeAcls", 1, resource_type_filter=0, **every)
+    unknown = {"resource_type_filter": 0, **(every)}
+    deleted = at.ask("DeleteAcls", 1, filters=[unknown])
     assert [each is not None for each in (described, deleted)] == [is_read] * 2
     if is_read:
         assert (described.resources, deleted.filter_results[0].matching_acls) == ([], [])
@@ -276,8 +216,7 @@ def test_filters_of_access_rules_with_unknown_elements(release: Release, is_read
 @pytest.mark.requirement("REL-77")
 @pytest.mark.parametrize(("release", "is_read"), [((1, 1), True), ((2, 0), False)])
 def test_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
-    request = CreateAclsRequest(creations=[rule(operation=0), rule()])
-    answer = broker(release).ask(request, 0)
+    answer = broker(release).ask("CreateAcls", 0, creations=[rule(operation=0), rule()])
     codes = answer and [each.error_code for each in answer.results]
     assert codes == ([42, 0] if is_read else None)
 
@@ -286,17 +225,20 @@ def test_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
 @pytest.mark.parametrize("zookeeper", [True, False])
 def test_rules_that_several_filters_match(zookeeper: bool) -> None:
     at = broker((3, 9), zookeeper=zookeeper)
-    at.ask(CreateAclsRequest(creations=[rule(), rule(resource_name="bar")]), 1)
+    at.ask("CreateAcls", 1, creations=[rule(), rule(resource_name="bar")])
     filters = [
-        DeleteAclsFilter(
-            resource_type_filter=2, principal_filter=None,
-            host_filter=None,
-            resource_name_filter=name, pattern_type_filter=3, operation=1,
-            permission_type=1,
-        )
+        {
+            "resource_type_filter": 2,
+            "principal_filter": None,
+            "host_filter": None,
+            "resource_name_filter": name,
+            "pattern_type_filter": 3,
+            "operation": 1,
+            "permission_type": 1,
+        }
         for name in ("foo", None)
-    ]  # fmt: skip
-    results = at.ask(DeleteAclsRequest(filters=filters), 1).filter_results
+    ]
+    results = at.ask("DeleteAcls", 1, filters=filters).filter_results
     names = [sorted(each.resource_name for each in row.matching_acls) for row in results]
     assert names == [["foo"], ["bar"] if zookeeper else ["bar", "foo"]]
     assert not at.cluster.acls
@@ -306,15 +248,15 @@ def test_rules_that_several_filters_match(zookeeper: bool) -> None:
 @pytest.mark.parametrize(("release", "code"), [((2, 3), -1), ((2, 7), -1), ((2, 8), 42)])
 @pytest.mark.parametrize("kind", [2, 99])
 def test_unknown_kinds_of_coordinators(release: Release, code: int, kind: int) -> None:
-    answer = broker(release).ask(FindCoordinatorRequest(key="g", key_type=kind), 1)
+    answer = broker(release).ask("FindCoordinator", 1, key="g", key_type=kind)
     assert (answer.error_code, answer.error_message) == (code, message(ErrorCode(code)))
-    assert broker((2, 2)).ask(FindCoordinatorRequest(key="g", key_type=kind), 1) is None
+    assert broker((2, 2)).ask("FindCoordinator", 1, key="g", key_type=kind) is None
 
 
 @pytest.mark.requirement("REL-85")
 @pytest.mark.parametrize(("release", "listed"), [((2, 2), ["g", "h"]), ((2, 3), ["g", "h", "g"])])
 def test_groups_that_are_described_twice(release: Release, listed: list[str]) -> None:
-    answer = broker(release).ask(DescribeGroupsRequest(groups=["g", "h", "g"]), 0)
+    answer = broker(release).ask("DescribeGroups", 0, groups=["g", "h", "g"])
     assert [each.group_id for each in answer.groups] == listed
 
 
@@ -325,7 +267,7 @@ def test_valid_names_of_access_rules(release: Release) -> None:
         rule(resource_type=32, principal="nobody"), rule(operation=99, principal="nobody"),
         rule(operation=99, resource_name=""), rule(permission_type=-2), rule(),
     ]  # fmt: skip
-    answer = broker(release).ask(CreateAclsRequest(creations=rules), 0)
+    answer = broker(release).ask("CreateAcls", 0, creations=rules)
     if release >= (2, 4):
         codes = [each.error_code for each in answer.results]
         assert codes == [42, 42, 42, 42, 0]
@@ -352,7 +294,7 @@ def test_valid_names_of_access_rules(release: Release) -> None:
 )
 def test_unknown_pattern_types_of_access_rules(release: Release, text: str) -> None:
     rules = [rule(resource_pattern_type=8), rule(resource_pattern_type=8, operation=99)]
-    found = broker(release).ask(CreateAclsRequest(creations=rules), 1).results
+    found = broker(release).ask("CreateAcls", 1, creations=rules).results
     assert [each.error_code for each in found] == [42, 42]
     assert found[0].error_message == text
     assert (found[1].error_message != text) == (release == (2, 3))
@@ -364,42 +306,44 @@ def test_unknown_pattern_types_of_access_rules(release: Release, text: str) -> N
     [((3, 9), -2, 47), ((3, 9), -1, -1), ((4, 4), -2, 47), ((4, 4), -1, -1)],
 )
 def test_markers_without_a_producer_epoch(release: Release, epoch: int, code: int) -> None:
-    marker = WritableTxnMarker(
-        producer_id=1,
-        producer_epoch=epoch,
-        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
-    )
-    answer = broker(release, zookeeper=False).ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    marker = {"producer_id": 1, "producer_epoch": epoch, "name": "foo", "partition_indexes": [0]}
+    answer = broker(release, zookeeper=False).ask("WriteTxnMarkers", 1, markers=[marker])
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
 
 
 @pytest.mark.requirement("REL-70")
 @pytest.mark.parametrize(("release", "generation"), [((2, 1), 0), ((2, 2), -1)])
 def test_generations_of_refused_joins(release: Release, generation: int) -> None:
-    request = JoinGroupRequest(
-        group_id="g", session_timeout_ms=30000, member_id="stranger", protocol_type="consumer"
+    answer = broker(release).ask(
+        "JoinGroup",
+        2,
+        group_id="g",
+        session_timeout_ms=30000,
+        member_id="stranger",
+        protocol_type="consumer",
     )
-    answer = broker(release).ask(request, 2)
     assert (answer.error_code, answer.generation_id) == (25, generation)
 
 
 def offsets_query(*, isolation_level: int = 0, partitions: Sequence[int] = (0,)) -> Any:
-    rows = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in partitions]
-    topics = [ListOffsetsTopic(name=name, partitions=rows) for name in ("foo", "foo")]
-    return ListOffsetsRequest(isolation_level=isolation_level, topics=topics)
+    rows = [{"partition_index": each, "timestamp": -1} for each in partitions]
+    topics = [{"name": name, "partitions": rows} for name in ("foo", "foo")]
+    return request_of("ListOffsets", isolation_level=isolation_level, topics=topics)
 
 
-def fetch_query(*, isolation_level: int = 0, **fields: Any) -> FetchRequest:
-    row = FetchPartition(partition=0, partition_max_bytes=1000)
-    topics = [FetchTopic(topic="foo", partitions=[row])]
-    return FetchRequest(max_bytes=1000, isolation_level=isolation_level, topics=topics, **fields)
+def fetch_query(*, isolation_level: int = 0, **fields: Any) -> Any:
+    row = {"partition": 0, "partition_max_bytes": 1000}
+    topics = [{"topic": "foo", "partitions": [row]}]
+    return request_of(
+        "Fetch", max_bytes=1000, isolation_level=isolation_level, topics=topics, **fields
+    )
 
 
 @pytest.mark.requirement("REL-71")
 @pytest.mark.parametrize(
     ("request_", "version", "until"),
     [
-        (FindCoordinatorRequest(key="g", key_type=-128), 1, (2, 3)),
+        (request_of("FindCoordinator", key="g", key_type=-128), 1, (2, 3)),
         (fetch_query(isolation_level=-128), 4, (2, 7)),
         (offsets_query(isolation_level=2), 2, (2, 7)),
     ],
@@ -413,19 +357,17 @@ def test_requests_that_cannot_be_read(request_: Any, version: int, until: Releas
 @pytest.mark.requirement("REL-72")
 @pytest.mark.parametrize(("release", "codes"), [((1, 1), [0, 3]), ((2, 0), [3, 3])])
 def test_offsets_of_partitions_that_do_not_exist(release: Release, codes: list[int]) -> None:
-    rows = [OffsetCommitRequestPartition(partition_index=9, committed_offset=1)]
-    topics = [OffsetCommitRequestTopic(name=name, partitions=rows) for name in ("foo", "none")]
-    answer = broker(release).ask(OffsetCommitRequest(group_id="g", topics=topics), 3)
+    rows = [{"partition_index": 9, "committed_offset": 1}]
+    topics = [{"name": name, "partitions": rows} for name in ("foo", "none")]
+    answer = broker(release).ask("OffsetCommit", 3, group_id="g", topics=topics)
     found = {each.name: each.partitions[0].error_code for each in answer.topics}
     assert [found["foo"], found["none"]] == codes
 
 
 @pytest.mark.requirement("REL-73")
 @pytest.mark.parametrize(("release", "mechanisms"), [((1, 0), ["GSSAPI"]), ((1, 1), [])])
-def test_mechanisms_of_listeners_without_authentication(
-    release: Release, mechanisms: list[str]
-) -> None:
-    answer = broker(release).ask(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+def test_mechanisms_of_listeners_without_authentication(release, mechanisms):
+    answer = broker(release).ask("SaslHandshake", 0, mechanism="PLAIN")
     assert (answer.error_code, answer.mechanisms) == (34, mechanisms)
 
 
@@ -459,9 +401,7 @@ def test_fetches_of_replicas_that_are_none(release: Release, replica_id: int, co
         ((2, 6), 2, [], []), ((2, 7), 2, [], [[], []]),
     ],
 )  # fmt: skip
-def test_partitions_whose_offsets_are_listed_twice(
-    release: Release, version: int, partitions: list[int], codes: list[list[int]]
-) -> None:
+def test_partitions_whose_offsets_are_listed_twice(release, version, partitions, codes):
     answer = broker(release).ask(offsets_query(partitions=partitions), version)
     assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == codes
 
@@ -469,24 +409,21 @@ def test_partitions_whose_offsets_are_listed_twice(
 @pytest.mark.requirement("DP-MARK-01")
 @pytest.mark.parametrize(("epoch", "code"), [(-2, 52), (-1, 0)])
 def test_markers_of_coordinators_before_the_first(epoch: int, code: int) -> None:
-    marker = WritableTxnMarker(
-        producer_id=1,
-        producer_epoch=0,
-        coordinator_epoch=epoch,
-        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
-    )
-    answer = broker((0, 11)).ask(WriteTxnMarkersRequest(markers=[marker]), 0)
+    marker = {
+        "producer_id": 1,
+        "producer_epoch": 0,
+        "coordinator_epoch": epoch,
+        "name": "foo",
+        "partition_indexes": [0],
+    }
+    answer = broker((0, 11)).ask("WriteTxnMarkers", 0, markers=[marker])
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode(code)
 
 
 @pytest.mark.requirement("DP-MARK-01")
 def test_markers_without_a_producer() -> None:
-    marker = WritableTxnMarker(
-        producer_id=-1,
-        producer_epoch=0,
-        topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
-    )
-    (row,) = broker((3, 9)).ask(WriteTxnMarkersRequest(markers=[marker]), 1).markers
+    marker = {"producer_id": -1, "producer_epoch": 0, "name": "foo", "partition_indexes": [0]}
+    (row,) = broker((3, 9)).ask("WriteTxnMarkers", 1, markers=[marker]).markers
     assert (row.producer_id, row.topics[0].partitions[0].error_code) == (-1, -1)
 
 
@@ -509,8 +446,8 @@ def test_share_sessions_without_a_group(release: Release, code: int, request_typ
     ],
 )
 def test_texts_about_counts_of_new_topics(count: int, factor: int, text: str) -> None:
-    topic = CreatableTopic(name="new", num_partitions=count, replication_factor=factor)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    topic = {"name": "new", "num_partitions": count, "replication_factor": factor}
+    request = request_of("CreateTopics", topics=[topic], timeout_ms=5000)
     former, later = (
         broker(release).ask(request, 2).topics[0].error_message for release in ((0, 11), (1, 0))
     )
@@ -520,15 +457,13 @@ def test_texts_about_counts_of_new_topics(count: int, factor: int, text: str) ->
 @pytest.mark.requirement("REL-93")
 @pytest.mark.parametrize(("release", "code"), [((1, 0), 42), ((1, 1), 0)])
 def test_configs_of_brokers(release: Release, code: int) -> None:
-    config = AlterableConfig(name="retention.ms", value="1")
-    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
-    body = AlterConfigsRequest(resources=[resource], validate_only=True)
+    config = {"name": "retention.ms", "value": "1"}
+    resource = {"resource_type": 4, "resource_name": "", "configs": [config]}
+    body = request_of("AlterConfigs", resources=[resource], validate_only=True)
     (row,) = broker(release).ask(body, 0).responses
     text = "AlterConfigs is only supported for topics, but resource type is BROKER"
     assert (row.error_code, row.error_message) == (code, text if code else None)
-    described = DescribeConfigsRequest(
-        resources=[DescribeConfigsResource(resource_type=4, resource_name="")]
-    )
+    described = request_of("DescribeConfigs", resource_type=4, resource_name="")
     (shown,) = broker(release).ask(described, 0).results
     text = "Broker id must be an integer, but it is: "
     assert (shown.error_code, shown.error_message) == (code, text if code else None)
@@ -551,9 +486,9 @@ OLDEST, NEXT = (0, 10, 2), (0, 11)
     ],
 )  # fmt: skip
 def test_texts_about_names_of_topics(name: str, text: str, later: str) -> None:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
     for release, expected in ((OLDEST, text), (NEXT, later)):
-        (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+        (row,) = broker(release).ask("CreateTopics", 1, topics=[topic]).topics
         assert (row.error_code, row.error_message) == (17, expected)
 
 
@@ -563,20 +498,20 @@ def test_texts_about_names_of_topics(name: str, text: str, later: str) -> None:
     [(OLDEST, "Unknown Log configuration x.y."), (NEXT, "Unknown topic config name: x.y")],
 )
 def test_texts_about_unknown_configs_of_topics(release: Release, text: str) -> None:
-    config = CreatableTopicConfig(name="x.y", value="1")
-    topic = CreatableTopic(name="n", num_partitions=1, replication_factor=1, configs=[config])
-    (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+    config = {"name": "x.y", "value": "1"}
+    topic = {"name": "n", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
+    (row,) = broker(release).ask("CreateTopics", 1, topics=[topic]).topics
     assert (row.error_code, row.error_message) == (40, text)
 
 
 @pytest.mark.requirement("REL-95")
 @pytest.mark.parametrize(("release", "is_read"), [(OLDEST, False), (NEXT, True)])
 def test_nulls_that_cannot_be_read(release: Release, is_read: bool) -> None:
-    config = CreatableTopicConfig(name="retention.ms", value=None)
-    topic = CreatableTopic(name="n", num_partitions=1, replication_factor=1, configs=[config])
-    data = TopicProduceData(name="foo", partition_data=[PartitionProduceData(index=0)])
-    produce = ProduceRequest(acks=1, timeout_ms=0, topic_data=[data])
-    for body, version in ((CreateTopicsRequest(topics=[topic]), 1), (produce, 2)):
+    config = {"name": "retention.ms", "value": None}
+    topic = {"name": "n", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
+    data = {"name": "foo", "index": 0}
+    produce = request_of("Produce", acks=1, timeout_ms=0, topic_data=[data])
+    for body, version in ((request_of("CreateTopics", topics=[topic]), 1), (produce, 2)):
         assert (broker(release).ask(body, version) is not None) == is_read
 
 
@@ -586,8 +521,8 @@ def test_names_of_resources_are_those_of_znodes(release: Release) -> None:
     at = broker(release)
     names = (".", "a/b", "ok", "ok/b")
     rules = [rule(resource_name=name) for name in names]
-    literal = at.ask(CreateAclsRequest(creations=rules[:3]), 1).results
-    below = at.ask(CreateAclsRequest(creations=rules[3:]), 1).results
+    literal = at.ask("CreateAcls", 1, creations=rules[:3]).results
+    below = at.ask("CreateAcls", 1, creations=rules[3:]).results
     assert [each.error_code for each in (*literal, *below)] == [-1, -1, 0, 0]
     texts = [
         'java.lang.IllegalArgumentException: Invalid path string "/kafka-acl/Topic/." caused by '
@@ -599,7 +534,7 @@ def test_names_of_resources_are_those_of_znodes(release: Release) -> None:
         texts if release == (2, 4) else [None, None]
     )
     prefixed = rule(resource_name="..", resource_pattern_type=4)
-    (refused,) = at.ask(CreateAclsRequest(creations=[prefixed]), 1).results
+    (refused,) = at.ask("CreateAcls", 1, creations=[prefixed]).results
     assert (refused.error_code, refused.error_message) == (
         (-1, texts[0].replace("/kafka-acl/Topic/.", "/kafka-acl-extended/prefixed/Topic/..")
              .replace("@17", "@36")) if release == (2, 4) else (-1, None)
@@ -609,7 +544,7 @@ def test_names_of_resources_are_those_of_znodes(release: Release) -> None:
 @pytest.mark.requirement("REL-97")
 @pytest.mark.parametrize(("release", "code"), [((3, 8), 0), ((3, 9), 42)])
 def test_principals_without_a_colon(release: Release, code: int) -> None:
-    body = CreateAclsRequest(creations=[rule(principal="nobody")])
+    body = request_of("CreateAcls", creations=[rule(principal="nobody")])
     (row,) = broker(release, zookeeper=False).ask(body, 1).results
     assert row.error_code == code
 
@@ -619,16 +554,19 @@ def test_principals_without_a_colon(release: Release, code: int) -> None:
     ("release", "count", "place"),
     [((2, 3), 2, 1), ((2, 3), 3, 2), ((2, 3), 8, 2), ((2, 4), 2, 0), ((2, 4), 8, 0)],
 )
-def test_rules_that_several_filters_match_until_2_4(
-    release: Release, count: int, place: int
-) -> None:
+def test_rules_that_several_filters_match_until_2_4(release, count, place):
     at = broker(release)
-    at.ask(CreateAclsRequest(creations=[rule()]), 1)
-    every = DeleteAclsFilter(
-        resource_type_filter=2, resource_name_filter=None, pattern_type_filter=1,
-        principal_filter=None, host_filter=None, operation=1, permission_type=1
-    )  # fmt: skip
-    rows = at.ask(DeleteAclsRequest(filters=[every] * count), 1).filter_results
+    at.ask("CreateAcls", 1, creations=[rule()])
+    every = {
+        "resource_type_filter": 2,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    rows = at.ask("DeleteAcls", 1, filters=[every] * count).filter_results
     assert [each for each, row in enumerate(rows) if row.matching_acls] == [place]
 
 
@@ -649,8 +587,8 @@ def test_order_of_many_filters() -> None:
 )
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_form_of_throttled_replicas(release: Release, form: str, side: str) -> None:
-    config = CreatableTopicConfig(name=f"{side}.replication.throttled.replicas", value="x")
-    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, configs=[config])
-    (row,) = broker(release).ask(CreateTopicsRequest(topics=[topic]), 1).topics
+    config = {"name": f"{side}.replication.throttled.replicas", "value": "x"}
+    topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
+    (row,) = broker(release).ask("CreateTopics", 1, topics=[topic]).topics
     assert row.error_code == 40
     assert row.error_message.endswith(f"following format: {form}")

@@ -1,18 +1,11 @@
 """Produce (0) on the wire: every version, acks, waits for replicas, and who may produce."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from typing import Any
 
 import pytest
 
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.records import Compression, Record, build_batch
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
@@ -26,6 +19,7 @@ from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 
 SERVED = {0: Versions(0, 13)}
@@ -41,10 +35,10 @@ def request(
     topic: str = "foo",
     topic_id: uuid.UUID = ZERO_UUID,
     timeout_ms: int = 60_000,
-) -> ProduceRequest:
-    rows = [PartitionProduceData(index=index, records=data) for index, data in partitions]
-    topics = [TopicProduceData(name=topic, topic_id=topic_id, partition_data=rows)]
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
+) -> Any:
+    rows = [{"index": index, "records": data} for index, data in partitions]
+    topics = [{"name": topic, "topic_id": topic_id, "partition_data": rows}]
+    return request_of("Produce", acks=acks, timeout_ms=timeout_ms, topic_data=topics)
 
 
 def rows(answer: Any) -> list[tuple[int, int, int]]:
@@ -225,9 +219,7 @@ def test_a_transactional_batch_needs_its_id() -> None:
 @pytest.mark.parametrize(("version", "answers"), [
     (6, [(0, -1, -1), (1, -1, -1)]), (7, [(0, -1, -1), (1, 0, 0)]),
 ])  # fmt: skip
-def test_before_version_7_an_unknown_codec_fails_the_whole_request(
-    version: int, answers: list[tuple[int, int, int]]
-) -> None:
+def test_before_version_7_an_unknown_codec_fails_the_whole_request(version, answers):
     cluster = Cluster(1, topics=["foo=1/1"])
     data = batch(b"a")
     header = read_header(data)

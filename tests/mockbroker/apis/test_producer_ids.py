@@ -1,13 +1,9 @@
 """InitProducerId (22) and DescribeProducers (61)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.records import Record, build_batch
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
@@ -19,6 +15,7 @@ from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.producing import FOO, NOW_MS, new_cluster, produce
+from tests.support.requests import request_of
 
 ANONYMOUS_ID = {"transactional_id": None}
 TOPIC, CLUSTER, TRANSACTIONAL_ID = 2, 4, 5
@@ -27,7 +24,7 @@ LITERAL, PREFIXED = 3, 4
 
 
 def ask(broker: DirectBroker, version: int = 4, **fields: Any) -> tuple[int, int, int]:
-    answer = broker.ask(InitProducerIdRequest(**{**ANONYMOUS_ID, **fields}), version)
+    answer = broker.ask("InitProducerId", version, **{**ANONYMOUS_ID, **fields})
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
@@ -37,7 +34,7 @@ def test_each_producer_has_an_id(version: int) -> None:
     for _ in range(2):
         broker = DirectBroker(Cluster(2))
         assert [ask(broker, version) for _ in range(2)] == [(0, 1000, 0), (0, 1001, 0)]
-        request = InitProducerIdRequest(transactional_id=None)
+        request = request_of("InitProducerId", transactional_id=None)
         assert broker.ask(request, version, broker_id=2).producer_id == 2000
 
 
@@ -139,8 +136,9 @@ def test_unstable_versions_are_served_on_request(profile: str, enabled: str, hig
 
 
 def described(cluster: Cluster, broker_id: int = 1, index: int = 0) -> tuple[int, list[Any]]:
-    request = DescribeProducersRequest(topics=[TopicRequest(name="foo", partition_indexes=[index])])
-    answer = DirectBroker(cluster).ask(request, 0, broker_id=broker_id)
+    answer = DirectBroker(cluster).ask(
+        "DescribeProducers", 0, name="foo", partition_indexes=[index], broker_id=broker_id
+    )
     (row,) = answer.topics[0].partitions
     return row.error_code, [
         (
@@ -192,10 +190,8 @@ def test_a_follower_lists_the_producers_of_its_log() -> None:
 
 @pytest.mark.requirement("DP-IDEM-16")
 def test_only_an_unknown_topic_has_a_text() -> None:
-    names = [TopicRequest(name=name, partition_indexes=[7]) for name in ("foo", "nosuch")]
-    response = DirectBroker(Cluster(1, topics=["foo=1"])).ask(
-        DescribeProducersRequest(topics=names), 0
-    )
+    names = [{"name": name, "partition_indexes": [7]} for name in ("foo", "nosuch")]
+    response = DirectBroker(Cluster(1, topics=["foo=1"])).ask("DescribeProducers", 0, topics=names)
     rows = [row for topic in response.topics for row in topic.partitions]
     assert [row.error_code for row in rows] == [3, 3]
     assert [row.error_message for row in rows] == [

@@ -2,8 +2,6 @@
 declared code, at every version, in every place that the response has for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,7 +11,7 @@ import msgspec
 import pytest
 
 from kproto.codec.registry import schema_of
-from kproto.messages import DeleteTopicsRequest, FindCoordinatorRequest
+from kproto.messages import DeleteTopicsRequest
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis import HANDLERS, Call, Handler
 from mockbroker.apis.common.error_places import Place, places_of
@@ -210,8 +208,8 @@ def _broker(cluster: Any, situation: Situation) -> DirectBroker:
 
 
 def _coordinator(broker: DirectBroker, group_id: str) -> int:
-    broker.ask(FindCoordinatorRequest(key=group_id), 3)
-    return int(broker.ask(FindCoordinatorRequest(key=group_id), 3).node_id)
+    broker.ask("FindCoordinator", 3, key=group_id)
+    return int(broker.ask("FindCoordinator", 3, key=group_id).node_id)
 
 
 @pytest.mark.requirement(

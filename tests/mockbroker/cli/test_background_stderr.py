@@ -1,7 +1,5 @@
 """A parent that does not read stderr does not block the process."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -38,9 +36,7 @@ def fill(writer: int) -> None:
     fcntl.fcntl(writer, fcntl.F_SETFL, flags)
 
 
-def test_lines_beyond_the_bound_are_counted_and_reported_once(
-    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_beyond_the_bound_are_counted_and_reported_once(pipe, monkeypatch):
     reader, writer = pipe
     lines = 50_000
     with os.fdopen(writer, "w", closefd=False) as stream:

@@ -1,7 +1,5 @@
 """``--properties``: Kafka's ``server.properties`` as static configs of every broker."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from pathlib import Path
@@ -93,9 +91,7 @@ def hexed(text: str) -> str:
         (None, "No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_reported_with_its_line_and_key(
-    tmp_path: Path, text: str | None, problem: str
-) -> None:
+def test_a_mistake_is_reported_with_its_line_and_key(tmp_path, text, problem):
     file = tmp_path / "server.properties"
     if text is not None:
         file.write_text(text, "utf-8")

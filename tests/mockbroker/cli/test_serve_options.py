@@ -1,7 +1,5 @@
 """Options of ``mockbroker serve``: their flags, and values for single brokers and features."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 """What every client must be able to do: produce with its codecs, share a group, read on from what
 was committed, find offsets by time. Adapters say how a client does it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod

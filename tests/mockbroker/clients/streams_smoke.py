@@ -11,8 +11,6 @@ seconds, so it is a target of its own::
 It prints the driver's verification, and exits with 1 if that fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

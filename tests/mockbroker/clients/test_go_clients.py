@@ -1,7 +1,5 @@
 """franz-go, sarama and kafka-go produce, share a group and read on, against a mock cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from pathlib import Path

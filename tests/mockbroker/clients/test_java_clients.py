@@ -1,7 +1,5 @@
 """Kafka's own Java producer and consumer, of two releases, against a mock cluster."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,24 +1,18 @@
 """Kafka Streams against a mock cluster, with exactly-once semantics."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from kproto.messages.streams_group_heartbeat_request import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
-)
 from mockbroker import MockCluster
 from tests.mockbroker.clients.programs import run
 from tests.mockbroker.wire import connect
 from tests.support.full import drawn
 from tests.support.maven import artifacts
+from tests.support.requests import request_of
 from tests.support.toolchain import require
 from tests.tools import kafka_tools
 from tests.tools.kafka_tools import JavaTools
@@ -82,14 +76,15 @@ async def test_a_streams_group() -> None:
         assert {"counter-by-word-repartition", "counter-counts-changelog"} <= {*mock.cluster.topics}
 
 
-def plain_member(group: str, topic: str) -> StreamsGroupHeartbeatRequest:
+def plain_member(group: str, topic: str) -> Any:
     """A member that joins an application of one subtopology."""
-    return StreamsGroupHeartbeatRequest(
+    return request_of(
+        "StreamsGroupHeartbeat",
         group_id=group,
         member_id="m",
         rebalance_timeout_ms=60_000,
         process_id="p",
-        topology=Topology(subtopologies=[Subtopology(subtopology_id="0", source_topics=[topic])]),
+        topology={"subtopology_id": "0", "source_topics": [topic]},
         active_tasks=[],
         standby_tasks=[],
         warmup_tasks=[],

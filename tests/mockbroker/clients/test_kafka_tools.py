@@ -5,8 +5,6 @@ What a tool prints is compared with what the mock cluster holds. ``VerifiablePro
 they end their JVM.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -95,9 +93,7 @@ async def verifiable_consumer(
 
 
 @pytest.mark.requirement("DP-GROUP-09", "DP-OFFSET-23", "DP-MIGRATE-08")
-async def test_what_the_verifiable_producer_sent_is_what_the_consumer_reads(
-    kafka: tuple[str, KafkaTools],
-) -> None:
+async def test_what_the_verifiable_producer_sent_is_what_the_consumer_reads(kafka):
     release, _ = kafka
     async with cluster(release) as mock:
         tools = Tools(kafka, mock)
@@ -140,9 +136,7 @@ async def test_what_the_verifiable_producer_sent_is_what_the_consumer_reads(
 
 
 @pytest.mark.requirement("DP-OFFSET-13", "DP-OFFSET-20", "DP-OFFSET-24", "DP-LISTOFF-08")
-async def test_a_group_reads_again_after_its_offsets_were_reset(
-    kafka: tuple[str, KafkaTools], tmp_path: Path
-) -> None:
+async def test_a_group_reads_again_after_its_offsets_were_reset(kafka, tmp_path):
     release, _ = kafka
     async with cluster(release) as mock:
         tools = Tools(kafka, mock)

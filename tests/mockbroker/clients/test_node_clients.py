@@ -1,7 +1,5 @@
 """kafkajs and @platformatic/kafka produce, share a group and read on, against a mock cluster."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Released Python clients produce, share a group and read on, against a mock cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json
@@ -122,11 +120,7 @@ class Confluent(Client):
         )
         for i, value in enumerate(values):
             producer.produce(
-                TOPIC,
-                value,
-                partition=i % PARTITIONS,
-                timestamp=BASE_MS + i,
-                on_delivery=delivered,
+                TOPIC, value, partition=i % PARTITIONS, timestamp=BASE_MS + i, on_delivery=delivered
             )
         assert producer.flush(30) == 0
         assert failed == []

@@ -3,8 +3,6 @@
 What the tools print is compared with what the mock cluster holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -84,9 +82,7 @@ async def offsets(tools: Tools) -> dict[int, tuple[str, str]]:
 
 
 @pytest.mark.requirement("DP-SHARE-05", "DP-SHARE-11")
-async def test_records_that_are_released_are_read_again_and_rejected_ones_are_not(
-    kafka: tuple[str, KafkaTools],
-) -> None:
+async def test_records_that_are_released_are_read_again_and_rejected_ones_are_not(kafka):
     async with sharing(kafka) as (_, tools):
         everything = [f"{index}.{each}" for index in (0, 1) for each in range(3)]
         assert await consume(tools, 6, "--release") == everything

@@ -1,7 +1,5 @@
 """Two Java share consumers share the work of a topic, and one of them fails in the middle of it."""
 
-from __future__ import annotations
-
 import asyncio
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator

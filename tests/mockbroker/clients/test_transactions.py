@@ -6,8 +6,6 @@ absent: 0.4.51 has no transactional producer, and its reader of committed record
 stable offset but returns aborted records and markers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Kafka's command-line tools against a mock cluster."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from mockbroker import MockCluster

@@ -1,7 +1,5 @@
 """Several clusters in one process are independent and can be removed."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from typing import Any
@@ -9,13 +7,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from mockbroker.control import ControlServer
 from tests.mockbroker.control.test_command_line import ask
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.simulation.security.test_tls import PEM
+from tests.support.requests import request_of
 
-LIST = ListPartitionReassignmentsRequest(topics=None)
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 async def request(address: str, body: Any, version: int) -> Any:
@@ -38,7 +36,7 @@ async def test_a_cluster_is_made_used_and_removed():
         assert made["bootstrap"] == ",".join(made["brokers"].values())
         here = "/clusters/2"
         one = made["brokers"]["1"]
-        answer = await request(one, MetadataRequest(topics=None), 5)
+        answer = await request(one, request_of("Metadata", topics=None), 5)
         assert [topic.name for topic in answer.topics] == ["bar"]
         assert {broker.host for broker in answer.brokers} == {"localhost"}
         assert [(await request(one, LIST, 0)).error_code for _ in range(2)] == [41, 0]
@@ -158,7 +156,7 @@ async def test_waiting_ends_with_the_request_or_with_the_cluster():
             for query in ("api=Metadata&count=2", "api=Produce")
         ]
         for _ in range(2):
-            await request(made["bootstrap"], MetadataRequest(topics=None), 5)
+            await request(made["bootstrap"], request_of("Metadata", topics=None), 5)
         status, entries = await waits[0]
         assert (status, [each["api"] for each in entries]) == (200, ["Metadata"] * 2)
         async with client.session.delete(client.url + here) as response:
@@ -176,7 +174,7 @@ async def test_waiting_ends_with_the_request_or_with_the_cluster():
 async def test_the_journal_as_text_folds_what_every_client_sends():
     async with controlled() as (mock, client):
         for _ in range(3):
-            await request(mock.addresses[1], MetadataRequest(topics=None), 5)
+            await request(mock.addresses[1], request_of("Metadata", topics=None), 5)
         await request(mock.addresses[1], LIST, 0)
         plain = {"Accept": "text/plain"}
         async with client.session.get(client.url + "/journal", headers=plain) as response:

@@ -1,7 +1,5 @@
 """``mockbroker serve``, ``ctl`` and ``profiles`` as a user runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -18,11 +16,10 @@ import pytest
 
 import kproto
 from kproto.journal import read_journal
-from kproto.messages import ApiVersionsRequest, DescribeConfigsRequest, MetadataRequest
-from kproto.messages.describe_configs_request import DescribeConfigsResource
 from mockbroker.cli import main
 from mockbroker.profiles import all_profiles
 from tests.mockbroker.serving.test_scripts import REQUEST, RESPONSE
+from tests.support.requests import request_of
 
 PATIENCE = 30
 ROOT = Path(__file__).parents[3]
@@ -93,7 +90,7 @@ def test_serve_says_where_it_is_and_stops_cleanly(number: int) -> None:
         assert list(ready["brokers"]) == ["1", "2"]
         assert ready["bootstrap"] == ",".join(ready["brokers"].values())
         for address in ready["brokers"].values():
-            answer = ask(address, MetadataRequest(topics=None), 12)
+            answer = ask(address, request_of("Metadata", topics=None), 12)
             assert {b.node_id: f"{b.host}:{b.port}" for b in answer.brokers} == {
                 int(key): value for key, value in ready["brokers"].items()
             }
@@ -114,12 +111,12 @@ def test_ctl_drives_what_serve_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]  # fmt: skip
     with serving(*options) as (process, ready):
         url = ready["control"]
-        answer = ask(ready["brokers"]["1"], ApiVersionsRequest(), 0)
+        answer = ask(ready["brokers"]["1"], request_of("ApiVersions"), 0)
         keys = {row.api_key for row in answer.api_keys}
         # The profile's keys that have an answer, but for the one switched off.
         assert keys >= {3, 18, 43, 46}
         assert not keys & {45, 60}
-        assert ask(ready["brokers"]["1"], MetadataRequest(topics=[]), 5).brokers[0].host == (
+        assert ask(ready["brokers"]["1"], request_of("Metadata", topics=[]), 5).brokers[0].host == (
             "localhost"
         )
         # In the file before the client has its answer.
@@ -196,10 +193,8 @@ def test_brokers_have_the_static_configs_of_the_command_line() -> None:
     configs = {"message.max.bytes": "4096", "auto.create.topics.enable": "true"}
     options = [f"--broker-config={name}={value}" for name, value in configs.items()]
     with serving("--brokers", "7-7", *options) as (_, ready):
-        resource = DescribeConfigsResource(
-            resource_type=4, resource_name="7", configuration_keys=[*configs]
-        )
-        answer = ask(ready["bootstrap"], DescribeConfigsRequest(resources=[resource]), 4)
+        resource = {"resource_type": 4, "resource_name": "7", "configuration_keys": [*configs]}
+        answer = ask(ready["bootstrap"], request_of("DescribeConfigs", resources=[resource]), 4)
         described = {each.name: each for each in answer.results[0].configs}
         assert {name: each.value for name, each in described.items()} == configs
         # 4 is the source STATIC_BROKER_CONFIG.
@@ -310,9 +305,7 @@ def test_help_everywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "7" * 5000, "[" * 100_000], ids=range(4))
-def test_a_reply_that_is_not_a_json_object(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reply_that_is_not_a_json_object(text, tmp_path, capsys):
     reply = tmp_path / "reply.json"
     reply.write_text(text)
     assert run_here(["serve", "--reply", f"45={reply}"]) == 2
@@ -373,7 +366,7 @@ def test_serve_without_uvloop() -> None:
     try:
         assert process.stdout is not None
         address = json.loads(process.stdout.readline())["bootstrap"]
-        assert len(ask(address, MetadataRequest(topics=[]), 9).brokers) == 1
+        assert len(ask(address, request_of("Metadata", topics=[]), 9).brokers) == 1
         assert end(process, signal.SIGTERM) == (0, "", "")
     finally:
         process.kill()
@@ -426,9 +419,7 @@ def answering(answer: bytes) -> Iterator[str]:
         (b"", "no HTTP response"),  # a Kafka broker, which closes the connection
     ],
 )
-def test_ctl_names_a_port_that_is_no_control_port(
-    answer: bytes, problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctl_names_a_port_that_is_no_control_port(answer, problem, capsys):
     with answering(answer) as url:
         code, out, err = ctl(capsys, url, "state")
     assert (code, out) == (1, "")
@@ -437,9 +428,7 @@ def test_ctl_names_a_port_that_is_no_control_port(
 
 
 @pytest.mark.parametrize("option", ["--listen", "--control"])
-def test_a_port_in_use_is_named_with_its_option(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use_is_named_with_its_option(option, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = "{}:{}".format(*server.getsockname())
         assert run_here(["serve", "--brokers", "1", option, address]) == 1
@@ -449,9 +438,7 @@ def test_a_port_in_use_is_named_with_its_option(
     )
 
 
-def test_a_reply_with_a_field_that_the_response_lacks_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reply_with_a_field_that_the_response_lacks_is_refused(tmp_path, capsys):
     path = tmp_path / "reply.json"
     path.write_text('{"throttleTimeMs": 0, "errorCode": 0, "groups": [], "bogus": 1}')
     assert run_here(["serve", "--reply", f"16={path}"]) == 2

@@ -1,7 +1,5 @@
 """The HTTP control port: commands, invalid requests and tokens."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,12 +8,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kproto.messages import ApiVersionsRequest, MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.control import OPERATIONS, ControlServer
 from mockbroker.errors import ClusterError
 from mockbroker.scenarios import SCENARIOS
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 
 class Client:
@@ -100,7 +98,7 @@ async def test_commands_take_effect() -> None:
                 pass
         await client.step("start-broker", broker=3)
         async with connect(mock, 3) as wire:
-            assert len((await wire.ask(MetadataRequest(topics=[]), 9)).brokers) == 4
+            assert len((await wire.ask("Metadata", 9, topics=[])).brokers) == 4
         await client.step("advance", duration="1m")
         await client.step("advance", duration=5)
         assert cluster.timers.now_ms == 60_005
@@ -121,9 +119,11 @@ async def test_the_log_can_be_read_from_any_offset() -> None:
 async def test_the_journal_is_decoded_and_can_be_filtered() -> None:
     async with controlled() as (mock, client):
         async with connect(mock, 2) as wire:
-            hello = ApiVersionsRequest(client_software_name="me", client_software_version="1")
+            hello = request_of(
+                "ApiVersions", client_software_name="me", client_software_version="1"
+            )
             await wire.ask(hello, 3)
-            await wire.ask(MetadataRequest(topics=None), 12)
+            await wire.ask("Metadata", 12, topics=None)
             wire.send(b"\0\0\0\4\0\3\0\0")
             await wire.closed()
         rows = (await client.get("/journal"))[1]

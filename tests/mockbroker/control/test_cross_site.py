@@ -1,7 +1,5 @@
 """No request that a browser sends for a page of another site is served, whatever its route."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

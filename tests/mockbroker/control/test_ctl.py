@@ -1,7 +1,5 @@
 """``mockbroker ctl``: clusters, journal, frames, streams and scenarios."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -9,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from tests.mockbroker.control.test_command_line import PATIENCE, ROOT, ask, ctl, run_here, serving
+from tests.support.requests import request_of
 
-LIST = ListPartitionReassignmentsRequest(topics=None)
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 @pytest.mark.slow
@@ -113,7 +111,7 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
         ready,
     ):
         url, address = ready["control"], ready["brokers"]["1"]
-        ask(address, MetadataRequest(topics=[]), 9)
+        ask(address, request_of("Metadata", topics=[]), 9)
         ask(address, LIST, 0)
         entries = follow(
             url, "journal", "--direction", "request", "--last", "1", "--follow", "--json"
@@ -128,7 +126,7 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
                 return line
 
             assert entry()["api_key"] == 46
-            ask(address, MetadataRequest(topics=[]), 9)
+            ask(address, request_of("Metadata", topics=[]), 9)
             assert entry()["api_key"] == 3
             assert ctl(capsys, url, "leave-isr", "foo-0", "2")[0] == 0
             while "leave_isr" not in actions.stdout.readline():
@@ -145,9 +143,7 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "words", [("join-isr",), ("znode", "set"), ("fault", "add"), ("journal",), ("cluster", "list")]
 )
-def test_help_works_with_any_url(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_works_with_any_url(words, capsys):
     """``ctl URL COMMAND --help``, as in usage lines, works without a server."""
     code, out, err = ctl(capsys, "URL", *words, "--help")
     assert (code, err) == (0, "")

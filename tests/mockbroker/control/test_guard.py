@@ -1,7 +1,5 @@
 """Access to the control port: host names, origins and tokens; and the end of the parent."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The control port answers any body as documented, never with an internal error."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """The OpenAPI document matches the server: every route, body and answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -12,7 +10,6 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from kproto.messages import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.control import ROUTES, ControlServer
 from mockbroker.control.document_forms import DOCUMENT_FORMS, OLDEST
@@ -256,7 +253,7 @@ async def test_answers_are_as_documented(prefix: str):
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
         prepare(mock)
         async with connect(mock) as wire:
-            await wire.ask(MetadataRequest(topics=None), 9)
+            await wire.ask("Metadata", 9, topics=None)
         made = (await client.get("/openapi.json"))[1]
         documented = operations(made)
         called: set[Operation] = set()

@@ -1,7 +1,5 @@
 """The page and its files as the server sends them; tests/browser has the page in a browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser

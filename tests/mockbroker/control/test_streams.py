@@ -1,7 +1,5 @@
 """Event streams deliver entries and actions at once, and resume where a client left off."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from kproto.journal import Entry, Journal
-from kproto.messages import ApiVersionsRequest, MetadataRequest
 from tests.mockbroker.control.test_control import Client, controlled
 from tests.mockbroker.wire import PATIENCE, connect
 
@@ -48,10 +45,10 @@ async def following(client: Client, path: str, **headers: str) -> AsyncIterator[
 
 async def test_a_stream_sends_past_entries_then_new_ones():
     async with controlled() as (mock, client), connect(mock) as wire:
-        await wire.ask(ApiVersionsRequest(), 0)
+        await wire.ask("ApiVersions", 0)
         async with following(client, "/journal/stream?raw=hex") as stream:
             past = await stream.take(3)
-            await wire.ask(MetadataRequest(topics=[]), 9)
+            await wire.ask("Metadata", 9, topics=[])
             now = await stream.take(2)
         assert [(name, number) for name, number, _ in past + now] == [
             ("entry", sequence) for sequence in range(1, 6)
@@ -67,9 +64,9 @@ async def test_a_stream_sends_past_entries_then_new_ones():
 async def test_a_reconnecting_client_gets_every_entry_once():
     async with controlled() as (mock, client), connect(mock) as wire:
         async with following(client, "/journal/stream") as stream:
-            await wire.ask(MetadataRequest(topics=[]), 9)
+            await wire.ask("Metadata", 9, topics=[])
             _, last, _ = (await stream.take(2))[-1]
-        await wire.ask(ApiVersionsRequest(), 0)
+        await wire.ask("ApiVersions", 0)
         async with following(client, "/journal/stream", **{"Last-Event-ID": str(last)}) as stream:
             assert [number for _, number, _ in await stream.take(3)] == [3, 4, 5]
         async with following(client, "/journal/stream?after=4") as stream:
@@ -93,15 +90,15 @@ async def test_filters_apply_to_new_entries():
         path = "/journal/stream?api=3&direction=request&client_id=wire"
         async with following(client, path) as stream:
             for _ in range(3):
-                await wire.ask(ApiVersionsRequest(), 0)
-                await wire.ask(MetadataRequest(topics=[]), 9)
+                await wire.ask("ApiVersions", 0)
+                await wire.ask("Metadata", 9, topics=[])
             assert [data["api_key"] for _, _, data in await stream.take(3)] == [3, 3, 3]
 
 
 async def test_a_stream_reports_dropped_entries():
     async with controlled(journal=Journal(max_entries=2)) as (mock, client), connect(mock) as wire:
         for _ in range(3):
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
         async with following(client, "/journal/stream") as stream:
             assert await stream.next() == ("gap", None, {"after": 0, "next": 6})
             assert [number for _, number, _ in await stream.take(2)] == [6, 7]
@@ -137,7 +134,7 @@ async def test_no_hooks_are_set_without_listeners():
         async with following(client, "/journal/stream") as one:
             assert mock.journal.sink != sink
             async with connect(mock) as wire, following(client, "/log/stream") as other:
-                await wire.ask(ApiVersionsRequest(), 0)
+                await wire.ask("ApiVersions", 0)
                 await asyncio.gather(one.take(3), other.take(1))
         async with asyncio.timeout(PATIENCE):
             while mock.journal.sink != sink:
@@ -160,7 +157,7 @@ async def test_the_number_of_streams_is_limited(monkeypatch):
 @pytest.mark.parametrize("version", [0, 12])
 async def test_a_frame_field_by_field(version: int):
     async with controlled() as (mock, client), connect(mock) as wire:
-        await wire.ask(MetadataRequest(topics=[]), version)
+        await wire.ask("Metadata", version, topics=[])
         for row in (await client.get("/journal?api=3&raw=hex"))[1]:
             _, frame = await client.get(f"/journal/{row['sequence']}")
             assert frame["hex"] == row["raw"]

@@ -1,8 +1,6 @@
 """The control port takes turns with brokers, and with itself. The order of events is compared;
 nothing here measures a time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any
@@ -89,9 +87,7 @@ async def test_a_listing_has_the_newest_of_what_passes_its_filters() -> None:
             assert [row["sequence"] for row in rows] == list(chosen)
 
 
-async def test_a_client_that_takes_nothing_of_a_listing_is_closed_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_client_that_takes_nothing_of_a_listing_is_closed_on(monkeypatch):
     monkeypatch.setattr(connection_limits, "QUIET_SECONDS", 0.1)
     async with MockCluster(1) as mock:
         for number in range(200):

@@ -4,8 +4,6 @@ Those past the limit are closed with an entry in the journal, the others and the
 answered, and nothing is written to standard error.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json
@@ -21,16 +19,16 @@ import aiohttp
 import pytest
 
 import kproto
-from kproto.messages import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.serving import acceptor
 from tests.mockbroker.control.test_command_line import serving
 from tests.mockbroker.descriptors.test_opened_files import CONTROL, ROOT
 from tests.mockbroker.wire import PATIENCE
+from tests.support.requests import request_of
 
 LIMIT: Final = 256
 ASKED: Final = kproto.encode_request(
-    ApiVersionsRequest(), api_version=0, correlation_id=1, client_id="limit"
+    request_of("ApiVersions"), api_version=0, correlation_id=1, client_id="limit"
 )
 PEM: Final = ROOT / "tests/client/localhost.pem"
 START: Final = """

@@ -4,8 +4,6 @@ Each family of profiles gets every API and version that it serves, and the contr
 GET, of processes that report the files that they open (``watched``).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

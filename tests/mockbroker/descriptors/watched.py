@@ -7,8 +7,6 @@ mockbroker whose module was not imported by then.
     python -m tests.mockbroker.descriptors.watched serve --brokers 1
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """A broker with rules and without sockets: frames in, the plan of what goes out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any rule that is taken at all, on any request: the broker lives on, and knows what it did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings

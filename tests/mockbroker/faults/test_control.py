@@ -1,7 +1,5 @@
 """Rules over HTTP, on the command line, and from files."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -9,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kproto.messages import ListPartitionReassignmentsRequest
 from tests.mockbroker.control.test_command_line import ask, ctl, end, run_here, serving
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
-LIST = ListPartitionReassignmentsRequest(topics=None)
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 async def test_rules_are_added_listed_and_removed():

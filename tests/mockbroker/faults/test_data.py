@@ -1,69 +1,48 @@
 """Fault rules on the keys of the data plane: one partition, one group, damaged batches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
-from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.init_producer_id_request import InitProducerIdRequest
-from kproto.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kproto.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.records import Record, RecordBatches, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 BATCH = build_batch([Record(timestamp=0, value=b"x" * 30)])
 
 
-def produce(mock: MockCluster, version: int) -> ProduceRequest:
-    partitions = [PartitionProduceData(index=each, records=BATCH) for each in (0, 1)]
+def produce(mock: MockCluster, version: int) -> Any:
+    partitions = [{"index": each, "records": BATCH} for each in (0, 1)]
     by = {"topic_id": mock.cluster.topics["foo"].topic_id} if version >= 13 else {"name": "foo"}
-    return ProduceRequest(
-        acks=1, timeout_ms=1, topic_data=[TopicProduceData(partition_data=partitions, **by)]
+    return request_of(
+        "Produce", acks=1, timeout_ms=1, topic_data={"partition_data": partitions, **(by)}
     )
 
 
-def fetch(mock: MockCluster, version: int, **session: int) -> FetchRequest:
+def fetch(mock: MockCluster, version: int, **session: int) -> Any:
     partitions = [
-        FetchPartition(partition=each, fetch_offset=0, partition_max_bytes=1 << 20)
-        for each in (0, 1)
+        {"partition": each, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for each in (0, 1)
     ]
     by = {"topic_id": mock.cluster.topics["foo"].topic_id} if version >= 13 else {"topic": "foo"}
-    topics = [FetchTopic(partitions=partitions, **by)]
-    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=topics, **session)
+    topics = [{"partitions": partitions, **(by)}]
+    return request_of(
+        "Fetch", max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=topics, **session
+    )
 
 
-def list_offsets(mock: MockCluster, version: int) -> ListOffsetsRequest:
-    partitions = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in (0, 1)]
-    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="foo", partitions=partitions)])
+def list_offsets(mock: MockCluster, version: int) -> Any:
+    partitions = [{"partition_index": each, "timestamp": -1} for each in (0, 1)]
+    return request_of("ListOffsets", name="foo", partitions=partitions)
 
 
-def commit(mock: MockCluster, version: int) -> OffsetCommitRequest:
-    partitions = [
-        OffsetCommitRequestPartition(partition_index=each, committed_offset=1) for each in (0, 1)
-    ]
+def commit(mock: MockCluster, version: int) -> Any:
+    partitions = [{"partition_index": each, "committed_offset": 1} for each in (0, 1)]
     by = {"topic_id": mock.cluster.topics["foo"].topic_id} if version >= 10 else {"name": "foo"}
-    topics = [OffsetCommitRequestTopic(partitions=partitions, **by)]
-    return OffsetCommitRequest(group_id="g", topics=topics)
+    topics = [{"partitions": partitions, **(by)}]
+    return request_of("OffsetCommit", group_id="g", topics=topics)
 
 
 def codes(response: Any) -> list[int]:
@@ -81,9 +60,7 @@ def codes(response: Any) -> list[int]:
     [(produce, 0, 9), (produce, 0, 13), (fetch, 1, 12), (fetch, 1, 16), (list_offsets, 2, 7),
      (commit, 8, 9), (commit, 8, 10)],
 )  # fmt: skip
-async def test_one_partition_fails_and_the_other_does_not(
-    make: Any, api: int, version: int
-) -> None:
+async def test_one_partition_fails_and_the_other_does_not(make, api, version):
     options = {"topics": ["foo:2:1"], "profile": "kafka-4.4"}
     async with MockCluster(1, **options) as mock, connect(mock) as wire:
         mock.set_offset("g", "foo-0", 0)
@@ -111,9 +88,7 @@ async def test_offsets_and_records_beside_an_error_are_those_of_kafka(version: i
 
 @pytest.mark.requirement("DP-CTL-58")
 @pytest.mark.parametrize("version", [12, 16])
-async def test_a_rule_takes_the_fetches_of_a_session_that_do_not_repeat_the_partition(
-    version: int,
-) -> None:
+async def test_a_rule_takes_the_fetches_of_a_session_that_do_not_repeat_the_partition(version):
     options = {"topics": ["foo:2:1"], "profile": "kafka-4.4"}
     async with MockCluster(1, **options) as mock, connect(mock) as wire:
         opened = await wire.ask(fetch(mock, version, session_epoch=0), version)
@@ -176,23 +151,21 @@ async def test_damage_that_finds_nothing_is_noted() -> None:
 @pytest.mark.parametrize(
     ("members", "request_of", "version", "hits"),
     [
-        ({"group": "g*"}, HeartbeatRequest(group_id="group", member_id="m"), 3, 1),
-        ({"group": "h*"}, HeartbeatRequest(group_id="group", member_id="m"), 3, 0),
-        ({"member": "m"}, HeartbeatRequest(group_id="g", member_id="m"), 3, 1),
-        ({"member": "i"}, HeartbeatRequest(member_id="m", group_instance_id="i"), 3, 1),
-        ({"group": "g", "member": "n"}, HeartbeatRequest(group_id="g", member_id="m"), 3, 0),
-        ({"group": "g"}, FindCoordinatorRequest(key="g"), 1, 1),
-        ({"group": "g"}, FindCoordinatorRequest(coordinator_keys=["f", "g"]), 4, 1),
-        ({"group": "t"}, FindCoordinatorRequest(key="t", key_type=1), 1, 0),
-        ({"transactional_id": "t"}, FindCoordinatorRequest(key="t", key_type=1), 1, 1),
-        ({"transactional_id": "t"}, InitProducerIdRequest(transactional_id="t"), 3, 1),
-        ({"producer_id": 7}, InitProducerIdRequest(producer_id=7), 3, 1),
-        ({"producer_id": 8}, InitProducerIdRequest(producer_id=7), 3, 0),
+        ({"group": "g*"}, request_of("Heartbeat", group_id="group", member_id="m"), 3, 1),
+        ({"group": "h*"}, request_of("Heartbeat", group_id="group", member_id="m"), 3, 0),
+        ({"member": "m"}, request_of("Heartbeat", group_id="g", member_id="m"), 3, 1),
+        ({"member": "i"}, request_of("Heartbeat", member_id="m", group_instance_id="i"), 3, 1),
+        ({"group": "g", "member": "n"}, request_of("Heartbeat", group_id="g", member_id="m"), 3, 0),
+        ({"group": "g"}, request_of("FindCoordinator", key="g"), 1, 1),
+        ({"group": "g"}, request_of("FindCoordinator", coordinator_keys=["f", "g"]), 4, 1),
+        ({"group": "t"}, request_of("FindCoordinator", key="t", key_type=1), 1, 0),
+        ({"transactional_id": "t"}, request_of("FindCoordinator", key="t", key_type=1), 1, 1),
+        ({"transactional_id": "t"}, request_of("InitProducerId", transactional_id="t"), 3, 1),
+        ({"producer_id": 7}, request_of("InitProducerId", producer_id=7), 3, 1),
+        ({"producer_id": 8}, request_of("InitProducerId", producer_id=7), 3, 0),
     ],
 )
-async def test_rules_select_by_group_member_and_producer(
-    members: Any, request_of: Any, version: int, hits: int
-) -> None:
+async def test_rules_select_by_group_member_and_producer(members, request_of, version, hits):
     async with MockCluster(1) as mock, connect(mock) as wire:
         rule = mock.fault(error="UNKNOWN_SERVER_ERROR", error_at="top", **members)
         await wire.ask(request_of, version)

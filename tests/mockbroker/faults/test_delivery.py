@@ -1,7 +1,5 @@
 """Which bytes go out when: plans, and answers that are held."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

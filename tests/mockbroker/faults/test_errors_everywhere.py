@@ -1,7 +1,5 @@
 """Errors go where each response carries them: every api key, every version, any request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Fields changed by their path, tags nobody knows, and answers of another version."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from kproto.annotate import PARTS, FrameField, response_fields
 from kproto.codec.registry import schema_of
 from kproto.errors import DecodeError
-from kproto.messages import ListPartitionReassignmentsRequest, MetadataRequest
 from mockbroker.apis.common.version_cast import recast
 from mockbroker.faults import Fault
 from mockbroker.faults.frame_edits import edit_fields
@@ -20,6 +17,7 @@ from mockbroker.serving.exchange import Close
 from tests.mockbroker.faults.faulty import KAFKA, Faulty, written
 from tests.support.full import quick
 from tests.support.instances import to_instance
+from tests.support.requests import request_of
 from tests.support.strategies import message_trees
 
 PAIRS = [(key, version) for key, api in KAFKA.apis.items() for version in api.valid_versions]
@@ -136,7 +134,7 @@ def _structs(value: Any) -> list[Any]:
     return found
 
 
-METADATA = MetadataRequest(topics=None)
+METADATA = request_of("Metadata", topics=None)
 
 
 def test_several_paths_and_every_element():
@@ -208,13 +206,13 @@ def test_a_throttle_time_where_there_is_none():
 
 def test_a_reply_that_is_none_of_this_version_ends_the_connection():
     asked = Faulty(Fault(name="bad", api=46, reply={"errorCode": "x"}))
-    assert asked.answer(ListPartitionReassignmentsRequest(), 0) is None
+    assert asked.answer(request_of("ListPartitionReassignments"), 0) is None
     assert "errorCode" in asked.journal.select(event="fault: bad")[0].note
 
 
 def sent(fault: Fault) -> bytes:
     """To a request whose answer is the same from every cluster."""
-    return written(Faulty(fault).plan(ListPartitionReassignmentsRequest(topics=None), 0))
+    return written(Faulty(fault).plan(request_of("ListPartitionReassignments", topics=None), 0))
 
 
 def test_bytes_by_their_offset():
@@ -233,6 +231,6 @@ def test_bytes_by_their_offset():
 def test_bytes_beyond_the_answer_are_told_and_nothing_is_replaced():
     plain = sent(Fault(correlation_off_by=0))
     asked = Faulty(Fault(name="far", replace_bytes={"9+4": "", f"{len(plain) - 1}+2": "00"}))
-    assert written(asked.plan(ListPartitionReassignmentsRequest(topics=None), 0)) == plain
+    assert written(asked.plan(request_of("ListPartitionReassignments", topics=None), 0)) == plain
     (entry,) = asked.journal.select(event="fault: far", direction="event")
     assert f"exceed the response of {len(plain)} bytes; nothing was replaced" in entry.note

@@ -1,7 +1,5 @@
 """A rule means the same from Python, YAML and JSON; one that makes no sense says where and why."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Rules on a running cluster: kproto's own client, steps of the cluster, clocks, the journal."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any
@@ -10,20 +8,15 @@ import pytest
 
 from kproto.client import Admin, Connection
 from kproto.errors import KprotoError
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    SaslHandshakeRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 
-METADATA = MetadataRequest(topics=None)
-LIST = ListPartitionReassignmentsRequest(topics=None)
+METADATA = request_of("Metadata", topics=None)
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 async def opened(mock: MockCluster, broker_id: int = 1) -> Connection:
@@ -171,7 +164,7 @@ async def test_a_change_that_some_response_has_no_place_for_is_no_failure_of_the
     async with MockCluster(topics=["foo:1:1"], strict_faults=True) as mock:
         rule = mock.fault(api=3, set={"topics[0].name": "bar"})
         async with connect(mock) as wire:
-            await wire.ask(MetadataRequest(topics=[]), 8)
+            await wire.ask("Metadata", 8, topics=[])
             assert rule.is_broken
             await wire.ask(METADATA, 8)
         assert rule.failed == ["the response has no topics[0].name"]
@@ -227,7 +220,7 @@ async def test_software_is_known_from_its_api_versions_on():
     async with MockCluster(strict_faults=True) as mock, connect(mock) as wire:
         mock.fault(software="mine", api=46, error=41)
         assert (await wire.ask(LIST, 0)).error_code == 0
-        body = ApiVersionsRequest(client_software_name="mine", client_software_version="1")
+        body = request_of("ApiVersions", client_software_name="mine", client_software_version="1")
         await wire.ask(body, 3)
         assert (await wire.ask(LIST, 0)).error_code == 41
 
@@ -235,7 +228,7 @@ async def test_software_is_known_from_its_api_versions_on():
 async def test_a_handshake_that_is_refused_leaves_the_connection_in_order():
     async with MockCluster(sasl=["PLAIN:u:p"], strict_faults=True) as mock, connect(mock) as wire:
         mock.fault(api=17, error="UNSUPPORTED_SASL_MECHANISM", times=1)
-        assert (await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)).error_code == 33
+        assert (await wire.ask("SaslHandshake", 1, mechanism="PLAIN")).error_code == 33
 
 
 async def test_an_unused_rule_fails_a_strict_cluster():

@@ -1,38 +1,30 @@
 """A rule about a topic or partition: those fail, and the others are answered as ever."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
-    DeleteTopicsRequest,
     DescribeProducersRequest,
-    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListOffsetsRequest,
     MetadataRequest,
-    ReassignablePartition,
-    ReassignableTopic,
 )
 from mockbroker.faults import Fault
 from tests.mockbroker.faults.faulty import Faulty
+from tests.support.requests import request_of
 
 TO_3 = [3, 2, 1]
 
 
-def reassign(**topics: list[int]) -> AlterPartitionReassignmentsRequest:
-    return AlterPartitionReassignmentsRequest(
+def reassign(**topics: list[int]) -> Any:
+    return request_of(
+        "AlterPartitionReassignments",
         topics=[
-            ReassignableTopic(
-                name=name,
-                partitions=[ReassignablePartition(partition_index=p, replicas=TO_3) for p in parts],
-            )
+            {"name": name, "partitions": [{"partition_index": p, "replicas": TO_3} for p in parts]}
             for name, parts in topics.items()
-        ]
+        ],
     )
 
 
@@ -71,21 +63,27 @@ def test_applied_and_told_otherwise():
 
 def test_without_any_of_the_rest_nothing_is_carried_out():
     asked = Faulty(Fault(api=20, topic="*", error=44))
-    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"], timeout_ms=1000), 5)
+    answer: Any = asked.answer(
+        request_of("DeleteTopics", topic_names=["foo", "bar"], timeout_ms=1000), 5
+    )
     assert {each.name: each.error_code for each in answer.responses} == {"foo": 44, "bar": 44}
     assert set(asked.cluster.topics) == {"foo", "bar"}
 
 
 def test_a_topic_taken_out_of_a_list_of_names():
     asked = Faulty(Fault(api=20, topic="foo", error=44))
-    answer: Any = asked.answer(DeleteTopicsRequest(topic_names=["foo", "bar"], timeout_ms=1000), 5)
+    answer: Any = asked.answer(
+        request_of("DeleteTopics", topic_names=["foo", "bar"], timeout_ms=1000), 5
+    )
     assert [(e.name, e.error_code) for e in answer.responses] == [("foo", 44), ("bar", 0)]
     assert set(asked.cluster.topics) == {"foo"}
 
 
 def test_where_all_are_asked_for_the_code_overwrites_theirs():
     asked = Faulty(Fault(api=43, topic="foo", partition=2, error=80))
-    answer: Any = asked.answer(ElectLeadersRequest(topic_partitions=None, election_type=0), 2)
+    answer: Any = asked.answer(
+        request_of("ElectLeaders", topic_partitions=None, election_type=0), 2
+    )
     found = {
         (topic.topic, each.partition_id): each.error_code
         for topic in answer.replica_election_results
@@ -128,7 +126,7 @@ def test_metadata_of_a_partition(topics):
 
 def test_metadata_of_a_topic_that_is_said_not_to_be_there():
     asked = Faulty(Fault(api=3, topic="foo", error=3, error_at="topic"))
-    answer: Any = asked.answer(MetadataRequest(topics=None), 9)
+    answer: Any = asked.answer(request_of("Metadata", topics=None), 9)
     found = {each.name: (each.error_code, len(each.partitions)) for each in answer.topics}
     assert found == {"foo": (3, 0), "bar": (0, 1)}
 

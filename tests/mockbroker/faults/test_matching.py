@@ -1,7 +1,5 @@
 """Which requests a rule takes, which rule takes a request, and how often."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from typing import Any
@@ -9,20 +7,13 @@ from typing import Any
 import pytest
 
 from kproto.journal import ClientSoftware
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    DescribeConfigsRequest,
-    ElectLeadersRequest,
-    MetadataRequest,
-    ProduceRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from kproto.messages import DescribeConfigsRequest, MetadataRequest, ProduceRequest
 from mockbroker.errors import FaultError
 from mockbroker.faults import Fault
 from mockbroker.faults.matching import ActiveFault, FaultRules, RequestFacts
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.state.timers import Timers
+from tests.support.requests import request_of
 
 TOPICS = Cluster(3, topics=["foo:2:1", "bar:1:1"]).topics
 NAMES = {"metadata": 3, "alterpartitionreassignments": 45}
@@ -36,7 +27,7 @@ def rules(*faults: Fault, **named: Any) -> FaultRules:
 
 def asked(**changed: Any) -> RequestFacts:
     usual = RequestFacts(
-        1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, MetadataRequest()
+        1, 1, 3, 9, "me", ClientSoftware("kproto", "1.2"), TOPICS, request_of("Metadata")
     )
     return usual._replace(**changed)
 
@@ -67,7 +58,7 @@ def rule(**members: Any) -> ActiveFault:
         ({"client_id": ""}, {"client_id": None}, {"client_id": "x"}),
         ({"software": "kp*"}, {}, {"software": None}),
         ({"software_version": "1.*"}, {}, {"software": ClientSoftware("kproto", "2")}),
-        ({"topic": "f*"}, {"body": MetadataRequest(topics=None)}, {"body": None}),
+        ({"topic": "f*"}, {"body": request_of("Metadata", topics=None)}, {"body": None}),
     ],
 )
 def test_every_matcher_agrees_and_disagrees(members, agreeing, others):
@@ -83,15 +74,15 @@ def test_all_matchers_have_to_agree():
     assert (made.hits, made.matched) == (1, 1)
 
 
-def reassign(topic: str, *partitions: int) -> AlterPartitionReassignmentsRequest:
-    return AlterPartitionReassignmentsRequest(
-        topics=[
-            ReassignableTopic(
-                name=topic,
-                partitions=[ReassignablePartition(partition_index=p) for p in partitions],
-            )
-        ]
+def reassign(topic: str, *partitions: int) -> Any:
+    return request_of(
+        "AlterPartitionReassignments",
+        name=topic,
+        partitions=[{"partition_index": p} for p in partitions],
     )
+
+
+EVERY_PARTITION = request_of("ElectLeaders", topic_partitions=None)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +90,8 @@ def reassign(topic: str, *partitions: int) -> AlterPartitionReassignmentsRequest
     [
         (reassign("foo", 0, 1), 0, {("foo", 0), ("foo", 1)}),
         (reassign("bar", 0), 0, {("bar", 0)}),
-        (ElectLeadersRequest(topic_partitions=None), 2, {("foo", 0), ("foo", 1), ("bar", 0)}),
-        (
-            ElectLeadersRequest.from_json(
-                {"electionType": 0, "timeoutMs": 1,
-                 "topicPartitions": [{"topic": "foo", "partitions": [1]}]}, 2
-            ),
-            2,
-            {("foo", 1)},
-        ),
+        (EVERY_PARTITION, 2, {("foo", 0), ("foo", 1), ("bar", 0)}),
+        (request_of("ElectLeaders", topic="foo", partitions=[1]), 2, {("foo", 1)}),
         (
             ProduceRequest.from_json(
                 {"transactionalId": None, "acks": 1, "timeoutMs": 1,
@@ -146,7 +130,10 @@ def test_who_asks_for_all_names_what_there_is():
         ({"partition": 1}, True),
         ({"partition": 2}, False),
     ]:
-        for body in (MetadataRequest(topics=None), ElectLeadersRequest(topic_partitions=None)):
+        for body in (
+            request_of("Metadata", topics=None),
+            request_of("ElectLeaders", topic_partitions=None),
+        ):
             version = 9 if body.API_KEY == 3 else 2
             request = asked(api_key=body.API_KEY, version=version, body=body)
             assert rule(**members).takes(request) is taken, members

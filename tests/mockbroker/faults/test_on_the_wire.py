@@ -1,7 +1,5 @@
 """What each action puts on the wire, as a client sees it that knows no client library."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -11,21 +9,14 @@ from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    CreateTopicsRequest,
-    HeartbeatRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from kproto.messages import CreateTopicsRequest, MetadataResponse, MetadataResponseTopic
 from mockbroker import MockCluster
 from mockbroker.serving.server import BrokerProtocol
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
-METADATA = MetadataRequest(topics=[])
-LIST = ListPartitionReassignmentsRequest(topics=None)
+METADATA = request_of("Metadata", topics=[])
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 @contextlib.asynccontextmanager
@@ -49,7 +40,7 @@ async def whole(wire: Wire) -> bytes:
 
 async def alive(wire: Wire) -> None:
     """The connection still serves."""
-    answered = await wire.ask(ApiVersionsRequest(), 0)
+    answered = await wire.ask("ApiVersions", 0)
     assert answered.error_code == 0
 
 
@@ -197,7 +188,7 @@ async def test_a_connection_lost_as_a_pause_begins_leaves_nothing_behind(monkeyp
 
 async def test_split_with_pauses_is_seen_in_pieces():
     async with broken(api=18, split=100, split_delay="20ms", times=1) as (_, wire):
-        wire.send(wire.frame(ApiVersionsRequest(), 0))
+        wire.send(wire.frame(request_of("ApiVersions"), 0))
         assert len(await wire.reader.read(10_000)) == 100
         rest = await wire.reader.read(10_000)
         assert 0 < len(rest) <= 200
@@ -280,7 +271,7 @@ async def test_garbage_is_the_same_for_the_same_seed():
 
 async def test_a_tls_alert_on_a_plaintext_port():
     async with broken(api=18, tls_alert=80, disconnect="answered") as (_, wire):
-        wire.send(wire.frame(ApiVersionsRequest(), 3))
+        wire.send(wire.frame(request_of("ApiVersions"), 3))
         assert await whole(wire) == bytes.fromhex("15030300020250")
 
 
@@ -298,7 +289,7 @@ async def test_trailing_bytes_and_what_follows_the_frame():
 async def test_a_reply_of_the_rules_own():
     reply = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 2}]}
     async with broken(api=18, version="3+", reply=reply, as_version=0) as (_, wire):
-        wire.send(wire.frame(ApiVersionsRequest(client_software_name="me"), 4))
+        wire.send(wire.frame(request_of("ApiVersions", client_software_name="me"), 4))
         _, answered = wire.codec.decode_response(await wire.receive(), api_key=18, api_version=0)
         assert [each.max_version for each in answered.api_keys] == [2]
         await alive(wire)
@@ -319,7 +310,7 @@ async def test_versions_that_the_broker_does_not_serve_meet_rules_too():
         mock.fault(api=18, version="5+", error="UNSUPPORTED_VERSION", name="empty")
         mock.fault(api=3, version=99, raw="00", name="raw")
         async with connect(mock) as wire:
-            frame = bytearray(wire.frame(ApiVersionsRequest(), 4))
+            frame = bytearray(wire.frame(request_of("ApiVersions"), 4))
             frame[7] = 9
             wire.send(bytes(frame))
             answer = await wire.receive()
@@ -339,14 +330,12 @@ async def test_an_error_with_a_delay_and_a_throttle_time():
 
 async def test_an_api_that_the_mock_does_not_implement():
     async with broken(api="Heartbeat", error="REBALANCE_IN_PROGRESS") as (_, wire):
-        assert (await wire.ask(HeartbeatRequest(), 4)).error_code == 27
+        assert (await wire.ask("Heartbeat", 4)).error_code == 27
 
 
 async def test_a_produce_request_that_wants_no_answer_gets_none():
-    from kproto.messages import ProduceRequest
-
     async with broken(api=0, error=6) as (mock, wire):
-        wire.send(wire.frame(ProduceRequest(acks=0), 9))
+        wire.send(wire.frame(request_of("Produce", acks=0), 9))
         await alive(wire)
         assert mock.journal.select(event="fault: broken")[0].note == "the request has no response"
 
@@ -354,7 +343,7 @@ async def test_a_produce_request_that_wants_no_answer_gets_none():
 async def test_an_array_gets_more_elements():
     """Copies of the last, whose numbers count on, around the end of an int16."""
     async with broken(api=18, more={"api_keys": 40_000}) as (_, wire):
-        answered = await wire.ask(ApiVersionsRequest(), 0)
+        answered = await wire.ask("ApiVersions", 0)
         keys = [each.api_key for each in answered.api_keys]
         own = len(keys) - 40_000
         last = keys[own - 1]
@@ -382,7 +371,7 @@ async def _ask_for_missing_arrays() -> None:
 async def test_the_tagged_fields_as_a_whole_are_these_bytes():
     tags = "01 01 04 00000004"  # an epoch of four bytes, where it has eight
     async with broken(api=18, set_bytes={"body (tagged fields)": tags}) as (mock, wire):
-        wire.send(wire.frame(ApiVersionsRequest(), 3))
+        wire.send(wire.frame(request_of("ApiVersions"), 3))
         frame = await wire.receive()
         assert frame.endswith(bytes(4) + bytes.fromhex(tags)), "behind the throttle time"
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4

@@ -1,7 +1,5 @@
 """The recipes of docs/how-to/fault-rules.md are rules, and the steps that pages name are steps."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Released clients run into rules: seen on the wire, and in what their own API makes of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mockbroker import MockCluster

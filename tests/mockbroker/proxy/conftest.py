@@ -1,7 +1,5 @@
 """A mock cluster behind a proxy."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager

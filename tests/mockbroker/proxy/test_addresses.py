@@ -1,7 +1,5 @@
 """Which fields give addresses: the rows against the schemas, and each row's rewriting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

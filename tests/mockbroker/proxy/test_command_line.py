@@ -1,7 +1,5 @@
 """``mockbroker proxy``: what it prints, what it refuses, and the files it writes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -17,11 +15,11 @@ from click.testing import CliRunner
 
 from kproto.client import Admin, Connection
 from kproto.journal import read_journal
-from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.cli.proxy import proxy as command
 from tests.mockbroker.proxy.conftest import address
 from tests.mockbroker.wire import PATIENCE
+from tests.support.requests import request_of
 
 
 @asynccontextmanager
@@ -59,7 +57,7 @@ async def test_it_runs_until_it_is_stopped(tmp_path: Path) -> None:
             assert sorted(first["brokers"]) == ["1", "2"]
             host, port = address(first["bootstrap"])
             async with await Connection.open(host, port) as connection:
-                body = await connection.request(MetadataRequest(topics=[]))
+                body = await connection.request(request_of("Metadata", topics=[]))
             assert {str(each.node_id): f"{each.host}:{each.port}" for each in body.brokers} == (
                 first["brokers"]
             )

@@ -1,7 +1,5 @@
 """The control port of a proxy, by HTTP and by ``mockbroker ctl``."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +10,6 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from kproto.messages.api_versions_request import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.cli import cli
 from mockbroker.control.openapi import document
@@ -20,6 +17,7 @@ from mockbroker.control.proxy_port import PROXY_ROUTES, ProxyPort
 from mockbroker.proxy.kafka_proxy import KafkaProxy
 from mockbroker.simulation.operations import PROXY_OPERATIONS
 from tests.mockbroker.proxy.conftest import dial
+from tests.support.requests import request_of
 
 Proxied = Callable[..., Any]
 
@@ -44,7 +42,7 @@ async def test_commands_rules_and_the_journal(proxied: Proxied) -> None:
     async with MockCluster(brokers=2) as mock:
         proxy = await proxied(mock)
         async with port_of(proxy) as port, dial(proxy, 2) as wire:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
             code, text = await ctl(port, "proxy")
             assert code == 0
             assert f"broker 2  {proxy.addresses[2]} -> {mock.addresses[2]}  1 connections" in text
@@ -79,7 +77,7 @@ async def test_the_page_shows_listeners_rules_and_traffic(proxied: Proxied) -> N
     async with MockCluster(brokers=1) as mock:
         proxy = await proxied(mock)
         async with port_of(proxy, token="secret") as port, dial(proxy) as wire:
-            wire.send(wire.frame(ApiVersionsRequest(), 0, client_id="<script>"))
+            wire.send(wire.frame(request_of("ApiVersions"), 0, client_id="<script>"))
             await wire.receive()
             html = {"Accept": "text/html"}
             async with aiohttp.ClientSession() as session:

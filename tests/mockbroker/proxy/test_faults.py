@@ -1,7 +1,5 @@
 """Fault rules, commands and speed, with a mock cluster as the upstream."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
@@ -9,21 +7,6 @@ from typing import Any
 import pytest
 
 from kproto.journal import UPSTREAM_ANSWER
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kproto.messages.metadata_request import MetadataRequest
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError, FaultError
@@ -31,26 +14,25 @@ from mockbroker.faults import read_faults
 from mockbroker.faults.documents import fault_of
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.wire import PATIENCE
+from tests.support.requests import request_of
 from tests.support.waiting import until
 
 Proxied = Callable[..., Any]
 
 
-def create(name: str = "new") -> CreateTopicsRequest:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    return CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+def create(name: str = "new") -> Any:
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
+    return request_of("CreateTopics", topics=[topic], timeout_ms=1000)
 
 
-def offsets(*partitions: int) -> ListOffsetsRequest:
-    rows = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in partitions]
-    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="foo", partitions=rows)])
+def offsets(*partitions: int) -> Any:
+    rows = [{"partition_index": each, "timestamp": -1} for each in partitions]
+    return request_of("ListOffsets", name="foo", partitions=rows)
 
 
 @pytest.mark.requirement("DP-PROXY-29")
 @pytest.mark.parametrize(("apply", "created"), [(None, False), (False, False), (True, True)])
-async def test_an_error_with_and_without_the_upstream(
-    proxied: Proxied, apply: bool | None, created: bool
-) -> None:
+async def test_an_error_with_and_without_the_upstream(proxied, apply, created):
     async with MockCluster(brokers=1) as mock:
         proxy = await proxied(mock)
         rule = {"api": "CreateTopics", "error": "NOT_CONTROLLER", "times": 1}
@@ -87,13 +69,11 @@ async def test_topics_by_id_are_known_from_metadata(proxied: Proxied) -> None:
         proxy = await proxied(mock)
         proxy.load_faults([fault_of({"topic": "foo", "api": 1, "error": "KAFKA_STORAGE_ERROR"})])
         topic_id = mock.cluster.topics["foo"].topic_id
-        fetch = FetchRequest(
-            topics=[FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition=0)])]
-        )
+        fetch = request_of("Fetch", topics={"topic_id": topic_id, "partition": 0})
         async with dial(proxy, 1) as wire:
             before = await wire.ask(fetch, 16)
             assert before.responses[0].partitions[0].error_code == 0
-            await wire.ask(MetadataRequest(topics=None), 12)
+            await wire.ask("Metadata", 12, topics=None)
             answer = await wire.ask(fetch, 16)
             assert answer.responses[0].partitions[0].error_code == 56
 
@@ -104,12 +84,12 @@ async def test_a_delay_holds_what_is_behind_it(proxied: Proxied) -> None:
         proxy = await proxied(mock)
         proxy.load_faults([fault_of({"api": 12, "hold_responses": 1, "times": 1})])
         async with dial(proxy) as wire:
-            frames = [wire.frame(HeartbeatRequest(group_id="g"), 4) for _ in range(3)]
+            frames = [wire.frame(request_of("Heartbeat", group_id="g"), 4) for _ in range(3)]
             wire.send(*frames)
             got = [(await wire.receive())[4:8] for _ in frames]
             assert [int.from_bytes(each, "big") for each in got] == [2, 1, 3]
             proxy.load_faults([fault_of({"api": 12, "delay": "20ms", "times": 1})])
-            wire.send(*(wire.frame(HeartbeatRequest(group_id="g"), 4) for _ in range(3)))
+            wire.send(*(wire.frame(request_of("Heartbeat", group_id="g"), 4) for _ in range(3)))
             got = [(await wire.receive())[4:8] for _ in frames]
             assert [int.from_bytes(each, "big") for each in got] == [4, 5, 6]
 
@@ -155,13 +135,11 @@ async def test_a_rule_takes_produce_without_an_answer(proxied: Proxied) -> None:
     async with MockCluster(brokers=1, topics=["foo:1:1"]) as mock:
         proxy = await proxied(mock)
         (active,) = proxy.load_faults([fault_of({"api": 0, "delay": "1ms"})])
-        data = [PartitionProduceData(index=0, records=build_batch([Record(value=b"v")]))]
-        silent = ProduceRequest(
-            acks=0, timeout_ms=1, topic_data=[TopicProduceData(name="foo", partition_data=data)]
-        )
+        data = [{"index": 0, "records": build_batch([Record(value=b"v")])}]
+        silent = request_of("Produce", acks=0, timeout_ms=1, name="foo", partition_data=data)
         async with dial(proxy, 1) as wire:
             wire.send(wire.frame(silent, 9))
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
         assert active.hits == 1
 
 
@@ -187,12 +165,12 @@ async def test_steps_drop_and_refuse_the_upstream(proxied: Proxied) -> None:
         proxy = await proxied(mock)
         proxy.load_faults(read_faults(document))
         async with dial(proxy, 1) as wire, dial(proxy, 2) as other:
-            await other.ask(ApiVersionsRequest(), 0)
+            await other.ask("ApiVersions", 0)
             await wire.ask(create(), 5)
             assert await other.closed() == b""
             async with dial(proxy, 1) as refused:
                 assert await refused.closed() == b""
-            wire.send(wire.frame(HeartbeatRequest(group_id="g"), 4))
+            wire.send(wire.frame(request_of("Heartbeat", group_id="g"), 4))
             assert await wire.closed() == b""
         notes = [each.note for each in proxy.journal.select(event="upstream-unreachable")]
         assert notes == [f"{mock.addresses[1]}: connections are refused (refuse-upstream)"]
@@ -203,7 +181,7 @@ async def test_commands(proxied: Proxied) -> None:
     async with MockCluster(brokers=2) as mock:
         proxy = await proxied(mock)
         async with dial(proxy, 2) as wire, dial(proxy, 1) as stays:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
             proxy.run_command("drop-upstream 2")
             assert await wire.closed() == b""
             proxy.run_command("refuse-upstream 2")
@@ -211,8 +189,8 @@ async def test_commands(proxied: Proxied) -> None:
                 assert await refused.closed() == b""
             proxy.run_command("allow-upstream 2")
             async with dial(proxy, 2) as again:
-                await again.ask(ApiVersionsRequest(), 0)
-            await stays.ask(ApiVersionsRequest(), 0)
+                await again.ask("ApiVersions", 0)
+            await stays.ask("ApiVersions", 0)
         for text, problem in (
             ("drop-upstream 9", "the upstream has named no broker 9 yet"),
             ("drop-upstream", "lacks an argument"),
@@ -226,12 +204,12 @@ async def test_latency_and_bandwidth_change_nothing_but_time(proxied: Proxied) -
     async with MockCluster(brokers=1, topics=["foo:50:1"]) as mock:
         proxy = await proxied(mock, latency_ms=2)
         async with dial(proxy) as wire:
-            body = await wire.ask(MetadataRequest(topics=None), 12)
+            body = await wire.ask("Metadata", 12, topics=None)
             proxy.run_command("set-latency 0")
             proxy.run_command("set-bandwidth 200000")
-            assert await wire.ask(MetadataRequest(topics=None), 12) == body
+            assert await wire.ask("Metadata", 12, topics=None) == body
             proxy.run_command("set-bandwidth 0")
-            assert await wire.ask(MetadataRequest(topics=None), 12) == body
+            assert await wire.ask("Metadata", 12, topics=None) == body
 
 
 @pytest.mark.requirement("DP-PROXY-29")
@@ -241,13 +219,11 @@ async def test_a_rule_expires(proxied: Proxied) -> None:
         (rule,) = proxy.load_faults([fault_of({"api": 12, "error": 27, "expires": "1ms"})])
         await until(lambda: not rule.live, "the rule's end")
         async with dial(proxy) as wire:
-            assert (await wire.ask(HeartbeatRequest(group_id="g"), 4)).error_code != 27
+            assert (await wire.ask("Heartbeat", 4, group_id="g")).error_code != 27
 
 
 @pytest.mark.requirement("DP-PROXY-27")
-async def test_a_request_that_comes_before_the_upstream_is_connected(
-    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_that_comes_before_the_upstream_is_connected(proxied, monkeypatch):
     async with MockCluster(brokers=1) as mock:
         proxy = await proxied(mock, profile="kafka-2.4")
         (rule,) = proxy.load_faults([fault_of({"api": 12, "delay": 0})])
@@ -263,8 +239,8 @@ async def test_a_request_that_comes_before_the_upstream_is_connected(
             await until(lambda: len(proxy.connections) == 1, "a connection")
             (connection,) = proxy.connections
             # uvloop reads before the protocol can stop it.
-            connection.data_received(wire.frame(ApiVersionsRequest(), 4))
-            connection.data_received(wire.frame(HeartbeatRequest(group_id="g"), 4))
+            connection.data_received(wire.frame(request_of("ApiVersions"), 4))
+            connection.data_received(wire.frame(request_of("Heartbeat", group_id="g"), 4))
             ready.set()
             async with asyncio.timeout(PATIENCE):
                 assert (await wire.receive())[4:10].hex() == "000000010023"

@@ -1,7 +1,5 @@
 """Runs of frames: what ends them, in Python and in C alike."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 from typing import Any
@@ -191,9 +189,7 @@ def test_answers_with_a_plan_are_complete_valid_and_without_tagged_fields() -> N
     st.lists(st.integers(0, 200), max_size=4),
     st.integers(-3, 3),
 )
-def test_no_damage_hides_a_tagged_field(
-    copies: int, named: bool, damage: list[tuple[int, int]], cuts: list[int], longer: int
-) -> None:
+def test_no_damage_hides_a_tagged_field(copies, named, damage, cuts, longer):
     """A damaged response that passes for one without tagged fields decodes to one, if at all."""
     engines.require_native()
     runs = runs_of("native")

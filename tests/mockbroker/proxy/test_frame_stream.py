@@ -1,7 +1,5 @@
 """Frames that pass as they arrive: whole, in any chunks, with bad sizes behind them."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever either side sends, a passage raises nothing but the errors of the peer."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
@@ -10,22 +8,23 @@ from hypothesis import strategies as st
 
 from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.framing import encode_frame
-from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.api_versions_response import ApiVersionsResponse
-from kproto.messages.fetch_request import FetchRequest
 from kproto.messages.fetch_response import FetchResponse
-from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
-from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
 from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
 from tests.mockbroker.proxy.test_passage import KAFKA, Line, produce
+from tests.support.requests import request_of
 
 
 def _seeds() -> tuple[list[bytes], list[bytes]]:
     asked = [
-        (ApiVersionsRequest(), 3), (MetadataRequest(topics=None), 12), (FetchRequest(), 17),
-        (SaslHandshakeRequest(mechanism="PLAIN"), 0), (produce(0), 9), (produce(-1), 11),
-    ]  # fmt: skip
+        (request_of("ApiVersions"), 3),
+        (request_of("Metadata", topics=None), 12),
+        (request_of("Fetch"), 17),
+        (request_of("SaslHandshake", mechanism="PLAIN"), 0),
+        (produce(0), 9),
+        (produce(-1), 11),
+    ]
     broker = MetadataResponseBroker(node_id=1, host="h", port=1)
     answered = [(ApiVersionsResponse(), 3), (MetadataResponse(brokers=[broker]), 12),
                 (FetchResponse(), 17), (SaslHandshakeResponse(), 0)]  # fmt: skip

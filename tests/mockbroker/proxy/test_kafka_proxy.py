@@ -1,7 +1,5 @@
 """A proxy with sockets, in front of a mock cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable
@@ -10,12 +8,6 @@ from typing import Any
 import pytest
 
 from kproto.capture import JournalCapture
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.describe_cluster_request import DescribeClusterRequest
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
-from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.list_groups_request import ListGroupsRequest
-from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -25,6 +17,7 @@ from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.replay.recorded import extracted
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 from tests.support.waiting import until
 
@@ -43,16 +36,16 @@ async def test_every_api_names_the_proxys_listeners(proxied: Proxied) -> None:
         assert sorted(own) == [1, 2, 3]
         assert not set(own.values()) & set(ports(mock.addresses).values())
         async with dial(proxy) as wire:
-            metadata = await wire.ask(MetadataRequest(topics=[]), 12)
+            metadata = await wire.ask("Metadata", 12, topics=[])
             assert {each.node_id: each.port for each in metadata.brokers} == own
-            cluster = await wire.ask(DescribeClusterRequest(), 0)
+            cluster = await wire.ask("DescribeCluster", 0)
             assert {each.broker_id: each.port for each in cluster.brokers} == own
             # The first request creates the topic that coordinators live on.
-            await wire.ask(FindCoordinatorRequest(key="g"), 0)
+            await wire.ask("FindCoordinator", 0, key="g")
             for version in (0, 3):
-                found = await wire.ask(FindCoordinatorRequest(key="g"), version)
+                found = await wire.ask("FindCoordinator", version, key="g")
                 assert own[found.node_id] == found.port
-            found = await wire.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]), 4)
+            found = await wire.ask("FindCoordinator", 4, coordinator_keys=["g", "h"])
             assert [own[each.node_id] for each in found.coordinators] == [
                 each.port for each in found.coordinators
             ]
@@ -65,8 +58,8 @@ async def test_a_listener_leads_to_its_own_broker(proxied: Proxied) -> None:
         mock.journal.clear()
         for broker_id in (2, 3):
             async with dial(proxy, broker_id) as one, dial(proxy, broker_id) as other:
-                await one.ask(ApiVersionsRequest(), 0)
-                await other.ask(ApiVersionsRequest(), 0)
+                await one.ask("ApiVersions", 0)
+                await other.ask("ApiVersions", 0)
             entries = mock.journal.select(direction="request", broker_id=broker_id)
             assert len({each.connection_id for each in entries}) == 2
             recorded = proxy.journal.select(direction="request", broker_id=broker_id)
@@ -81,18 +74,18 @@ async def test_a_broker_that_comes_later_gets_a_listener(proxied: Proxied) -> No
         assert sorted(proxy.addresses) == [1, 2]
         await mock.start_broker(3)
         async with dial(proxy) as wire:
-            metadata = await wire.ask(MetadataRequest(topics=[]), 12)
+            metadata = await wire.ask("Metadata", 12, topics=[])
         third = next(each for each in metadata.brokers if each.node_id == 3)
         assert proxy.addresses[3] == f"{third.host}:{third.port}"
         async with dial(proxy, 3) as wire:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
         # One that goes keeps its listener, and is found behind it when it is back.
         await mock.stop_broker(3)
         async with dial(proxy, 3) as wire:
             assert await wire.closed() == b""
         await mock.start_broker(3)
         async with dial(proxy, 3) as wire:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
 
 
 @pytest.mark.requirement("DP-PROXY-20", "DP-PROXY-50")
@@ -110,7 +103,7 @@ async def test_ports_and_host_that_it_is_told(proxied: Proxied) -> None:
                 break
         assert ports(proxy.addresses) == {1: base + 1, 2: base + 2}
         async with dial(proxy) as wire:
-            metadata = await wire.ask(MetadataRequest(topics=[]), 12)
+            metadata = await wire.ask("Metadata", 12, topics=[])
         named = {each.node_id: (each.host, each.port) for each in metadata.brokers}
         assert named == {1: ("localhost", 30_001), 2: ("localhost", 30_002)}
 
@@ -121,15 +114,16 @@ async def test_requests_above_the_profile_are_refused(proxied: Proxied) -> None:
         proxy = await proxied(mock, profile="kafka-2.4")
         mock.journal.clear()
         async with dial(proxy) as wire:
-            wire.send(wire.frame(ApiVersionsRequest(), 4))
+            wire.send(wire.frame(request_of("ApiVersions"), 4))
             frame = await wire.receive()
             _, body = proxy.dialect.decode_response(frame, api_key=18, api_version=0)
             assert body.error_code == 35
             assert [(row.api_key, row.max_version) for row in body.api_keys] == [(18, 3)]
-            asked = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-            versions = await wire.ask(asked, 3)
+            versions = await wire.ask(
+                "ApiVersions", 3, client_software_name="a", client_software_version="1"
+            )
             assert {row.api_key: row.max_version for row in versions.api_keys}[3] == 9
-            wire.send(wire.frame(MetadataRequest(topics=[]), 10))
+            wire.send(wire.frame(request_of("Metadata", topics=[]), 10))
             assert await wire.closed() == b""
         assert [(each.api_key, each.api_version) for each in
                 mock.journal.select(direction="request")] == [(18, 3)]  # fmt: skip
@@ -143,7 +137,7 @@ async def test_an_upstream_that_is_gone(proxied: Proxied) -> None:
     async with MockCluster(brokers=2) as mock:
         proxy = await proxied(mock)
         async with dial(proxy, 2) as wire:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
             await mock.stop_broker(2)
             assert await wire.closed() == b""
         async with dial(proxy, 2) as wire:
@@ -161,7 +155,7 @@ async def test_an_upstream_that_is_not_there_yet(caplog: pytest.LogCaptureFixtur
         assert f"upstream 127.0.0.1:{port}: " in caplog.text
         assert "the brokers' listeners open when a client asks" in caplog.text
         async with MockCluster(brokers=1, port=port) as _, dial(proxy) as wire:
-            metadata = await wire.ask(MetadataRequest(topics=[]), 12)
+            metadata = await wire.ask("Metadata", 12, topics=[])
         assert [each.node_id for each in metadata.brokers] == [1]
         assert sorted(proxy.addresses) == [1]
 
@@ -195,10 +189,10 @@ async def test_limits_are_those_of_the_cluster(proxied: Proxied) -> None:
             assert await wire.closed() == b""
         await until(lambda: not proxy.connections, "the end of the connection")
         async with dial(proxy) as wire:
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
             async with dial(proxy) as another:
                 assert await another.closed() == b""
-            await wire.ask(ApiVersionsRequest(), 0)
+            await wire.ask("ApiVersions", 0)
         idle = await proxied(mock, limits=Limits(idle_timeout_ms=40))
         async with dial(idle) as wire:
             assert await wire.closed() == b""
@@ -236,7 +230,7 @@ async def test_a_client_that_does_not_read_stops_the_upstream() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     upstream = [("127.0.0.1", server.sockets[0].getsockname()[1])]
     async with KafkaProxy(ProxyOptions(upstream=upstream)) as proxy, dial(proxy) as wire:
-        wire.send(wire.frame(HeartbeatRequest(), 4))
+        wire.send(wire.frame(request_of("Heartbeat"), 4))
         async with asyncio.timeout(PATIENCE):
             await stalled.wait()
         (connection,) = proxy.connections
@@ -288,9 +282,9 @@ async def test_the_mock_answers_from_a_recording_of_the_proxy(proxied: Proxied) 
     """What the upstream said, with the mock's addresses in the place of the proxy's; an answer that
     a rule changed is the one that the client had."""
     questions: list[tuple[Any, int]] = [
-        (MetadataRequest(topics=None), 12),
-        (DescribeClusterRequest(), 0),
-        (ListGroupsRequest(), 4),
+        (request_of("Metadata", topics=None), 12),
+        (request_of("DescribeCluster"), 0),
+        (request_of("ListGroups"), 4),
     ]
     async with MockCluster(brokers=3, topics=["recorded:2:3"]) as mock:
         proxy = await proxied(mock)
@@ -320,31 +314,29 @@ async def test_a_capture_of_the_proxy_is_read_back(proxied: Proxied) -> None:
         packets = [capture.start()]
         proxy.journal.sink = lambda entry: packets.append(capture.add(entry))
         async with dial(proxy) as wire:
-            await wire.ask(MetadataRequest(topics=[]), 12)
+            await wire.ask("Metadata", 12, topics=[])
         await until(lambda: any(each.event == "disconnected" for each in proxy.journal), "the end")
     raw = [each.raw for each in proxy.journal if each.raw]
     assert len(raw) == 2
     assert all(frame in b"".join(packets) for frame in raw)
 
 
-async def test_an_upstream_that_names_too_many_brokers_gets_no_more_listeners(
-    proxied: Proxied,
-) -> None:
+async def test_an_upstream_that_names_too_many_brokers_gets_no_more_listeners(proxied):
     brokers = [MetadataResponseBroker(node_id=n, host="h", port=9092) for n in range(3, 100_003)]
     flood = MetadataResponse(brokers=brokers, topics=[])
     async with MockCluster(brokers=2) as mock:
         proxy = await proxied(mock, max_targets=5)
         async with dial(proxy) as wire:
-            assert len((await wire.ask(MetadataRequest(topics=[]), 12)).brokers) == 2
+            assert len((await wire.ask("Metadata", 12, topics=[])).brokers) == 2
             mock.script(3, flood)
-            wire.send(wire.frame(MetadataRequest(topics=[]), 12))
+            wire.send(wire.frame(request_of("Metadata", topics=[]), 12))
             assert await wire.closed() == b""
         assert len(proxy.addresses) == 5
         assert len(proxy.to_dict()["listeners"]) == 1 + 5
         notes = [entry.note for entry in proxy.journal if entry.event]
         assert any("names more than 5 brokers and controllers" in note for note in notes)
         async with dial(proxy, 1) as wire:
-            assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
+            assert (await wire.ask("ApiVersions", 0)).error_code == 0
 
 
 @pytest.mark.parametrize("most", [0, 100_001])

@@ -1,7 +1,5 @@
 """When bytes that pass may be written."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One connection through the proxy, without sockets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,25 +9,14 @@ from kproto.dialects import dialect
 from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.framing import encode_frame
 from kproto.journal import Journal
-from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.api_versions_response import ApiVersion, ApiVersionsResponse
-from kproto.messages.fetch_request import FetchRequest
 from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from kproto.messages.fetch_response import NodeEndpoint as FetchEndpoint
 from kproto.messages.fetch_response import PartitionData as FetchPartition
-from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.heartbeat_response import HeartbeatResponse
-from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.metadata_response import MetadataResponse, MetadataResponseBroker
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.messages.produce_response import NodeEndpoint as ProduceEndpoint
 from kproto.messages.produce_response import ProduceResponse
-from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
 from kproto.messages.sasl_handshake_response import SaslHandshakeResponse
 from mockbroker.apis import Session
 from mockbroker.profiles import profile
@@ -37,6 +24,7 @@ from mockbroker.proxy.passage import Passage, Passing
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.versions import Clamp
 from tests.support import engines
+from tests.support.requests import request_of
 
 KAFKA = dialect("kafka")
 
@@ -98,19 +86,18 @@ class Line:
         return [(each.direction, each.api_key, each.correlation_id) for each in self.journal]
 
 
-def produce(acks: int, transactional_id: str | None = None) -> ProduceRequest:
-    data = [PartitionProduceData(index=0, records=b"r" * 100)]
-    return ProduceRequest(
-        acks=acks, transactional_id=transactional_id,
-        topic_data=[TopicProduceData(name="foo", partition_data=data)],
-    )  # fmt: skip
+def produce(acks: int, transactional_id: str | None = None) -> Any:
+    data = [{"index": 0, "records": b"r" * 100}]
+    return request_of(
+        "Produce", acks=acks, transactional_id=transactional_id, name="foo", partition_data=data
+    )
 
 
 @pytest.mark.requirement("DP-PROXY-26", "DP-PROXY-27")
 @pytest.mark.parametrize("detail", ["frames", "headers", "events"])
 def test_what_nobody_needs_passes_unchanged(detail: Detail) -> None:
     line = Line(detail)
-    requests = [line.request(HeartbeatRequest(group_id="g"), 4) for _ in range(5)]
+    requests = [line.request(request_of("Heartbeat", group_id="g"), 4) for _ in range(5)]
     responses = [line.response(HeartbeatResponse(), 4, n + 1) for n in range(5)]
     assert line.client(*requests) == b"".join(requests)
     assert line.passage.unanswered == 5
@@ -129,11 +116,11 @@ def test_what_nobody_needs_passes_unchanged(detail: Detail) -> None:
 @pytest.mark.parametrize("chunk", [1, 50, 10_000])
 def test_pipelined_requests_of_several_apis_are_answered_in_their_order(chunk: int) -> None:
     line = Line("headers")
-    bodies: list[tuple[Any, Any, int]] = [(HeartbeatRequest(), HeartbeatResponse(), 4)] * 3
-    bodies += [(HeartbeatRequest(), HeartbeatResponse(), 3)] * 2
+    bodies: list[tuple[Any, Any, int]] = [(request_of("Heartbeat"), HeartbeatResponse(), 4)] * 3
+    bodies += [(request_of("Heartbeat"), HeartbeatResponse(), 3)] * 2
     bodies += [(produce(0), None, 9)] * 2
-    bodies += [(MetadataRequest(topics=[]), MetadataResponse(), 9)] * 2
-    bodies += [(HeartbeatRequest(), HeartbeatResponse(), 3)] * 2
+    bodies += [(request_of("Metadata", topics=[]), MetadataResponse(), 9)] * 2
+    bodies += [(request_of("Heartbeat"), HeartbeatResponse(), 3)] * 2
     sent = b"".join(line.request(body, version) for body, _, version in bodies)
     passed = b"".join(line.client(sent[n : n + chunk]) for n in range(0, len(sent), chunk))
     assert passed == sent
@@ -155,7 +142,7 @@ def test_pipelined_requests_of_several_apis_are_answered_in_their_order(chunk: i
 @pytest.mark.requirement("DP-PROXY-26")
 def test_a_large_answer_passes_before_it_is_complete() -> None:
     line = Line("headers")
-    line.client(line.request(FetchRequest(), 12))
+    line.client(line.request(request_of("Fetch"), 12))
     answer = line.response(FetchResponse(), 12, 1)
     assert line.upstream(answer[:10]) == answer[:10]
     assert not line.idle()
@@ -172,7 +159,7 @@ def test_addresses_are_rewritten_wherever_the_chunks_end() -> None:
     whole = Line().response(body, 12, 1)
     for step in (1, 7, len(whole)):
         line = Line()
-        line.client(line.request(MetadataRequest(topics=[]), 12))
+        line.client(line.request(request_of("Metadata", topics=[]), 12))
         got = b"".join(line.upstream(whole[n : n + step]) for n in range(0, len(whole), step))
         _, answer = KAFKA.decode_response(got, api_key=3, api_version=12)
         assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(3, "proxy", 4242)]
@@ -190,11 +177,11 @@ def test_answers_without_endpoints_pass_unread(engine: str, detail: Detail) -> N
     bodies: list[tuple[Any, Any, int]] = []
     for _ in range(2):
         bodies += [(produce(1), ProduceResponse(), 11)] * 3
-        bodies += [(FetchRequest(), FetchResponse(responses=fetched), 17)] * 2
+        bodies += [(request_of("Fetch"), FetchResponse(responses=fetched), 17)] * 2
     other = ProduceEndpoint(node_id=2, host="upstream", port=9092)
     moved = [
         (produce(1), ProduceResponse(node_endpoints=[other]), 11),
-        (FetchRequest(), FetchResponse(responses=fetched, node_endpoints=[place]), 17),
+        (request_of("Fetch"), FetchResponse(responses=fetched, node_endpoints=[place]), 17),
     ]
     bodies[5:5] = moved
     for chunk in (1, 50, 10_000):
@@ -243,8 +230,11 @@ def test_no_answer_is_waited_for_with_acks_0(version: int, transactional_id: str
 @pytest.mark.requirement("DP-PROXY-22", "DP-PROXY-53")
 def test_api_versions_are_cut() -> None:
     line = Line(clamp=Clamp(KAFKA, profile=profile("kafka-2.4")))
-    line.client(line.request(ApiVersionsRequest(client_software_name="a",
-                                                client_software_version="1"), 3))  # fmt: skip
+    line.client(
+        line.request(
+            request_of("ApiVersions", client_software_name="a", client_software_version="1"), 3
+        )
+    )
     rows = [ApiVersion(api_key=3, min_version=0, max_version=13),
             ApiVersion(api_key=68, min_version=0, max_version=1)]  # fmt: skip
     got = line.upstream(line.response(ApiVersionsResponse(api_keys=rows), 3, 1))
@@ -256,7 +246,7 @@ def test_api_versions_are_cut() -> None:
 @pytest.mark.requirement("DP-PROXY-25")
 def test_the_upstreams_refusal_of_api_versions_passes() -> None:
     line = Line()
-    line.client(line.request(ApiVersionsRequest(), 4))
+    line.client(line.request(request_of("ApiVersions"), 4))
     rows = [ApiVersion(api_key=18, min_version=0, max_version=3)]
     refusal = line.response(ApiVersionsResponse(error_code=35, api_keys=rows), 0, 1)
     assert line.upstream(refusal) == refusal
@@ -266,8 +256,8 @@ def test_the_upstreams_refusal_of_api_versions_passes() -> None:
 @pytest.mark.requirement("DP-PROXY-25", "DP-PROXY-55")
 def test_a_request_above_the_limit_waits_for_its_turn_and_goes_no_further() -> None:
     line = Line(clamp=Clamp(KAFKA, profile=profile("kafka-2.4")))
-    first, above = line.request(MetadataRequest(), 9), line.request(MetadataRequest(), 12)
-    behind = line.request(HeartbeatRequest(), 0)
+    first, above = line.request(request_of("Metadata"), 9), line.request(request_of("Metadata"), 12)
+    behind = line.request(request_of("Heartbeat"), 0)
     assert line.client(first, above, behind) == first
     held = line.passage.held
     assert held is not None
@@ -283,9 +273,9 @@ def test_a_request_above_the_limit_waits_for_its_turn_and_goes_no_further() -> N
 def test_a_request_that_a_rule_may_take_holds_what_is_behind_it() -> None:
     line = Line(concerned=lambda key: key == 12)
     before, taken, behind = (
-        line.request(MetadataRequest(), 9),
-        line.request(HeartbeatRequest(), 4),
-        line.request(MetadataRequest(), 9),
+        line.request(request_of("Metadata"), 9),
+        line.request(request_of("Heartbeat"), 4),
+        line.request(request_of("Metadata"), 9),
     )
     assert line.client(before, taken, behind) == before
     held = line.passage.held
@@ -308,7 +298,7 @@ def test_a_request_that_a_rule_may_take_holds_what_is_behind_it() -> None:
 )
 def test_raw_tokens_pass(mechanism: str, tokens: int) -> None:
     line = Line()
-    handshake = line.request(SaslHandshakeRequest(mechanism=mechanism), 0)
+    handshake = line.request(request_of("SaslHandshake", mechanism=mechanism), 0)
     assert line.client(handshake) == handshake
     accepted = line.response(SaslHandshakeResponse(mechanisms=[mechanism]), 0, 1)
     assert line.upstream(accepted) == accepted
@@ -318,7 +308,7 @@ def test_raw_tokens_pass(mechanism: str, tokens: int) -> None:
         # PLAIN's answer is empty.
         answer = encode_frame(b"" if mechanism == "PLAIN" else b"r=%d" % number)
         assert line.upstream(answer) == answer
-    after = line.request(MetadataRequest(), 9)
+    after = line.request(request_of("Metadata"), 9)
     assert line.client(after) == after
     line.upstream(line.response(MetadataResponse(), 9, 2))
     assert line.idle()
@@ -330,9 +320,9 @@ def test_raw_tokens_pass(mechanism: str, tokens: int) -> None:
 @pytest.mark.requirement("DP-PROXY-32")
 def test_tokens_in_requests_pass_and_passwords_are_not_recorded() -> None:
     line = Line()
-    line.client(line.request(SaslHandshakeRequest(mechanism="PLAIN"), 1))
+    line.client(line.request(request_of("SaslHandshake", mechanism="PLAIN"), 1))
     line.upstream(line.response(SaslHandshakeResponse(mechanisms=["PLAIN"]), 1, 1))
-    token = line.request(SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), 2)
+    token = line.request(request_of("SaslAuthenticate", auth_bytes=b"\0user\0secret"), 2)
     assert line.client(token) == token
     assert not any(b"secret" in each.raw for each in line.journal)
     assert any(b"user" in each.raw for each in line.journal)
@@ -341,16 +331,16 @@ def test_tokens_in_requests_pass_and_passwords_are_not_recorded() -> None:
 @pytest.mark.requirement("DP-PROXY-32")
 def test_a_refused_handshake_is_followed_by_requests() -> None:
     line = Line()
-    line.client(line.request(SaslHandshakeRequest(mechanism="X"), 0))
+    line.client(line.request(request_of("SaslHandshake", mechanism="X"), 0))
     line.upstream(line.response(SaslHandshakeResponse(error_code=33), 0, 1))
-    again = line.request(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+    again = line.request(request_of("SaslHandshake", mechanism="PLAIN"), 0)
     assert line.client(again) == again
     assert line.entries()[-1] == ("request", 17, 2)
 
 
 def test_an_upstream_that_answers_the_wrong_request() -> None:
     line = Line()
-    line.client(line.request(HeartbeatRequest(), 4))
+    line.client(line.request(request_of("Heartbeat"), 4))
     with pytest.raises(RemoteProtocolError, match="correlation id 9 where 1 was due"):
         line.upstream(line.response(HeartbeatResponse(), 4, 9))
     silent = Line()
@@ -360,7 +350,7 @@ def test_an_upstream_that_answers_the_wrong_request() -> None:
 
 def test_an_answer_with_addresses_that_cannot_be_read_does_not_pass() -> None:
     line = Line()
-    line.client(line.request(MetadataRequest(), 9))
+    line.client(line.request(request_of("Metadata"), 9))
     with pytest.raises(RemoteProtocolError, match="METADATA v9 cannot be read"):
         line.upstream(encode_frame((1).to_bytes(4, "big") + b"\xff" * 20))
     assert line.passage.to_client == []

@@ -1,7 +1,5 @@
 """The header that names a client to the upstream: its bytes, and where the proxy sends it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from kproto.client import SaslPlain
-from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.proxy_protocol import own_header, proxy_header
@@ -105,7 +102,7 @@ async def test_the_upstream_is_told_of_each_client(tls: bool, sasl: bool) -> Non
             assert front.headers == [OWN]
             for broker_id in (None, 1):
                 async with dial(proxy, broker_id) as wire:
-                    body = await wire.ask(MetadataRequest(topics=[]), 9)
+                    body = await wire.ask("Metadata", 9, topics=[])
                     assert [each.node_id for each in body.brokers] == [1]
                     own, other = (
                         wire.writer.get_extra_info("sockname"),

@@ -1,7 +1,5 @@
 """The beginning of requests: decoded once, compared afterwards."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,10 +8,8 @@ from hypothesis import strategies as st
 
 from kproto.dialects import dialect
 from kproto.errors import DecodeError
-from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.metadata_request import MetadataRequest
-from kproto.messages.produce_request import ProduceRequest
 from mockbroker.proxy.request_heads import HeadReader, RequestHead
+from tests.support.requests import request_of
 
 KAFKA = dialect("kafka")
 
@@ -31,18 +27,20 @@ KAFKA = dialect("kafka")
         max_size=20,
     )
 )
-def test_what_was_seen_before_changes_nothing(
-    asked: list[tuple[str, int, str | None, int, str | None, int]],
-) -> None:
+def test_what_was_seen_before_changes_nothing(asked):
     reader, data, expected = HeadReader(KAFKA), b"", []
     body: Any
     for kind, version, client_id, acks, transactional_id, correlation_id in asked:
         if kind == "produce":
-            body = ProduceRequest(
-                acks=acks, transactional_id=transactional_id if version >= 3 else None
+            body = request_of(
+                "Produce", acks=acks, transactional_id=transactional_id if version >= 3 else None
             )
         else:
-            body = HeartbeatRequest() if kind == "heartbeat" else MetadataRequest(topics=[])
+            body = (
+                request_of("Heartbeat")
+                if kind == "heartbeat"
+                else request_of("Metadata", topics=[])
+            )
             version = min(version, 4)
         data += KAFKA.encode_request(
             body, api_version=version, correlation_id=correlation_id, client_id=client_id
@@ -62,7 +60,7 @@ def test_a_remembered_head_is_not_looked_for_behind_the_frame() -> None:
     """A short frame, followed by bytes that would continue a head seen before."""
     reader = HeadReader(KAFKA)
     whole = KAFKA.encode_request(
-        HeartbeatRequest(), api_version=0, correlation_id=1, client_id="client"
+        request_of("Heartbeat"), api_version=0, correlation_id=1, client_id="client"
     )
     assert reader.read(whole, 0) == RequestHead(12, 0, 1, "client", expects_response=True)
     short = (8).to_bytes(4, "big") + whole[4:]

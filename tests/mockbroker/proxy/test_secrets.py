@@ -1,46 +1,37 @@
 """No journal has a password: not the proxy's, and not that of the mock behind it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    AlterUserScramCredentialsRequest,
-    ApiVersionsRequest,
-    CreateDelegationTokenRequest,
-    DescribeDelegationTokenRequest,
-    ExpireDelegationTokenRequest,
-    RenewDelegationTokenRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
-from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from mockbroker import MockCluster
 from tests.mockbroker.proxy.conftest import address
 from tests.mockbroker.wire import Wire
+from tests.support.requests import request_of
 
 Proxied = Callable[..., Any]
 PASSWORD = b"a-password-of-alice"
 SALTED = b"a-salted-password-of-bob"
-UPSERT = AlterUserScramCredentialsRequest(
-    upsertions=[
-        ScramCredentialUpsertion(
-            name="bob", mechanism=1, iterations=4096, salt=b"salt", salted_password=SALTED
-        )
-    ]
+UPSERT = request_of(
+    "AlterUserScramCredentials",
+    upsertions={
+        "name": "bob",
+        "mechanism": 1,
+        "iterations": 4096,
+        "salt": b"salt",
+        "salted_password": SALTED,
+    },
 )
 
 
 async def _authenticated(proxy: Any, mock: MockCluster) -> Wire:
     host, port = address(proxy.bootstrap)
     wire = Wire(*await asyncio.open_connection(host, port), mock.dialect)
-    assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
-    assert (await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)).error_code == 0
-    sent = SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + PASSWORD)
+    assert (await wire.ask("ApiVersions", 0)).error_code == 0
+    assert (await wire.ask("SaslHandshake", 1, mechanism="PLAIN")).error_code == 0
+    sent = request_of("SaslAuthenticate", auth_bytes=b"\0alice\0" + PASSWORD)
     assert (await wire.ask(sent, 2)).error_code == 0
     return wire
 
@@ -48,13 +39,13 @@ async def _authenticated(proxy: Any, mock: MockCluster) -> Wire:
 async def _use(wire: Wire) -> bytes:
     """Every request with a secret, and each of them with a byte too many. Returns the HMAC."""
     assert (await wire.ask(UPSERT, 0)).results[0].error_code == 0
-    made = await wire.ask(CreateDelegationTokenRequest(max_lifetime_ms=3_600_000), 3)
+    made = await wire.ask("CreateDelegationToken", 3, max_lifetime_ms=3_600_000)
     assert made.error_code == 0
-    described = await wire.ask(DescribeDelegationTokenRequest(owners=None), 3)
+    described = await wire.ask("DescribeDelegationToken", 3, owners=None)
     assert [each.hmac for each in described.tokens] == [made.hmac]
     for body in (
-        RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=1_000),
-        ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1),
+        request_of("RenewDelegationToken", hmac=made.hmac, renew_period_ms=1_000),
+        request_of("ExpireDelegationToken", hmac=made.hmac, expiry_time_period_ms=-1),
     ):
         assert (await wire.ask(body, 2)).error_code == 0
     wire.writer.close()
@@ -79,8 +70,8 @@ async def test_no_journal_has_a_password(proxied: Proxied) -> None:
         hmac = await _use(await _authenticated(proxy, mock))
         for body, version in (
             (UPSERT, 0),
-            (RenewDelegationTokenRequest(hmac=hmac), 2),
-            (ExpireDelegationTokenRequest(hmac=hmac), 2),
+            (request_of("RenewDelegationToken", hmac=hmac), 2),
+            (request_of("ExpireDelegationToken", hmac=hmac), 2),
         ):
             await _damaged(await _authenticated(proxy, mock), body, version)
         for journal in (proxy.journal, mock.journal):

@@ -1,7 +1,5 @@
 """TLS and SASL on either side of a proxy, in front of a mock cluster."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +15,12 @@ from kproto.client import (
     UnsupportedSaslMechanismError,
 )
 from kproto.errors import KprotoError
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.proxy.kafka_proxy import ProxyOptions
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.simulation.security.test_tls import client_context, server_context
+from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 
 Proxied = Callable[..., Any]
@@ -42,7 +39,7 @@ async def asked(proxy: Any, sasl: Any, version: int | None = None, **options: An
             await connection.authenticate(
                 sasl.mechanism, sasl.exchange(), handshake_version=version
             )
-        body = await connection.request(MetadataRequest(topics=[]))
+        body = await connection.request(request_of("Metadata", topics=[]))
         return sorted(each.node_id for each in body.brokers)
 
 
@@ -62,7 +59,7 @@ async def test_tls_on_each_side(proxied: Proxied, to_clients: bool, to_upstream:
             text = proxy.bootstrap if broker_id is None else proxy.addresses[broker_id]
             host, port = address(text)
             async with await Connection.open(host, port, ssl=context) as connection:
-                await connection.request(MetadataRequest(topics=[]))
+                await connection.request(request_of("Metadata", topics=[]))
 
 
 @pytest.mark.requirement("DP-PROXY-31")
@@ -76,13 +73,11 @@ async def test_a_client_certificate_is_asked_for_here(proxied: Proxied) -> None:
 
 
 @pytest.mark.requirement("DP-PROXY-31", "DP-PROXY-52")
-async def test_an_upstream_that_wants_tls(
-    proxied: Proxied, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_upstream_that_wants_tls(proxied, caplog):
     async with MockCluster(1, tls=server_context()) as mock:
         proxy = await proxied(mock)
         async with dial(proxy) as wire:
-            wire.send(wire.frame(ApiVersionsRequest(), 0))
+            wire.send(wire.frame(request_of("ApiVersions"), 0))
             assert await wire.closed() == b""
         events = {each.event for each in proxy.journal.select(direction="event")}
         assert events & {"upstream-malformed", "upstream-closed"}

@@ -1,7 +1,5 @@
 """API keys that a mock cluster answers in the place of the upstream."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
@@ -9,15 +7,6 @@ from typing import Any
 import pytest
 
 from kproto.client import Admin
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
-from kproto.messages.list_groups_request import ListGroupsRequest
-from kproto.messages.list_partition_reassignments_request import (
-    ListPartitionReassignmentsRequest,
-)
-from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kproto.messages.produce_request import ProduceRequest
 from kproto.schema.model import ZERO_UUID
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -25,16 +14,17 @@ from mockbroker.faults.documents import fault_of
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from mockbroker.proxy.served_apis import ServedApis
 from tests.mockbroker.proxy.conftest import address, dial
+from tests.support.requests import request_of
 from tests.support.waiting import until
 
 Proxied = Callable[..., Any]
 
-LIST = ListPartitionReassignmentsRequest(topics=None)
+LIST = request_of("ListPartitionReassignments", topics=None)
 
 
 async def ranges(proxy: KafkaProxy, version: int = 0) -> dict[int, tuple[int, int]]:
     async with dial(proxy) as wire:
-        body = await wire.ask(ApiVersionsRequest(), version)
+        body = await wire.ask("ApiVersions", version)
     return {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
 
 
@@ -91,35 +81,38 @@ async def test_a_refusal_of_api_versions_lists_nothing_that_is_served(proxied: P
         MockCluster(brokers=1, profile="kafka-2.4") as old,
         dial(await proxied(old, serve=[45, 46])) as wire,
     ):
-        wire.send(wire.frame(ApiVersionsRequest(), 4))
+        wire.send(wire.frame(request_of("ApiVersions"), 4))
         _, body = wire.codec.decode_response(await wire.receive(), api_key=18, api_version=0)
         assert (body.error_code, [each.api_key for each in body.api_keys]) == (35, [18])
 
 
 @pytest.mark.requirement("DP-PROXY-34")
-async def test_answers_give_the_proxys_addresses_and_the_upstreams_topic_ids(
-    proxied: Proxied,
-) -> None:
+async def test_answers_give_the_proxys_addresses_and_the_upstreams_topic_ids(proxied):
     async with MockCluster(brokers=2, topics=["foo=2,1"], profile="kafka-4.0") as mock:
         proxy = await proxied(mock, serve=[10, 68])
         async with dial(proxy, 2) as wire:
-            request = FindCoordinatorRequest(coordinator_keys=["g"])
+            request = request_of("FindCoordinator", coordinator_keys=["g"])
             await wire.ask(request, 4)  # creates the topic that coordinators live on
             found = await wire.ask(request, 4)
             coordinator = found.coordinators[0]
             place = f"{coordinator.host}:{coordinator.port}"
             assert proxy.addresses[coordinator.node_id] == place
-        beat = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
-            subscribed_topic_names=["foo"], topic_partitions=[],
-        )  # fmt: skip
+        beat = request_of(
+            "ConsumerGroupHeartbeat",
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=["foo"],
+            topic_partitions=[],
+        )
         async with dial(proxy, coordinator.node_id) as wire:
             answer = await wire.ask(beat, 1)
             assert answer.error_code == 0
             own = mock.cluster.topics["foo"].topic_id
             assert [each.topic_id for each in answer.assignment.topic_partitions] == [own]
             # Groups of the upstream are others.
-            groups = await wire.ask(ListGroupsRequest(), 4)
+            groups = await wire.ask("ListGroups", 4)
             assert groups.groups == []
 
 
@@ -131,14 +124,14 @@ async def test_topics_come_and_go_with_the_upstreams(proxied: Proxied) -> None:
         mock.create_topic("own:1:1")
         old.create_topic("bar=2,1/1")
         async with dial(proxy) as wire:
-            everything = MetadataRequest(topics=None)
+            everything = request_of("Metadata", topics=None)
             await wire.ask(everything, 5)
             assert sorted(mock.cluster.topics) == ["bar", "foo", "own"]
             replicas = [each.replicas for each in mock.cluster.topics["bar"].partitions]
             assert replicas == [(2, 1), (1,)]
             old.cluster.topics.delete([("bar", ZERO_UUID)])
-            names = [MetadataRequestTopic(name=name) for name in ("bar", "own")]
-            await wire.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 5)
+            names = [{"name": name} for name in ("bar", "own")]
+            await wire.ask("Metadata", 5, topics=names, allow_auto_topic_creation=False)
             assert sorted(mock.cluster.topics) == ["foo", "own"]
             # What the mock cluster already has stays as it is.
             await wire.ask(everything, 5)
@@ -157,7 +150,7 @@ async def test_the_controller_moves_with_the_upstreams(proxied: Proxied) -> None
         async with dial(proxy, 3) as wire:
             assert (await wire.ask(LIST, 0)).error_code == 41
             old.failover(to=3)
-            await wire.ask(MetadataRequest(topics=[]), 5)
+            await wire.ask("Metadata", 5, topics=[])
             assert mock.cluster.state.controller_id == 3
             assert (await wire.ask(LIST, 0)).error_code == 0
 
@@ -167,7 +160,7 @@ async def test_answers_keep_their_order(proxied: Proxied) -> None:
     async with MockCluster(brokers=1, profile="kafka-2.3") as old:
         proxy = await proxied(old, serve=[45, 46])
         async with dial(proxy) as wire:
-            bodies: list[tuple[Any, int]] = [(LIST, 0), (MetadataRequest(topics=[]), 5)] * 3
+            bodies: list[tuple[Any, int]] = [(LIST, 0), (request_of("Metadata", topics=[]), 5)] * 3
             wire.send(*(wire.frame(body, version) for body, version in bodies))
             for number, (body, version) in enumerate(bodies, 1):
                 header, _ = wire.codec.decode_response(
@@ -208,7 +201,7 @@ async def test_connections_end_together(proxied: Proxied) -> None:
             assert await wire.closed() == b""
         # A request without a response is answered by nobody, and the next one is.
         async with dial(proxy, 1) as wire:
-            wire.send(wire.frame(ProduceRequest(acks=0, topic_data=[]), 9))
+            wire.send(wire.frame(request_of("Produce", acks=0, topic_data=[]), 9))
             assert (await wire.ask(LIST, 0)).error_code == 0
         assert len(mock.journal.select(api=0)) == 1
 

@@ -1,14 +1,11 @@
 """Brokers that share a listener, and are told apart by the host name that a client asks for."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
@@ -44,7 +41,7 @@ async def test_the_name_leads_to_the_broker(proxied: Proxied) -> None:
                               ("kafka.test", -1), (None, -1)]:  # fmt: skip
             wire = await call(proxy, name)
             wires.append(wire)
-            body = await wire.ask(MetadataRequest(topics=[]), 9)
+            body = await wire.ask("Metadata", 9, topics=[])
             assert [(each.node_id, each.host, each.port) for each in body.brokers] == [
                 (n, f"broker-{n}.kafka.test", port) for n in (1, 2, 3)
             ]
@@ -57,7 +54,7 @@ async def test_the_name_leads_to_the_broker(proxied: Proxied) -> None:
         # A step on one broker leaves the others.
         proxy.run_command("drop-upstream 2")
         assert await wires[0].closed() == b""
-        await wires[1].ask(MetadataRequest(topics=[]), 9)
+        await wires[1].ask("Metadata", 9, topics=[])
         for wire in wires:
             wire.writer.close()
 
@@ -71,7 +68,7 @@ async def test_a_broker_that_nobody_knows(proxied: Proxied) -> None:
         events = proxy.journal.select(event="upstream-unreachable")
         assert [each.broker_id for each in events] == [7]
         wire = await call(proxy, "b1.test")
-        body = await wire.ask(MetadataRequest(topics=[]), 9)
+        body = await wire.ask("Metadata", 9, topics=[])
         assert [(each.host, each.port) for each in body.brokers] == [("b1.test", 9999)]
         wire.writer.close()
 

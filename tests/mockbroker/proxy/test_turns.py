@@ -1,8 +1,6 @@
 """Turns of connections through a proxy, in both directions: when one ends, and that no byte depends
 on them. The journal's order is compared; nothing here measures a time."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from contextlib import AsyncExitStack
@@ -12,12 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    HeartbeatRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.proxy.frame_stream import FrameStream, frame_end
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
@@ -29,12 +21,13 @@ from tests.mockbroker.simulation.security.test_tls import client_context, server
 from tests.mockbroker.wire import PATIENCE
 from tests.support.event_loops import LOOPS, run_on
 from tests.support.full import quick
+from tests.support.requests import request_of
 
-RELAYED = HeartbeatRequest(group_id="g"), 4
-READ = ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3
-CHANGED = MetadataRequest(topics=None), 12
-REFUSED = ApiVersionsRequest(), 99
-KINDS = [RELAYED, READ, CHANGED, (ListPartitionReassignmentsRequest(), 0)]
+RELAYED = request_of("Heartbeat", group_id="g"), 4
+READ = request_of("ApiVersions", client_software_name="test", client_software_version="1"), 3
+CHANGED = request_of("Metadata", topics=None), 12
+REFUSED = request_of("ApiVersions"), 99
+KINDS = [RELAYED, READ, CHANGED, (request_of("ListPartitionReassignments"), 0)]
 EACH_LOOP = pytest.mark.parametrize("loop", LOOPS)
 EACH_TRANSPORT = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 
@@ -67,9 +60,7 @@ def runs(proxy: KafkaProxy, direction: Any) -> list[tuple[int, int]]:
 @EACH_TRANSPORT
 @pytest.mark.parametrize("detail", ["headers", "frames"])
 @pytest.mark.parametrize("kind", KINDS[:3], ids=["relayed", "read", "changed"])
-def test_a_turn_ends_after_so_many_requests(
-    loop: str, tls: bool, detail: Detail, kind: tuple[Any, int]
-) -> None:
+def test_a_turn_ends_after_so_many_requests(loop, tls, detail, kind):
     async def flood() -> None:
         async with AsyncExitStack() as stack:
             _, proxy = await proxied(stack, tls=tls, detail=detail)
@@ -108,9 +99,7 @@ def _by_age(proxy: KafkaProxy) -> list[Any]:
     st.sampled_from(DETAILS),
     st.sampled_from(LOOPS),
 )
-def test_answers_depend_neither_on_turns_nor_on_chunks(
-    kinds: list[tuple[Any, int]], cuts: list[int], most: int, detail: Detail, loop: str
-) -> None:
+def test_answers_depend_neither_on_turns_nor_on_chunks(kinds, cuts, most, detail, loop):
     async def compare() -> None:
         bound(most)
         async with AsyncExitStack() as stack:
@@ -131,7 +120,7 @@ def test_thousands_of_refused_requests_are_answered_in_order(loop: str) -> None:
         async with AsyncExitStack() as stack:
             _, proxy = await proxied(stack, profile="kafka-2.4")
             wire = await stack.enter_async_context(dial(proxy))
-            frame = bytearray(wire.frame(ApiVersionsRequest(), 4))
+            frame = bytearray(wire.frame(request_of("ApiVersions"), 4))
             frame[6:8] = (99).to_bytes(2, "big")
             wire.send(bytes(frame) * 2000, wire.frame(*RELAYED))
             for _ in range(2000):
@@ -197,9 +186,7 @@ def test_answers_of_the_upstream_are_passed_on_in_turns_also_after_its_end(
 
 
 @EACH_LOOP
-def test_a_client_is_not_read_from_before_the_upstream_is_connected(
-    monkeypatch: pytest.MonkeyPatch, loop: str
-) -> None:
+def test_a_client_is_not_read_from_before_the_upstream_is_connected(monkeypatch, loop):
     """uvloop begins to read after ``connection_made``, and again and again within one turn."""
 
     async def push() -> None:

@@ -1,7 +1,5 @@
 """What clients see of the upstream's versions and features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ A process of its own, because an answer about another topic may abort it. Prints
 delivered (topic, partition, offset) and what was consumed (with the timestamp as well).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

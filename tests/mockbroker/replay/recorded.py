@@ -1,7 +1,5 @@
 """From a mock's journal to a transcript, through the file's text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

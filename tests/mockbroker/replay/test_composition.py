@@ -1,8 +1,6 @@
 """Every api whose request and response name topics and partitions: an answer says of each what was
 recorded for it, and an error for what was not recorded."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

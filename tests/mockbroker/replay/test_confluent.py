@@ -1,8 +1,6 @@
 """librdkafka produces to and consumes from a replayed capture of several topics: each answer is
 about the topics and partitions of its request, and what it says is what was recorded for them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

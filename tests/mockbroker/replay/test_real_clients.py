@@ -2,8 +2,6 @@
 extracted, and the same client, against a mock that knows nothing of the quirk, meets the same
 answers and negotiates the same versions."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """What answers what: by meaning, most specific first; addresses are the mock's own; what was not
 recorded is the mock's own affair, and journalled."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -15,13 +13,7 @@ import pytest
 
 from kproto.client import Connection, SaslPlain
 from kproto.errors import KprotoError
-from kproto.messages import (
-    ApiVersionsRequest,
-    DescribeClusterRequest,
-    FetchRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-)
+from kproto.messages import FetchRequest, MetadataRequest
 from kproto.transcript import (
     FORMAT,
     REDACTED,
@@ -33,6 +25,7 @@ from kproto.transcript import (
     write_transcript,
 )
 from mockbroker import MockCluster
+from tests.support.requests import request_of
 
 ALL = {"topics": None, "allowAutoTopicCreation": False}
 SECONDS = 20
@@ -145,7 +138,7 @@ async def test_a_disconnect_happens_again_and_again() -> None:
     mock.replay(transcript(exchange(60, 0, {"includeClusterAuthorizedOperations": False}, None)))
     async with mock:
         for _ in range(2):
-            (found,) = await ask(mock, DescribeClusterRequest(), version=0)
+            (found,) = await ask(mock, request_of("DescribeCluster"), version=0)
             assert isinstance(found, Exception)
         notes = [entry.note for entry in mock.journal.select(event="replayed")]
         assert notes == ["here the connection ended"] * 2
@@ -160,7 +153,7 @@ async def test_silence_stays_silence_and_holds_nothing_up() -> None:
     async with mock:
         host, port = mock.addresses[1].split(":")
         async with await Connection.open(host, int(port), negotiate=False) as connection:
-            waiting = asyncio.ensure_future(connection.request(DescribeClusterRequest(), 0))
+            waiting = asyncio.ensure_future(connection.request(request_of("DescribeCluster"), 0))
             await asyncio.sleep(0)
             # Brokers answer in order, and so clients take a later answer for a fault of the
             # broker's: it is told, and neither request hangs.
@@ -178,10 +171,10 @@ async def test_what_is_missing_is_the_mocks_own_and_journalled() -> None:
     mock = MockCluster(brokers=1, topics=["real=1"], profile="kafka-2.3")
     mock.replay(transcript(metadata("it", "a")))
     async with mock:
-        (found,) = await ask(mock, ApiVersionsRequest(), version=0)
+        (found,) = await ask(mock, request_of("ApiVersions"), version=0)
         assert {row.api_key for row in found.api_keys} == set(mock.served)
         # Not served, and not recorded: refused, as by any broker of that release.
-        (found,) = await ask(mock, ListPartitionReassignmentsRequest(topics=None), version=0)
+        (found,) = await ask(mock, request_of("ListPartitionReassignments", topics=None), version=0)
         assert isinstance(found, Exception)
         missed = mock.journal.select(event="replay-miss")
         assert [entry.api_key for entry in missed] == [18, 46]
@@ -194,7 +187,7 @@ async def test_what_is_served_by_the_recording_alone_is_served() -> None:
     mock = MockCluster(brokers=1, profile="kafka-2.3")
     mock.replay(transcript(exchange(46, 0, asked, answer)))
     async with mock:
-        (found,) = await ask(mock, ListPartitionReassignmentsRequest(topics=None), version=0)
+        (found,) = await ask(mock, request_of("ListPartitionReassignments", topics=None), version=0)
         assert found.error_code == 41
 
 
@@ -219,7 +212,7 @@ async def test_bytes_are_sent_as_they_were_under_the_new_correlation_id() -> Non
     mock = MockCluster(brokers=1)
     mock.replay(transcript(recorded))
     async with mock:
-        await ask(mock, ListPartitionReassignmentsRequest(topics=None), version=0)
+        await ask(mock, request_of("ListPartitionReassignments", topics=None), version=0)
         (sent,) = mock.journal.select(direction="response")
         assert sent.correlation_id is not None
         assert sent.raw == raw[:4] + sent.correlation_id.to_bytes(4, "big") + raw[8:]

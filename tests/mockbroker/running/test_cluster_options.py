@@ -1,7 +1,5 @@
 """The options of a cluster are one object, whichever way a cluster is made."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 

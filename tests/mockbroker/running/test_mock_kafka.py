@@ -1,7 +1,5 @@
 """The fixture, as the test of a client uses it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading
@@ -10,14 +8,13 @@ from typing import Any
 import pytest
 
 from kproto.client import Admin, Connection
-from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest, MetadataRequest
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.pytest_plugin import MockKafkaFactory
 from mockbroker.running.fixture import MockKafka
 from mockbroker.running.threaded import ThreadedCluster
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 pytestmark = pytest.mark.mock_kafka(brokers=4, topics=["foo=1,2,3"], profile="kafka-2.4")
 
@@ -34,7 +31,7 @@ def ask(cluster: MockKafka, *bodies: Any, broker: int = 1) -> list[Any]:
 
 
 def test_blocking(mock_kafka: MockKafka):
-    (metadata,) = ask(mock_kafka, MetadataRequest(topics=None))
+    (metadata,) = ask(mock_kafka, request_of("Metadata", topics=None))
     assert [topic.name for topic in metadata.topics] == ["foo"]
     assert len(metadata.brokers) == 4
     found = mock_kafka.assert_requested("Metadata", times=1, client_id="test")
@@ -75,13 +72,13 @@ def test_errors_of_the_cluster_are_raised_here(mock_kafka: MockKafka):
 
 def test_several_clusters(mock_kafka_factory: MockKafkaFactory):
     one, other = mock_kafka_factory(brokers=1), mock_kafka_factory(brokers=2)
-    ask(one, ListPartitionReassignmentsRequest(topics=None))
+    ask(one, request_of("ListPartitionReassignments", topics=None))
     one.assert_requested("ListPartitionReassignments")
     other.assert_not_requested("ListPartitionReassignments")
 
 
 def test_failed_assertions_show_the_traffic(mock_kafka: MockKafka):
-    ask(mock_kafka, MetadataRequest(topics=None))
+    ask(mock_kafka, request_of("Metadata", topics=None))
     with pytest.raises(AssertionError, match=r"45 was requested 0 times.*(?s:.)*Metadata v\d+"):
         mock_kafka.assert_requested(45)
     with pytest.raises(AssertionError, match="requested 1 times, not 2 times"):
@@ -97,7 +94,7 @@ def test_failed_assertions_show_the_traffic(mock_kafka: MockKafka):
 def test_stopped_clusters_leave_nothing():
     before = threading.active_count()
     with MockKafka(brokers=2) as cluster:
-        ask(cluster, ApiVersionsRequest())
+        ask(cluster, request_of("ApiVersions"))
         address = cluster.addresses[1].split(":")
     cluster.stop()
     assert threading.active_count() == before
@@ -119,7 +116,7 @@ def test_a_cluster_that_cannot_start():
 async def test_coordinators_are_ready_in_the_fixture_and_on_request() -> None:
     async def codes(**options: Any) -> list[int]:
         async with MockCluster(2, clock="manual", **options) as mock, connect(mock) as wire:
-            asks = [FindCoordinatorRequest(key="k", key_type=kind) for kind in (0, 1)]
+            asks = [request_of("FindCoordinator", key="k", key_type=kind) for kind in (0, 1)]
             return [(await wire.ask(ask, 3)).error_code for ask in asks]
 
     assert await codes() == [15, 15]

@@ -1,7 +1,5 @@
 """Requests by key, name and class, names that do not exist, and waiting for a request."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from pathlib import Path
@@ -12,13 +10,9 @@ import pytest
 import kproto
 from kproto.client import Connection
 from kproto.errors import UnknownNameError
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListGroupsRequest,
-    MetadataRequest,
-    MetadataResponse,
-)
+from kproto.messages import ApiVersionsRequest, ListGroupsRequest, MetadataRequest, MetadataResponse
 from mockbroker.running.fixture import MockKafka
+from tests.support.requests import request_of
 
 
 async def talk(address: str, *bodies: Any) -> list[Any]:
@@ -58,7 +52,12 @@ def test_filters_that_do_not_exist_are_errors(mock_kafka: MockKafka) -> None:
 
 
 def test_key_name_and_class_select_the_same(mock_kafka: MockKafka) -> None:
-    ask(mock_kafka, MetadataRequest(topics=None), ListGroupsRequest(), MetadataRequest(topics=[]))
+    ask(
+        mock_kafka,
+        request_of("Metadata", topics=None),
+        request_of("ListGroups"),
+        request_of("Metadata", topics=[]),
+    )
     for api in (3, "3", "Metadata", "METADATA", "MetadataRequest", "metadata", MetadataRequest):
         found = mock_kafka.assert_requested(api, times=2, client_id="test")
         assert [body.topics for body in found.bodies] == [None, []]
@@ -91,16 +90,16 @@ def test_requests_of_a_dialect_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_request(mock_kafka: MockKafka) -> None:
-    ask(mock_kafka, MetadataRequest(topics=[]))
+    ask(mock_kafka, request_of("Metadata", topics=[]))
     first = mock_kafka.wait_for(MetadataRequest)  # is there already
-    assert first.body == MetadataRequest(topics=[])
+    assert first.body == request_of("Metadata", topics=[])
     assert mock_kafka.wait_for(client_id="test").api_key == 18  # any API
     after = mock_kafka.journal.last_sequence
     waiting = threading.Event()
 
     def later() -> None:
         waiting.wait()
-        ask(mock_kafka, ListGroupsRequest(), MetadataRequest(topics=None))
+        ask(mock_kafka, request_of("ListGroups"), request_of("Metadata", topics=None))
 
     thread = threading.Thread(target=later)
     thread.start()
@@ -112,7 +111,7 @@ def test_waiting_for_a_request(mock_kafka: MockKafka) -> None:
 
 
 def test_a_request_that_does_not_come(mock_kafka: MockKafka) -> None:
-    ask(mock_kafka, ListGroupsRequest())
+    ask(mock_kafka, request_of("ListGroups"))
     with pytest.raises(AssertionError, match=r"no Metadata request within 0.01 s(?s:.)*ListGroups"):
         mock_kafka.wait_for("Metadata", timeout=0.01)
     with pytest.raises(AssertionError, match="no request within"):
@@ -121,6 +120,6 @@ def test_a_request_that_does_not_come(mock_kafka: MockKafka) -> None:
 
 async def test_waiting_on_an_event_loop(mock_kafka: MockKafka) -> None:
     waiting = asyncio.ensure_future(mock_kafka.aio.wait_for(MetadataRequest))
-    await talk(mock_kafka.addresses[1], MetadataRequest(topics=[]))
+    await talk(mock_kafka.addresses[1], request_of("Metadata", topics=[]))
     assert (await waiting).version is not None
     assert mock_kafka.journal._listeners == ()

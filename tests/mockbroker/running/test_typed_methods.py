@@ -1,7 +1,5 @@
 """Declared types agree with what runs: commands, forwarded methods, the members of fault rules."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

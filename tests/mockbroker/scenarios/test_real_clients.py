@@ -1,7 +1,5 @@
 """The stories of data, told with kafka-python: a released client in place of the scenarios' own."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

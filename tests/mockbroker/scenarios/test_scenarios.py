@@ -1,7 +1,5 @@
 """Every scenario succeeds, and a story detects a false claim."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.cli import main
@@ -78,9 +76,7 @@ def test_a_refusal_shows_its_reason() -> None:
     assert story.facts == 1
 
 
-def test_a_scenario_that_fails_ends_with_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scenario_that_fails_ends_with_one(monkeypatch, capsys):
     async def fails(story: Story) -> None:
         story.check("pigs fly", False)
 

@@ -1,18 +1,16 @@
 """Broker configs that limit connections. 4.4.0 answers, waits and closes in the same way."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
 
-from kproto.messages import ApiVersionsRequest
 from mockbroker import MockCluster
 from tests.mockbroker.serving.test_limits import noted
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
-ASKED = ApiVersionsRequest()
+ASKED = request_of("ApiVersions")
 BROKER = 4
 
 

@@ -1,7 +1,5 @@
 """Frames on a connection: any chunking, in order, and what closes it."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 
@@ -9,41 +7,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    ProduceRequest,
-)
-from kproto.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from mockbroker import MockCluster
 from tests.mockbroker.simulation.fetching.fetching import append
 from tests.mockbroker.simulation.fetching.fetching import request as fetch_request
 from tests.mockbroker.simulation.security.test_tls import client_context, server_context
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.full import quick
+from tests.support.requests import request_of
 
-API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+API_VERSIONS = request_of("ApiVersions", client_software_name="test", client_software_version="1")
 
 
 def burst(wire: Wire) -> list[bytes]:
     """Requests of several kinds, some answered from memory and some not."""
-    alter = AlterPartitionReassignmentsRequest(
-        topics=[
-            ReassignableTopic(
-                name="foo", partitions=[ReassignablePartition(partition_index=0, replicas=[9])]
-            )
-        ]
-    )
+    alter = request_of("AlterPartitionReassignments", name="foo", partition_index=0, replicas=[9])
     bodies = [
-        (API_VERSIONS, 3), (API_VERSIONS, 3), (MetadataRequest(topics=None), 12), (alter, 1),
-        (MetadataRequest(topics=None), 12), (ListPartitionReassignmentsRequest(), 0),
-        (API_VERSIONS, 0), (MetadataRequest(topics=[]), 1),
-    ]  # fmt: skip
+        (API_VERSIONS, 3),
+        (API_VERSIONS, 3),
+        (request_of("Metadata", topics=None), 12),
+        (alter, 1),
+        (request_of("Metadata", topics=None), 12),
+        (request_of("ListPartitionReassignments"), 0),
+        (API_VERSIONS, 0),
+        (request_of("Metadata", topics=[]), 1),
+    ]
     return [wire.frame(body, version) for body, version in bodies]
 
 
@@ -79,7 +66,7 @@ async def test_a_slow_answer_holds_up_those_behind_it() -> None:
 
         async with connect(mock) as wire, connect(mock) as other:
             wire.send(
-                wire.frame(ListPartitionReassignmentsRequest(), 0), wire.frame(API_VERSIONS, 3)
+                wire.frame(request_of("ListPartitionReassignments"), 0), wire.frame(API_VERSIONS, 3)
             )
             # Another connection is not held up, and by its answer the first has been read.
             assert (await other.ask(API_VERSIONS, 3)).error_code == 0
@@ -166,10 +153,10 @@ async def test_a_cut_frame_at_the_end_is_journalled() -> None:
 
 async def test_acks_0_is_not_answered_and_disturbs_nothing() -> None:
     async with MockCluster() as mock, connect(mock) as wire:
-        wire.send(wire.frame(ProduceRequest(acks=0), 9), wire.frame(API_VERSIONS, 3))
+        wire.send(wire.frame(request_of("Produce", acks=0), 9), wire.frame(API_VERSIONS, 3))
         assert (await wire.receive())[4:8] == (2).to_bytes(4, "big")
         assert [entry.direction for entry in mock.journal.select(api=0)] == ["request"]
-        wire.send(wire.frame(ProduceRequest(acks=1), 9))
+        wire.send(wire.frame(request_of("Produce", acks=1), 9))
         assert (await wire.receive())[4:8] == (3).to_bytes(4, "big")
 
 
@@ -180,10 +167,10 @@ async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothin
         connect(mock) as wire,
         connect(mock) as other,
     ):
-        frame = wire.frame(MetadataRequest(topics=None), 12)
+        frame = wire.frame(request_of("Metadata", topics=None), 12)
         for _ in range(count):
             wire.send(frame)
-        answer = await other.ask(MetadataRequest(topics=None), 12)
+        answer = await other.ask("Metadata", 12, topics=None)
         assert len(answer.topics[0].partitions) == 100
         # The broker stops taking questions long before it has all of these answered.
         assert len(mock.journal.select(direction="response")) < count

@@ -1,8 +1,6 @@
 """``--journal FILE``: the same said as JSON lines and as a capture, and the capture opened by
 Wireshark's own tshark."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

@@ -1,15 +1,11 @@
 """Listeners, ports, stopping and starting brokers, the clock."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from typing import Any
 
 import pytest
 
-from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest, MetadataRequest
-from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError, UnknownBrokerError
@@ -17,11 +13,12 @@ from mockbroker.options.addresses import parse_endpoint
 from mockbroker.serving.endpoints import dialable, is_loopback, show
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 
 
 async def brokers_listed(mock: MockCluster, broker_id: int = 1) -> dict[int, str]:
     async with connect(mock, broker_id) as wire:
-        answer = await wire.ask(MetadataRequest(topics=[]), 12)
+        answer = await wire.ask("Metadata", 12, topics=[])
     return {broker.node_id: f"{broker.host}:{broker.port}" for broker in answer.brokers}
 
 
@@ -109,9 +106,7 @@ async def test_stopping_twice_is_harmless_and_frees_the_ports() -> None:
         (("kafka.example", 9092), "kafka.example:{place}"),
     ],
 )
-async def test_what_metadata_tells_clients_to_dial(
-    advertise: tuple[str, int | None], expected: str
-) -> None:
+async def test_what_metadata_tells_clients_to_dial(advertise, expected):
     async with MockCluster(advertise=advertise) as mock:
         listed = await brokers_listed(mock)
         for place, (broker_id, address) in enumerate(mock.addresses.items()):
@@ -129,7 +124,7 @@ async def test_ipv6() -> None:
     try:
         async with MockCluster(host="::1", brokers=1) as mock, connect(mock) as wire:
             assert mock.bootstrap.startswith("[::1]:")
-            answer = await wire.ask(MetadataRequest(topics=[]), 12)
+            answer = await wire.ask("Metadata", 12, topics=[])
             assert answer.brokers[0].host == "::1"
     except OSError:
         pytest.skip("no IPv6 here")
@@ -164,10 +159,10 @@ async def test_without_auto_progress_nothing_moves() -> None:
         mock.cluster.reassignments.alter([("foo", [(0, [1, 2, 4])])])
         mock.advance(10_000_000)
         for _ in range(3):
-            answer = await wire.ask(ListPartitionReassignmentsRequest(), 0)
+            answer = await wire.ask("ListPartitionReassignments", 0)
             assert answer.topics[0].partitions[0].adding_replicas == [4]
         mock.join_isr(("foo", 0), 4)
-        assert (await wire.ask(ListPartitionReassignmentsRequest(), 0)).topics == []
+        assert (await wire.ask("ListPartitionReassignments", 0)).topics == []
 
 
 async def test_time_stamps_follow_the_wall_clock_and_what_was_skipped() -> None:
@@ -214,16 +209,14 @@ async def test_topics_are_created_by_metadata_only_if_asked_for(enabled: bool) -
     """And the broker's config says which, so that clients see what they get."""
     name = "auto.create.topics.enable"
     async with MockCluster(auto_create_topics=enabled) as mock, connect(mock) as wire:
-        body = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
+        body = request_of("Metadata", name="new")
         for _ in range(2):
             await wire.ask(body, 12)
         assert ("new" in mock.cluster.topics) == enabled
         assert mock.cluster.configs.broker(1, name).value == str(enabled).lower()
 
 
-async def test_configs_racks_and_features_of_the_cluster(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_configs_racks_and_features_of_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     async with MockCluster(
         3,
         broker_configs={"num.partitions": "7", "some.plugin": "x"},
@@ -237,8 +230,9 @@ async def test_configs_racks_and_features_of_the_cluster(
         assert mock.cluster.configs.broker(2, "broker.rack").value == "b"
         assert mock.cluster.features.level("transaction.version") == 1
         async with connect(mock) as wire:
-            body = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-            answer = await wire.ask(body, 4)
+            answer = await wire.ask(
+                "ApiVersions", 4, client_software_name="a", client_software_version="1"
+            )
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
         assert (levels["transaction.version"], levels["group.version"]) == (1, 1)
     assert [each.getMessage() for each in caplog.records if each.name == "mockbroker"] == [

@@ -1,8 +1,6 @@
 """What clients may take: frames, connections, memory, time. Who takes more is closed on, the
 journal says why, and everybody else is answered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
@@ -15,13 +13,6 @@ import click
 import pytest
 
 from kproto.journal import Journal
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.cli import main
 from mockbroker.cli.cluster_flags import values_of
@@ -34,8 +25,9 @@ from mockbroker.serving.limits import MAX_BEFORE_SASL, BufferBudget
 from mockbroker.simulation.state.timers import Timers
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
-ASKED = ApiVersionsRequest()
+ASKED = request_of("ApiVersions")
 MIB = 1024 * 1024
 BEGUN = struct.pack(">i", 50 * MIB)
 """The size of a frame that is never finished."""
@@ -71,8 +63,8 @@ async def test_who_has_not_authenticated_may_send_half_a_mebibyte_and_who_has_an
             assert await wire.closed() == b""
             assert "is more than the 524288 allowed" in (await noted(mock, "malformed"))[0]
         async with connect(mock) as wire:
-            await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-            await wire.ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0pencil"), 1)
+            await wire.ask("SaslHandshake", 1, mechanism="PLAIN")
+            await wire.ask("SaslAuthenticate", 1, auth_bytes=b"\0alice\0pencil")
             wire.send(struct.pack(">i", MAX_BEFORE_SASL + 1) + b"\0" * (MAX_BEFORE_SASL + 1))
             await wire.closed()
             (first, second) = await noted(mock, "malformed", 2)
@@ -83,8 +75,8 @@ async def test_who_has_not_authenticated_may_send_half_a_mebibyte_and_who_has_an
 async def test_a_token_of_separators_is_taken_apart_no_further_than_kafka_does() -> None:
     """Each of a hundred million was a part of its own, fifty times the size of the token."""
     async with MockCluster(1, sasl=["PLAIN:alice:pencil"]) as mock, connect(mock) as wire:
-        await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-        answer = await wire.ask(SaslAuthenticateRequest(auth_bytes=b"\0" * 100_000), 1)
+        await wire.ask("SaslHandshake", 1, mechanism="PLAIN")
+        answer = await wire.ask("SaslAuthenticate", 1, auth_bytes=b"\0" * 100_000)
         assert answer.error_message == "Invalid SASL/PLAIN response: expected 3 tokens, got 4"
 
 
@@ -153,7 +145,7 @@ async def test_answers_that_nobody_reads_count_and_are_forgotten_with_the_connec
         connect(mock) as deaf,
         connect(mock) as asking,
     ):
-        question = deaf.frame(MetadataRequest(topics=None), 12)
+        question = deaf.frame(request_of("Metadata", topics=None), 12)
         for _ in range(3000):
             deaf.send(question)
         await noted(mock, "over-limit")
@@ -171,7 +163,7 @@ async def test_behind_a_question_that_is_waited_for_little_is_read() -> None:
             await answer.wait()
             return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "topics": []}
 
-        pushing.send(pushing.frame(ListPartitionReassignmentsRequest(), 0), b"\0" * 10 * MIB)
+        pushing.send(pushing.frame(request_of("ListPartitionReassignments"), 0), b"\0" * 10 * MIB)
         async with asyncio.timeout(PATIENCE):
             while not mock._budget.held:
                 await asyncio.sleep(0.001)
@@ -204,7 +196,7 @@ async def test_the_idle_are_closed_and_who_waits_for_the_broker_is_not_idle() ->
             return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "topics": []}
 
         async with connect(mock) as waiting, connect(mock) as idle:
-            waiting.send(waiting.frame(ListPartitionReassignmentsRequest(), 0))
+            waiting.send(waiting.frame(request_of("ListPartitionReassignments"), 0))
             idle.send(BEGUN)
             assert await idle.closed() == b""
             assert await noted(mock, "idle") == ["no bytes were received or sent for 60 ms"]
@@ -220,7 +212,7 @@ async def test_who_never_reads_the_end_is_closed_on_in_the_end() -> None:
         MockCluster(1, topics=["foo:100:1"], idle_timeout_ms=200) as mock,
         connect(mock) as deaf,
     ):
-        deaf.send(*[deaf.frame(MetadataRequest(topics=None), 12)] * 3000)
+        deaf.send(*[deaf.frame(request_of("Metadata", topics=None), 12)] * 3000)
         await noted(mock, "disconnected")
         assert mock.connections(1) == 0
 
@@ -277,9 +269,7 @@ def test_a_rule_about_the_first_connections_forgets_the_others() -> None:
         ("--journal-bytes", "-1", "is not in the range"),
     ],
 )
-def test_a_limit_that_makes_no_sense_is_bad_usage(
-    option: str, value: str, problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_that_makes_no_sense_is_bad_usage(option, value, problem, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["serve", option, value])
     assert ended.value.code == 2

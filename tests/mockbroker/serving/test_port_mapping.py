@@ -4,8 +4,6 @@ A relay in front of each broker stands for the port mapping of a container. ``ad
 relays into Metadata, as docs/how-to/testcontainers.md does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter
@@ -78,9 +76,7 @@ async def controlled(mock: MockCluster) -> AsyncIterator[str]:
         await control.stop()
 
 
-async def test_a_released_client_works_through_mapped_ports(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_a_released_client_works_through_mapped_ports(capsys):
     """Its bootstrap is one mapped port; it finds the controller and the other brokers by theirs."""
     kafka = pytest.importorskip("kafka")
 

@@ -4,15 +4,12 @@ The frames of Metadata are librdkafka 2.16's (confluent-kafka 2.16.1) for ``list
 sent them to brokers of three releases; that of DescribeAcls is kafka-go's (0.4.51).
 """
 
-from __future__ import annotations
-
 import pytest
 
-from kproto.messages import AlterUserScramCredentialsRequest
-from kproto.messages.alter_user_scram_credentials_request import ScramCredentialDeletion
 from mockbroker import MockCluster
 from mockbroker.simulation.security.authorizer import Authorizer
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 FRAMES = {
     9: "0000001a0003000900000003000772646b61666b61000000000001000000",
@@ -88,9 +85,9 @@ async def test_rules_as_kafka_go_asks_for_them(behind: str, event: str) -> None:
     [("", ""), ("00", "trailing-bytes"), ("01", "malformed"), ("0000", "malformed")],
 )
 async def test_scram_users_as_librdkafka_alters_them(behind: str, event: str) -> None:
-    deletion = ScramCredentialDeletion(name="nobody", mechanism=1)
+    deletion = {"name": "nobody", "mechanism": 1}
     async with MockCluster() as mock, connect(mock) as wire:
-        whole = wire.frame(AlterUserScramCredentialsRequest(deletions=[deletion]), 0)[4:]
+        whole = wire.frame(request_of("AlterUserScramCredentials", deletions=[deletion]), 0)[4:]
         whole += bytes.fromhex(behind)
         wire.send(len(whole).to_bytes(4, "big") + whole)
         if event == "malformed":

@@ -5,8 +5,6 @@ Each client runs in a thread of its own, as it blocks; the cluster stays on the 
 are bounded by the clients' own timeouts and by ``in_thread``.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -54,12 +52,9 @@ def kafka_python_admin(kafka: Any, mock: MockCluster) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("profile", "alter", "api_versions"),
-    [(NEWEST, 1, 4), ("kafka-3.9", 0, 4), ("kafka-2.4", 0, 3)],
+    ("profile", "alter", "api_versions"), [(NEWEST, 1, 4), ("kafka-3.9", 0, 4), ("kafka-2.4", 0, 3)]
 )
-async def test_kafka_python_reassigns(
-    kafka: Any, profile: str, alter: int, api_versions: int
-) -> None:
+async def test_kafka_python_reassigns(kafka, profile, alter, api_versions):
     foo = kafka.TopicPartition("foo", 0)
     bar = kafka.TopicPartition("bar", 0)
     async with MockCluster(brokers=4, topics=["foo=1,2,3", "bar=2,1"], profile=profile) as mock:
@@ -167,9 +162,7 @@ async def test_librdkafka_lists_topics(confluent: Any, profile: str) -> None:
 
 
 @pytest.mark.parametrize(("profile", "version"), [(NEWEST, 2), ("kafka-2.4", 2), ("kafka-2.2", 0)])
-async def test_librdkafka_elects_a_preferred_leader(
-    confluent: Any, profile: str, version: int
-) -> None:
+async def test_librdkafka_elects_a_preferred_leader(confluent, profile, version):
     package: Any = require_module("confluent_kafka")
     async with MockCluster(topics=["foo=1,2,3"], profile=profile) as mock:
         await mock.stop_broker(1)

@@ -1,7 +1,5 @@
 """What is answered from memory equals what would be computed, whatever changed in between."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -9,26 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    FetchRequest,
-    MetadataRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.apis import HANDLERS, Call, Session
 from mockbroker.errors import ClusterError
 from mockbroker.serving.delivery import Delivery
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 QUESTIONS: list[tuple[Any, int]] = [
-    (ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4),
-    (MetadataRequest(topics=None), 1),
-    (MetadataRequest(topics=None), 12),
-    (MetadataRequest(topics=[]), 9),
-    (DescribeClusterRequest(), 1),
-    (DescribeTopicPartitionsRequest(), 0),
+    (request_of("ApiVersions", client_software_name="test", client_software_version="1"), 4),
+    (request_of("Metadata", topics=None), 1),
+    (request_of("Metadata", topics=None), 12),
+    (request_of("Metadata", topics=[]), 9),
+    (request_of("DescribeCluster"), 1),
+    (request_of("DescribeTopicPartitions"), 0),
 ]
 
 STEPS = st.one_of(
@@ -108,12 +100,12 @@ async def test_brokers_answer_for_themselves() -> None:
         connect(mock, 1) as one,
         connect(mock, 2) as two,
     ):
-        before = await one.ask(MetadataRequest(topics=None), 12)
+        before = await one.ask("Metadata", 12, topics=None)
         mock.hold_metadata(2)
         mock.cluster.topics.auto_create("new")
         for _ in range(2):
-            assert len((await one.ask(MetadataRequest(topics=None), 12)).topics) == 2
-            assert await two.ask(MetadataRequest(topics=None), 12) == before
+            assert len((await one.ask("Metadata", 12, topics=None)).topics) == 2
+            assert await two.ask("Metadata", 12, topics=None) == before
 
 
 async def test_what_is_answered_from_memory_is_journalled_all_the_same() -> None:
@@ -131,10 +123,10 @@ async def test_what_is_answered_from_memory_is_journalled_all_the_same() -> None
 async def test_the_client_is_known_by_its_own_words_even_when_answered_from_memory() -> None:
     async with MockCluster(named_controller="leader") as mock:
         for name in ("one", "two", "one"):
-            body = ApiVersionsRequest(client_software_name=name, client_software_version="1")
+            body = request_of("ApiVersions", client_software_name=name, client_software_version="1")
             async with connect(mock) as wire:
                 await wire.ask(body, 3)
-                await wire.ask(MetadataRequest(topics=[]), 9)
+                await wire.ask("Metadata", 9, topics=[])
         asked = mock.journal.select(api=3, direction="request")
         assert [str(entry.client_software) for entry in asked] == ["one 1", "two 1", "one 1"]
 
@@ -142,19 +134,17 @@ async def test_the_client_is_known_by_its_own_words_even_when_answered_from_memo
 @pytest.mark.parametrize("times", [None, 2])
 async def test_a_script_comes_before_what_is_known(times: int | None) -> None:
     async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
-        known = await wire.ask(MetadataRequest(topics=[]), 12)
+        known = await wire.ask("Metadata", 12, topics=[])
         mock.script(3, type(known)(cluster_id="scripted", controller_id=77), times=times)
         for _ in range(2):
-            assert (await wire.ask(MetadataRequest(topics=[]), 12)).controller_id == 77
+            assert (await wire.ask("Metadata", 12, topics=[])).controller_id == 77
         if times is None:
             mock.clear_scripts(3)
         for _ in range(2):
-            assert await wire.ask(MetadataRequest(topics=[]), 12) == known
+            assert await wire.ask("Metadata", 12, topics=[]) == known
 
 
-async def test_the_cache_is_asked_only_for_what_it_may_have(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_cache_is_asked_only_for_what_it_may_have(monkeypatch):
     """Requests that are never cached, such as Fetch, do not pay for the others."""
     asked: list[bytes] = []
     send_known = Delivery.send_known
@@ -166,6 +156,6 @@ async def test_the_cache_is_asked_only_for_what_it_may_have(
     monkeypatch.setattr(Delivery, "send_known", watched)
     async with MockCluster(topics=["foo=1"]) as mock, connect(mock) as wire:
         for _ in range(2):
-            await wire.ask(MetadataRequest(topics=None), 12)
-            await wire.ask(FetchRequest(max_wait_ms=0), 12)
+            await wire.ask("Metadata", 12, topics=None)
+            await wire.ask("Fetch", 12, max_wait_ms=0)
     assert asked == [b"\0\x03\0\x0c"]

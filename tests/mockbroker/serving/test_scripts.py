@@ -1,7 +1,5 @@
 """Replies a test wrote, and schemas nobody has seen before."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -10,10 +8,11 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.messages import ListGroupsRequest, MetadataRequest, MetadataResponse
+from kproto.messages import MetadataResponse
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 REQUEST = """
 // A message of nobody's.
@@ -41,9 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_never_seen_schema_is_served_with_a_scripted_reply(
-    folder: Path, version: int
-) -> None:
+async def test_a_never_seen_schema_is_served_with_a_scripted_reply(folder, version):
     mine = kproto.load_dialect(folder)
     # Nothing says statically what fields a class loaded from a file has.
     message: Any = mine.message
@@ -54,7 +51,7 @@ async def test_a_never_seen_schema_is_served_with_a_scripted_reply(
         rows = {row.api_key: row for row in (await wire.ask(hello, 3)).api_keys}
         assert (rows[31000].min_version, rows[31000].max_version) == (0, 1)
         # The released apis are still answered.
-        assert len((await wire.ask(MetadataRequest(topics=[]), 12)).brokers) == 3
+        assert len((await wire.ask("Metadata", 12, topics=[])).brokers) == 3
 
         mock.script(31000, {"errorCode": 0, "verdict": "frobbed"})
         request, widget = message("FrobnicateRequest"), message("FrobnicateRequest.Widget")
@@ -87,14 +84,14 @@ async def test_a_replaced_message_is_not_answered_with_the_released_one(tmp_path
     mine = kproto.load_dialect(tmp_path)
     async with MockCluster(dialect=mine) as mock, connect(mock) as wire:
         assert mock.served[3].highest == 1
-        answer = await wire.ask(MetadataRequest(topics=None), 1)
+        answer = await wire.ask("Metadata", 1, topics=None)
         assert (answer.error_code, answer.verdict) == (35, "")
 
 
 @pytest.mark.requirement("C-08")
 async def test_replies_may_be_functions_messages_json_or_slow() -> None:
     async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
-        question = MetadataRequest(topics=[])
+        question = request_of("Metadata", topics=[])
 
         @mock.on(3, times=1)
         def message(call):
@@ -123,10 +120,10 @@ async def test_later_scripts_are_asked_first_and_run_out() -> None:
     async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         mock.script(3, MetadataResponse(controller_id=1000))
         mock.script(3, MetadataResponse(controller_id=1001), times=2)
-        seen = [(await wire.ask(MetadataRequest(topics=[]), 9)).controller_id for _ in range(4)]
+        seen = [(await wire.ask("Metadata", 9, topics=[])).controller_id for _ in range(4)]
         assert seen == [1001, 1001, 1000, 1000]
         mock.clear_scripts()
-        assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
+        assert (await wire.ask("Metadata", 9, topics=[])).controller_id == 1
 
 
 @pytest.mark.parametrize("reply", ["[]", '{"errorCode": "x"}', "not json"])
@@ -134,11 +131,11 @@ async def test_a_reply_that_cannot_be_sent_is_a_server_error(reply: str) -> None
     """Our user's mistake: told in the journal, -1 on the wire, and the server lives on."""
     async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
         mock.script(16, reply, times=1)
-        assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
+        assert (await wire.ask("ListGroups", 4)).error_code == -1
         (entry,) = mock.journal.select(event="failed", direction="event")
         assert entry.note
         assert len(mock.take_handler_errors()) == 1
-        assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
+        assert (await wire.ask("Metadata", 9, topics=[])).controller_id == 1
 
 
 async def test_a_script_that_raises_is_a_server_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -148,7 +145,7 @@ async def test_a_script_that_raises_is_a_server_error(caplog: pytest.LogCaptureF
         def broken(_call):
             raise RuntimeError("oops")
 
-        assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
+        assert (await wire.ask("ListGroups", 4)).error_code == -1
         (entry,) = mock.journal.select(event="failed", direction="event")
         assert entry.note == "RuntimeError: oops"
         assert "LIST_GROUPS v4 failed" in caplog.text
@@ -163,8 +160,8 @@ async def test_a_slow_script_that_raises_is_a_server_error() -> None:
             await asyncio.sleep(0)
             raise RuntimeError("oops")
 
-        assert (await wire.ask(ListGroupsRequest(), 4)).error_code == -1
-        assert (await wire.ask(MetadataRequest(topics=[]), 9)).controller_id == 1
+        assert (await wire.ask("ListGroups", 4)).error_code == -1
+        assert (await wire.ask("Metadata", 9, topics=[])).controller_id == 1
         assert [str(error) for error in mock.take_handler_errors()] == ["oops"]
 
 
@@ -178,7 +175,7 @@ async def test_errors_of_handlers_and_predicates_end_the_context() -> None:
     async def run(arrange, fail=lambda: None) -> None:
         async with MockCluster(named_controller="leader") as mock, connect(mock) as wire:
             arrange(mock)
-            await wire.ask(MetadataRequest(topics=[]), 1)
+            await wire.ask("Metadata", 1, topics=[])
             fail()
 
     with pytest.raises(LookupError, match="handler's") as raised:
@@ -211,7 +208,7 @@ async def test_a_client_that_leaves_during_a_slow_reply_leaves_nothing_behind() 
                 cancelled.set()
 
         async with connect(mock) as wire:
-            wire.send(wire.frame(ListGroupsRequest(), 4))
+            wire.send(wire.frame(request_of("ListGroups"), 4))
             await asyncio.wait_for(asked.wait(), 10)
             await mock.stop_broker(1)
         await asyncio.wait_for(cancelled.wait(), 10)

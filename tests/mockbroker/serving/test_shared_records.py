@@ -1,34 +1,29 @@
 """The journal and the log share the records of large requests."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 
 import pytest
 
 import kproto
-from kproto.messages import ProduceRequest
-from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from mockbroker.serving.delivery import _around_records
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.producing import batch
 from tests.support import seeds
+from tests.support.requests import request_of
 
 LARGE = batch(b"a" * 70_000)
 OTHER = batch(b"b" * 90_000)
 SMALL = batch(b"c")
 
 
-def request(*records: bytes | None, name: str = "foo") -> ProduceRequest:
-    rows = [PartitionProduceData(index=at, records=each) for at, each in enumerate(records)]
-    return ProduceRequest(
-        acks=1, timeout_ms=1, topic_data=[TopicProduceData(name=name, partition_data=rows)]
-    )
+def request(*records: bytes | None, name: str = "foo") -> Any:
+    rows = [{"index": at, "records": each} for at, each in enumerate(records)]
+    return request_of("Produce", acks=1, timeout_ms=1, name=name, partition_data=rows)
 
 
-def framed(body: ProduceRequest, version: int, client_id: str = "me") -> bytes:
+def framed(body: Any, version: int, client_id: str = "me") -> bytes:
     return kproto.encode_request(body, api_version=version, correlation_id=5, client_id=client_id)
 
 

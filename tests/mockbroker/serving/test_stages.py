@@ -1,12 +1,10 @@
 """The chain of stages: which are in it, in which order, and what reaches the journal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kproto.connection import ServerConnection
 from kproto.error_codes import ErrorCode
-from kproto.messages import ListGroupsRequest, ListGroupsResponse, MetadataRequest
+from kproto.messages import ListGroupsRequest, ListGroupsResponse
 from mockbroker.apis import Session
 from mockbroker.faults import Fault
 from mockbroker.serving.dispatch import Dispatcher
@@ -14,6 +12,7 @@ from mockbroker.serving.exchange import Close, Exchange, Pending, Reply
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.faults.faulty import Faulty
+from tests.support.requests import request_of
 
 OWN = ["HandlerStage", "RefusalStage"]
 
@@ -38,13 +37,13 @@ def test_a_rule_that_expires_leaves_the_chain_at_the_next_request():
     broker = DirectBroker(cluster := Cluster(1))
     broker.dispatcher.faults.add([Fault(error=3, api=3, expires="1s")])
     cluster.turns.advance(1_000)
-    assert broker.ask(MetadataRequest(topics=None), 9).brokers
+    assert broker.ask("Metadata", 9, topics=None).brokers
     assert names(broker.dispatcher) == OWN
 
 
 def test_the_journal_has_a_faulted_response_once_as_it_went_out():
     faulty = Faulty(Fault(api=3, throttle=77))
-    answer: Any = faulty.answer(MetadataRequest(topics=None), 9)
+    answer: Any = faulty.answer(request_of("Metadata", topics=None), 9)
     assert answer.throttle_time_ms == 77
     (entry,) = faulty.journal.select(direction="response")
     assert (entry.event, entry.decode().body.throttle_time_ms) == ("fault: fault-1", 77)
@@ -52,7 +51,7 @@ def test_the_journal_has_a_faulted_response_once_as_it_went_out():
 
 def test_a_faulted_response_is_not_cached():
     faulty = Faulty(Fault(api=3, throttle=77, times=1))
-    answers: list[Any] = [faulty.answer(MetadataRequest(topics=None), 9) for _ in range(2)]
+    answers: list[Any] = [faulty.answer(request_of("Metadata", topics=None), 9) for _ in range(2)]
     assert [answer.throttle_time_ms for answer in answers] == [77, 0]
 
 
@@ -70,7 +69,7 @@ async def test_a_stage_of_another_kind_may_take_its_time():
     broker = DirectBroker(Cluster(1))
     dispatcher = broker.dispatcher
     dispatcher._chain = (Elsewhere(), *dispatcher._chain)
-    frame = broker.codec.encode_request(ListGroupsRequest(), api_version=4, correlation_id=1)
+    frame = broker.codec.encode_request(request_of("ListGroups"), api_version=4, correlation_id=1)
     connection = ServerConnection(codec=broker.codec, served=dispatcher.served)
     connection.receive_data(frame)
     event = connection.next_event()
@@ -78,4 +77,4 @@ async def test_a_stage_of_another_kind_may_take_its_time():
     _, body = broker.codec.decode_response(await answer, api_key=16, api_version=4)
     assert body.error_code == ErrorCode.NOT_COORDINATOR
     assert [entry.direction for entry in broker.journal] == ["request", "response"]
-    assert broker.ask(MetadataRequest(topics=None), 9).brokers
+    assert broker.ask("Metadata", 9, topics=None).brokers

@@ -1,21 +1,18 @@
 """Clients that a tester has throttled, on the wire (KIP-219)."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
 import pytest
 
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.metadata_request import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from tests.mockbroker.simulation.operations.test_requests_that_wait import fetch, first, produce
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 LONG_MS = 60_000
-METADATA = MetadataRequest(topics=None)
+METADATA = request_of("Metadata", topics=None)
 
 
 async def ask_as(wire: Wire, client_id: str, body: Any, version: int) -> Any:
@@ -36,12 +33,10 @@ async def answers_in_time(wire: Wire) -> bool:
 @pytest.mark.requirement("DP-CTL-37", "DP-PRODUCE-43")
 @pytest.mark.parametrize(
     ("body", "version"),
-    [(produce(), 9), (produce(), 3), (METADATA, 9), (ApiVersionsRequest(), 0),
-     (ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)],
+    [(produce(), 9), (produce(), 3), (METADATA, 9), (request_of("ApiVersions"), 0),
+     (request_of("ApiVersions", client_software_name="x", client_software_version="1"), 3)],
 )  # fmt: skip
-async def test_an_answer_has_the_throttle_time_and_mutes_its_connection(
-    body: Any, version: int
-) -> None:
+async def test_an_answer_has_the_throttle_time_and_mutes_its_connection(body, version):
     async with MockCluster(topics=["foo:1:1"], profile="kafka-3.9") as mock:
         async with connect(mock) as wire:
             assert await wire.ask(body, version)  # perhaps the response cache has it now

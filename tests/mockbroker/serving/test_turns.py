@@ -3,8 +3,6 @@
 No test here measures a time: the order of the journal's entries is what turns decide.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import socket
@@ -17,15 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-)
-from kproto.messages.metadata_request import MetadataRequestTopic
-from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.messages import MetadataResponse
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.serving.loop_turns import LARGE_READ, TaskTurn, Turn, Turns, turns_of_loop
@@ -33,10 +23,11 @@ from tests.mockbroker.simulation.security.test_tls import client_context, server
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.event_loops import LOOPS, run_on
 from tests.support.full import quick
+from tests.support.requests import request_of
 
-KNOWN = ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3
+KNOWN = request_of("ApiVersions", client_software_name="test", client_software_version="1"), 3
 """What the response cache answers, from the second request on."""
-UNKNOWN = ListPartitionReassignmentsRequest(), 0
+UNKNOWN = request_of("ListPartitionReassignments"), 0
 EACH_TRANSPORT = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 EACH_LOOP = pytest.mark.parametrize("loop", LOOPS)
 
@@ -166,8 +157,8 @@ def test_a_socket_is_not_read_again_and_again_in_one_turn(loop: str, tls: bool) 
             (wire,) = await several(stack, mock, 1, client_context() if tls else None)
             (connection,) = mock._sockets.listeners[1][0].socket.connections
             bound(10)
-            topic = MetadataRequestTopic(name="x" * 30_000)
-            data = wire.frame(MetadataRequest(topics=[topic]), 1) * 5
+            topic = {"name": "x" * 30_000}
+            data = wire.frame(request_of("Metadata", topics=[topic]), 1) * 5
             transport: Any = connection._transport
             times = 0
             while transport.is_reading() and times < 32:
@@ -259,9 +250,9 @@ async def test_a_task_that_is_cancelled_while_it_waits_holds_up_nobody() -> None
 
 # ---- nothing is lost -----------------------------------------------------------------------------
 
-LATE = MetadataRequest(topics=[]), 1
+LATE = request_of("Metadata", topics=[]), 1
 """What a script answers later."""
-KINDS = [KNOWN, UNKNOWN, (MetadataRequest(topics=None), 12), LATE]
+KINDS = [KNOWN, UNKNOWN, (request_of("Metadata", topics=None), 12), LATE]
 
 
 async def answer_later() -> MetadataResponse:
@@ -304,9 +295,7 @@ async def at_once(
     st.integers(1, 7),
     st.sampled_from(LOOPS),
 )
-def test_answers_depend_neither_on_turns_nor_on_chunks(
-    kinds: list[tuple[Any, int]], cuts: list[int], most: int, loop: str
-) -> None:
+def test_answers_depend_neither_on_turns_nor_on_chunks(kinds, cuts, most, loop):
     async def compare() -> None:
         bound(most)
         async with MockCluster(1, topics=["foo=1"]) as mock:
@@ -326,20 +315,11 @@ def test_answers_depend_neither_on_turns_nor_on_chunks(
 def produce(count: int) -> list[tuple[Any, int]]:
     """Requests without an answer."""
     data = [
-        PartitionProduceData(
-            index=0, records=build_batch([Record(timestamp=1, value=b"%d" % number)])
-        )
+        {"index": 0, "records": build_batch([Record(timestamp=1, value=b"%d" % number)])}
         for number in range(count)
     ]
     return [
-        (
-            ProduceRequest(
-                acks=0,
-                timeout_ms=1000,
-                topic_data=[TopicProduceData(name="foo", partition_data=[each])],
-            ),
-            7,
-        )
+        (request_of("Produce", acks=0, timeout_ms=1000, name="foo", partition_data=[each]), 7)
         for each in data
     ]
 

@@ -1,8 +1,6 @@
 """Requests that the mock does not serve are reported once for each client, and what released
 clients make of the answers."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
@@ -14,20 +12,12 @@ from typing import Any
 
 import pytest
 
-from kproto.messages import (
-    ApiVersionsRequest,
-    ControlledShutdownRequest,
-    DescribeDelegationTokenRequest,
-    ExpireDelegationTokenRequest,
-    FindCoordinatorRequest,
-    GetTelemetrySubscriptionsRequest,
-    MetadataRequest,
-)
 from mockbroker import MockCluster
 from mockbroker.apis.registry import HANDLERS
 from mockbroker.options.option_types import parse_api_override
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 
 SECONDS = 30
@@ -46,8 +36,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     for _ in range(3):
-        assert broker.ask(ControlledShutdownRequest(), 2).error_code == 35
-        assert broker.ask(MetadataRequest(topics=None), 9).brokers
+        assert broker.ask("ControlledShutdown", 2).error_code == 35
+        assert broker.ask("Metadata", 9, topics=None).brokers
     (line,) = lines()
     assert line.startswith("ControlledShutdown (7) v2 from client id 'test': ")
     assert "the mock has no handler" in line
@@ -55,16 +45,14 @@ def test_an_api_without_a_handler_is_reported_once(lines: Callable[[], list[str]
     assert "--advertise implemented" in line
 
 
-def test_a_version_or_api_that_is_not_advertised_is_reported(
-    lines: Callable[[], list[str]],
-) -> None:
+def test_a_version_or_api_that_is_not_advertised_is_reported(lines):
     broker = DirectBroker(
         Cluster(1), apis=dict(map(parse_api_override, ("41=0-2", "40=off", "71=off")))
     )
     for _ in range(2):
-        assert broker.ask(DescribeDelegationTokenRequest(), 3) is None
-        assert broker.ask(ExpireDelegationTokenRequest(), 2) is None
-        assert broker.ask(GetTelemetrySubscriptionsRequest(), 0) is None
+        assert broker.ask("DescribeDelegationToken", 3) is None
+        assert broker.ask("ExpireDelegationToken", 2) is None
+        assert broker.ask("GetTelemetrySubscriptions", 0) is None
     first, second, third = lines()
     assert "DescribeDelegationToken (41) v3" in first
     assert "serves v0-2" in first
@@ -77,9 +65,7 @@ def test_a_version_or_api_that_is_not_advertised_is_reported(
         assert "does not serve this API" in line
 
 
-def test_a_version_that_no_schema_defines_is_not_suggested(
-    lines: Callable[[], list[str]],
-) -> None:
+def test_a_version_that_no_schema_defines_is_not_suggested(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1))
     broker.send(bytes.fromhex("0000000c 0010 7fff 00000001 ffff 0000"))
     broker.send(bytes.fromhex("0000000c 7000 0000 00000002 ffff 0000"))
@@ -91,7 +77,7 @@ def test_a_version_that_no_schema_defines_is_not_suggested(
 def test_what_clients_negotiate_is_not_reported(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     for version in range(5):
-        request = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+        request = request_of("ApiVersions", client_software_name="c", client_software_version="1")
         frame = broker.codec.encode_request(request, api_version=version, correlation_id=1)
         assert isinstance(broker.send(frame), bytes)
     assert lines() == []
@@ -101,11 +87,13 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
     broker = DirectBroker(Cluster(1), profile_name="kafka-2.4")
     frames = [
         broker.codec.encode_request(
-            ControlledShutdownRequest(), api_version=2, correlation_id=number,
+            request_of("ControlledShutdown"),
+            api_version=2,
+            correlation_id=number,
             client_id=f"{number}\n\x1b[31m" + "x" * 1000,
         )
         for number in range(1000)
-    ]  # fmt: skip
+    ]
     for frame in frames:
         broker.send(frame)
     found = lines()
@@ -122,10 +110,8 @@ def test_the_number_of_lines_is_bounded(lines: Callable[[], list[str]]) -> None:
         (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", ("83=off",)),
     ],
 )
-def test_a_broker_without_the_coordinators_apis_says_so(
-    key_type: int, key: str, needs: tuple[str, ...]
-) -> None:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+def test_a_broker_without_the_coordinators_apis_says_so(key_type, key, needs):
+    request = request_of("FindCoordinator", key_type=key_type, coordinator_keys=[key])
     (row,) = DirectBroker(Cluster(1)).ask(request, 6).coordinators
     assert row.error_code == 15
     hidden = DirectBroker(Cluster(1), apis=dict(map(parse_api_override, needs)))
@@ -261,9 +247,7 @@ async def test_what_a_client_meets_is_reported_once(
     ids=["kafka-python", "confluent", "aiokafka"],
 )  # fmt: skip
 @pytest.mark.requirement("DP-COORD-02")
-async def test_group_consumers_find_their_coordinator(
-    work: Callable[[str], Any], lines: Callable[[], list[str]]
-) -> None:
+async def test_group_consumers_find_their_coordinator(work, lines):
     async with MockCluster(topics=["foo:1:1"]) as mock:
         await run_client(work, mock)
         entries = mock.journal.select(api=10, direction="response")

@@ -1,18 +1,11 @@
 """What each profile serves, and how a client comes down to it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
 
 from kproto.client import Connection
 from kproto.dialects import dialect
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ApiVersionsRequest,
-    MetadataRequest,
-)
 from kproto.schema.releases import load_releases
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
@@ -23,6 +16,7 @@ from mockbroker.options.option_types import parse_api_override
 from mockbroker.profiles import DEFAULT_PROFILE, all_profiles, profile
 from mockbroker.serving.served_versions import served_versions
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
 PROFILES = list(load_releases())
 SOME = [
@@ -34,7 +28,7 @@ SOME = [
     "kafka-4.1",
     "kafka-4.4",
 ]
-HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+HELLO = request_of("ApiVersions", client_software_name="test", client_software_version="1")
 
 
 def test_every_release_is_a_profile_then_the_drafts_and_the_default_is_the_newest() -> None:
@@ -64,7 +58,7 @@ def test_implemented_only_is_a_part_of_it(name: str) -> None:
 
 def unsupported(wire: Wire, version: int, end: bytes) -> bytes:
     """An ApiVersions request of this version, whose header has ``end`` behind the client id."""
-    frame = wire.frame(ApiVersionsRequest(), 0)
+    frame = wire.frame(request_of("ApiVersions"), 0)
     frame = frame[4:6] + version.to_bytes(2, "big", signed=True) + frame[8:] + end
     return len(frame).to_bytes(4, "big") + frame
 
@@ -85,9 +79,7 @@ def unsupported(wire: Wire, version: int, end: bytes) -> bytes:
         ("kafka-4.4", -1, b"\xff", True),
     ],
 )
-async def test_a_header_of_api_versions_is_read_whole(
-    name: str, version: int, end: bytes, answers: bool
-) -> None:
+async def test_a_header_of_api_versions_is_read_whole(name, version, end, answers):
     async with MockCluster(1, profile=name) as mock, connect(mock, 1) as wire:
         wire.send(unsupported(wire, version, end))
         if answers:
@@ -125,7 +117,7 @@ async def test_our_own_client_negotiates(name: str) -> None:
         host, port = mock.addresses[1].split(":")
         async with await Connection.open(host, int(port), timeout=PATIENCE) as connection:
             assert connection.peer_versions == dict(mock.served)
-            answer = await connection.request(MetadataRequest(topics=[]))
+            answer = await connection.request(request_of("Metadata", topics=[]))
             assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
 
 
@@ -136,7 +128,7 @@ async def test_the_advertised_ranges_are_what_is_served() -> None:
     async with MockCluster(apis=apis) as mock:
         for version in range(4):
             async with connect(mock) as wire:
-                wire.send(wire.frame(MetadataRequest(topics=[]), version))
+                wire.send(wire.frame(request_of("Metadata", topics=[]), version))
                 if version in (1, 2):
                     await wire.receive()
                 else:
@@ -157,11 +149,8 @@ async def test_without_key_18_even_api_versions_closes() -> None:
 
 @pytest.mark.requirement("A-45")
 async def test_reply35_answers_in_the_nearest_version_served() -> None:
-    async with (
-        MockCluster(apis={45: Versions(0, 0)}, reply35=True) as mock,
-        connect(mock) as wire,
-    ):
-        wire.send(wire.frame(AlterPartitionReassignmentsRequest(), 1))
+    async with MockCluster(apis={45: Versions(0, 0)}, reply35=True) as mock, connect(mock) as wire:
+        wire.send(wire.frame(request_of("AlterPartitionReassignments"), 1))
         _, body = wire.codec.decode_response(await wire.receive(), api_key=45, api_version=0)
         assert body.error_code == 35  # type: ignore[attr-defined]
         assert (await wire.ask(HELLO, 3)).error_code == 0
@@ -217,9 +206,7 @@ def test_an_open_range_ends_where_the_codec_does() -> None:
         ("kafka-4.1", {4: Versions(0, 7)}, "LEADER_AND_ISR"),
     ],
 )  # fmt: skip
-def test_a_newer_version_than_the_release_has_is_refused(
-    name: str, apis: dict[int, Versions], problem: str
-) -> None:
+def test_a_newer_version_than_the_release_has_is_refused(name, apis, problem):
     """Its controller would carry out what it never knew: a replication factor that must not change
     changed, and the answer said that it had not."""
     with pytest.raises(ClusterError, match=problem):

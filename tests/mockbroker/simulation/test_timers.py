@@ -1,7 +1,5 @@
 """The virtual clock runs each timer once, at its own time, in order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial

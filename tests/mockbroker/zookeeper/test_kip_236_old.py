@@ -1,7 +1,5 @@
 """KIP-236's older draft on shared znodes: its main walks, embedded and on a real ZooKeeper."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -43,10 +41,7 @@ def tool(place: Place, cluster: Cluster) -> ZnodeStore:
     return place.open()
 
 
-@pytest.mark.requirement("K236-54")
-@pytest.mark.requirement("K236-56")
-@pytest.mark.requirement("K236-57")
-@pytest.mark.requirement("K236-62")
+@pytest.mark.requirement("K236-54", "K236-56", "K236-57", "K236-62")
 def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) -> None:
     first = tool.create(REQUEST_PREFIX, request_text({FOO: [2, 4]}).encode(), sequential=True)
     second = tool.create(REQUEST_PREFIX, request_text({FOO: [2, 5]}).encode(), sequential=True)
@@ -67,9 +62,7 @@ def test_requests_from_the_first_to_the_end(cluster: Cluster, tool: ZnodeStore) 
     assert tool.get(CHILD).stat.czxid > stat.mzxid
 
 
-@pytest.mark.requirement("K236-50")
-@pytest.mark.requirement("K236-53")
-@pytest.mark.requirement("K236-58")
+@pytest.mark.requirement("K236-50", "K236-53", "K236-58")
 def test_a_plan_an_extra_plan_and_the_switch(cluster: Cluster, tool: ZnodeStore) -> None:
     tool.create(LEGACY, plan_text({FOO: [1, 2, 4]}).encode())
     cluster.turns.react()
@@ -93,8 +86,7 @@ def test_a_plan_an_extra_plan_and_the_switch(cluster: Cluster, tool: ZnodeStore)
     assert in_flight(cluster) == {FOO}
 
 
-@pytest.mark.requirement("K236-60")
-@pytest.mark.requirement("K236-61")
+@pytest.mark.requirement("K236-60", "K236-61")
 def test_another_process_goes_on_where_this_one_ended(place: Place, cluster: Cluster) -> None:
     tool = place.open()
     tool.create(LEGACY, plan_text({FOO: [3, 4]}).encode())

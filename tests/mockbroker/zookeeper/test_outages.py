@@ -5,8 +5,6 @@ time out, would be blocked as long as the outage (``OUTAGE_SECONDS``). Its pause
 those of a thread, which the load of the machine stops as well.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -23,15 +21,12 @@ import pytest
 
 import kproto
 from kproto.client.zookeeper import KazooStore
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-)
+from kproto.messages import AlterPartitionReassignmentsRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from tests.mockbroker.wire import PATIENCE, Wire, connect
 from tests.support.loop_pauses import LoopPauses, measured_pauses
+from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 from tests.support.zookeeper import ZooKeeperServer, steerable_server
 
@@ -81,7 +76,7 @@ def reassign(*replicas: int) -> AlterPartitionReassignmentsRequest:
 
 
 async def brokers_in_metadata(wire: Wire) -> list[int]:
-    answer = await wire.ask(MetadataRequest(topics=None), 1)
+    answer = await wire.ask("Metadata", 1, topics=None)
     return [broker.node_id for broker in answer.brokers]
 
 
@@ -105,7 +100,7 @@ async def outage(mock: MockCluster, wires: tuple[Wire, Wire, Wire]) -> None:
     alter, listing, other = wires
     alter.send(alter.frame(reassign(2, 3), 0))
     await until(lambda: mock.calls.busy)  # it is under way before the next is sent
-    listing.send(listing.frame(ListPartitionReassignmentsRequest(topics=None), 0))
+    listing.send(listing.frame(request_of("ListPartitionReassignments", topics=None), 0))
     assert await brokers_in_metadata(other) == [1, 2, 3]
     with pytest.raises(ClusterError, match="the cluster waits for ZooKeeper"):
         mock.join_isr("foo-0", 3)
@@ -118,16 +113,14 @@ async def afterwards(mock: MockCluster, wires: tuple[Wire, Wire, Wire]) -> None:
     alter, listing, _ = wires
     done = await answered(alter, reassign(2, 3))
     assert [row.error_code for row in done.responses[0].partitions] == [0]
-    listed = await answered(listing, ListPartitionReassignmentsRequest())
+    listed = await answered(listing, request_of("ListPartitionReassignments"))
     assert listed.topics[0].partitions[0].adding_replicas == [3]
     await mock.take(mock.join_isr, "foo-0", 3)
     assert mock.cluster.topics.partition("foo", 0).replicas == (2, 3)
     assert mock.cluster.state.controller_epoch == 1
 
 
-async def test_a_server_that_hangs_stops_the_controller_and_nothing_else(
-    server: ZooKeeperServer, mock: MockCluster, pauses: LoopPauses
-) -> None:
+async def test_a_server_that_hangs_stops_the_controller_and_nothing_else(server, mock, pauses):
     async with connect(mock, 1) as alter, connect(mock, 1) as listing, connect(mock, 2) as other:
         wires = (alter, listing, other)
         server.hang()
@@ -138,9 +131,7 @@ async def test_a_server_that_hangs_stops_the_controller_and_nothing_else(
         await afterwards(mock, wires)
 
 
-async def test_a_server_that_dies_and_comes_back(
-    server: ZooKeeperServer, mock: MockCluster, pauses: LoopPauses
-) -> None:
+async def test_a_server_that_dies_and_comes_back(server, mock, pauses):
     async with connect(mock, 1) as alter, connect(mock, 1) as listing, connect(mock, 2) as other:
         wires = (alter, listing, other)
         server.kill()

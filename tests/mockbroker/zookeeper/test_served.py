@@ -1,7 +1,5 @@
 """A running mock cluster with znodes: on a real ZooKeeper, over the control port, and dying."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -10,7 +8,6 @@ from typing import Any
 import pytest
 
 from kproto.client.zookeeper import KazooStore
-from kproto.messages import MetadataRequest
 from kproto.znodes.requests import MAX_REQUEST_BYTES
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
@@ -39,7 +36,7 @@ async def test_what_a_tool_writes_to_a_real_zookeeper_happens(zookeeper: str) ->
             tool.create("/admin/delete_topics/foo")
             await until(lambda: "foo" not in mock.cluster.topics)
             async with connect(mock) as wire:
-                answer = await wire.ask(MetadataRequest(topics=None), 1)
+                answer = await wire.ask("Metadata", 1, topics=None)
             assert [topic.name for topic in answer.topics] == ["bar"]
         finally:
             tool.close()

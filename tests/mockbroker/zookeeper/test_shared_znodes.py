@@ -3,8 +3,6 @@
 Which machine it is makes no difference to what is shown here; the drafts' are used.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 The store is the embedded one behind a gate, so that a test decides when ZooKeeper answers.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -12,17 +10,13 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    CreateTopicsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-)
+from kproto.messages import AlterPartitionReassignmentsRequest, CreateTopicsRequest
 from kproto.znodes import EmbeddedStore, Stat, ZnodeStore, ZnodeTree
 from mockbroker import ClusterOptions, MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.serving.suspended_calls import SuspendedCalls
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
 pytest.importorskip("greenlet")
 
@@ -101,16 +95,14 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_requests_take_turns_and_metadata_does_not_wait(
-    mock: MockCluster, store: GatedStore
-) -> None:
+async def test_requests_take_turns_and_metadata_does_not_wait(mock, store):
     async with connect(mock, 1) as first, connect(mock, 1) as second, connect(mock, 2) as third:
         store.hangs = True
         await send(first, reassign())
         await until(lambda: store.waits)
-        listing = ListPartitionReassignmentsRequest(topics=None)
+        listing = request_of("ListPartitionReassignments", topics=None)
         await send(second, listing)
-        assert len((await third.ask(MetadataRequest(topics=None), 1)).brokers) == 3
+        assert len((await third.ask("Metadata", 1, topics=None)).brokers) == 3
         with pytest.raises(ClusterError, match=r"await mock\.take"):
             mock.failover(2)
         step = asyncio.ensure_future(mock.take(mock.failover, 2))
@@ -140,9 +132,7 @@ async def test_a_command_waits_for_its_turn(mock: MockCluster, store: GatedStore
     assert (mock.cluster.state.controller_id, mock.cluster.controller.broker(1).live) == (2, False)
 
 
-async def test_a_client_that_leaves_does_not_stop_its_request(
-    mock: MockCluster, store: GatedStore
-) -> None:
+async def test_a_client_that_leaves_does_not_stop_its_request(mock, store):
     store.hangs = True
     async with connect(mock, 1) as wire:
         await send(wire, reassign())
@@ -152,9 +142,7 @@ async def test_a_client_that_leaves_does_not_stop_its_request(
     await until(lambda: mock.cluster.topics.partition("foo", 0).target == (2, 3))
 
 
-async def test_requests_that_wait_when_the_session_expires(
-    mock: MockCluster, store: GatedStore
-) -> None:
+async def test_requests_that_wait_when_the_session_expires(mock, store):
     """What is under way meets the end of the session, -1; what waits in the controller's queue is
     preempted, NOT_CONTROLLER; what brokers do themselves goes on in the new session."""
     async with connect(mock, 1) as first, connect(mock, 1) as second, connect(mock, 1) as third:

@@ -3,8 +3,6 @@
 Real 2.4.1 did so in a random program; the releases come from the methods that KafkaController has.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

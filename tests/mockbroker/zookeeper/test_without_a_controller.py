@@ -3,8 +3,6 @@
 On the embedded tree and on a real ZooKeeper; the machine makes no difference.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -31,9 +29,7 @@ def controller_on_record(store: ZnodeStore) -> tuple[int, int]:
     return found["brokerid"], int(store.get("/controller_epoch").data)
 
 
-def test_deleting_the_controller_znode_moves_the_controller(
-    place: Place, store: ZnodeStore
-) -> None:
+def test_deleting_the_controller_znode_moves_the_controller(place, store):
     cluster = cluster_at(place)
     Operations(cluster).write_znode("/controller", None)
     cluster.turns.react()

@@ -1,7 +1,5 @@
 """What ``write_znode`` and the control port do to znodes is what any client of ZooKeeper does."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The running Java programs, shared by the tests here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest

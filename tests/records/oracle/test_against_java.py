@@ -3,8 +3,6 @@
 ``KPROTO_ORACLE_BATCHES`` says how many random batches each release is asked about.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """What Java accepts and we refuse: each row of the table in docs/reference/records.md."""
 
-from __future__ import annotations
-
 import zlib
 
 import pytest
@@ -69,10 +67,7 @@ REFUSED = {
         wrapper(message(b"a") + message(b"b", offset=1)[:-1], offset=1),
         "batches[0].records[1].message_size",
     ),
-    "another magic in a wrapper": (
-        wrapper(message(b"a", magic=0)),
-        "batches[0].records[0].magic",
-    ),
+    "another magic in a wrapper": (wrapper(message(b"a", magic=0)), "batches[0].records[0].magic"),
     "no member after a gzip member": (
         batch_of(gzip(ONE) + b"??", attributes=1),
         "batches[0].records",

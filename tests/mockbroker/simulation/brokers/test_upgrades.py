@@ -1,7 +1,5 @@
 """Brokers change their releases: what is refused, and that every part of a cluster follows."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from types import FunctionType, MethodType, ModuleType
@@ -11,10 +9,6 @@ import msgspec
 import pytest
 
 from kproto.client import Connection
-from kproto.messages.api_versions_request import ApiVersionsRequest
-from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kproto.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import all_profiles, profile
@@ -23,6 +17,7 @@ from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row
 from mockbroker.simulation.state.cluster_state import replay
 from tests.support.full import FULL
+from tests.support.requests import request_of
 from tests.support.seeds import seed
 
 RELEASES = [each.name for each in all_profiles() if not each.is_proposal]
@@ -113,29 +108,31 @@ async def test_every_part_leaves_zookeeper() -> None:
 async def _answers(mock: MockCluster, broker_id: int) -> list[Any]:
     host, _, port = mock.addresses[broker_id].rpartition(":")
     described = [
-        DescribeConfigsResource(resource_type=4, resource_name=str(broker_id)),
-        DescribeConfigsResource(resource_type=2, resource_name="foo"),
+        {"resource_type": 4, "resource_name": str(broker_id)},
+        {"resource_type": 2, "resource_name": "foo"},
     ]
     topics = [
-        CreatableTopic(name="bad name", num_partitions=1, replication_factor=1),
-        CreatableTopic(name="many", num_partitions=1, replication_factor=7),
-        CreatableTopic(name="none", num_partitions=0, replication_factor=1),
+        {"name": "bad name", "num_partitions": 1, "replication_factor": 1},
+        {"name": "many", "num_partitions": 1, "replication_factor": 7},
+        {"name": "none", "num_partitions": 0, "replication_factor": 1},
     ]
     answers: list[Any] = []
     async with await Connection.open(host, int(port)) as connection:
         served = connection.peer_versions or {}
         answers.append(dict(served))
         if 32 in served:
-            answer = await connection.request(DescribeConfigsRequest(resources=described))
+            answer = await connection.request(request_of("DescribeConfigs", resources=described))
             answers += [
                 {each.name: each for each in result.configs if "listeners" not in each.name}
                 for result in answer.results
             ]
         answers.append(
-            await connection.request(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            await connection.request(request_of("CreateTopics", topics=topics, timeout_ms=1000))
         )
         if served[18].highest >= 3:
-            request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+            request = request_of(
+                "ApiVersions", client_software_name="a", client_software_version="1"
+            )
             answer = await connection.request(request, 3)
             answers.append(sorted((f.name, f.max_version) for f in answer.supported_features))
     return answers
@@ -189,12 +186,8 @@ async def test_a_level_needs_every_live_broker() -> None:
         await mock.upgrade(1, "kafka-4.1")
         await mock.run_command("failover 1")
         host, _, port = mock.addresses[1].rpartition(":")
-        raised = UpdateFeaturesRequest(
-            feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=27)]
-        )
-        share = UpdateFeaturesRequest(
-            feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)]
-        )
+        raised = request_of("UpdateFeatures", feature="metadata.version", max_version_level=27)
+        share = request_of("UpdateFeatures", feature="group.version", max_version_level=1)
         async with await Connection.open(host, int(port)) as connection:
             answer = await connection.request(raised)
             assert answer.error_code == 95

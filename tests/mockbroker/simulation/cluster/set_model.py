@@ -5,8 +5,6 @@ partition is R (ordered replicas), I (in sync), A (adding), D (removing), the le
 Errors are (code, text) pairs; None is success.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """ACLs as stored state (29, 30, 31) and DescribeLogDirs (35)."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

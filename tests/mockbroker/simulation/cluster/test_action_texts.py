@@ -1,7 +1,5 @@
 """The text of every entry of the action log, and the topics that entries are about."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

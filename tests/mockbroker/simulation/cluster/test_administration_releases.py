@@ -2,8 +2,6 @@
 release has. What real ones answer is compared in ``tests/real``; here is what that cannot show.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.schema.model import ZERO_UUID
@@ -82,9 +80,7 @@ FIRST_OF_KRAFT = {1: 0, 2: 0, 3: 2, 5: 2, 6: 5, 10: 5, 11: 0, 13: 0, 14: 13, 30:
 
 
 @pytest.mark.parametrize(("present", "model"), FIRST_OF_KRAFT.items())
-def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(
-    present: int, model: int
-) -> None:
+def test_new_partitions_have_as_many_replicas_as_one_that_the_era_takes(present, model):
     topic = "t=" + "/".join("1,2,3" if index == model else "1" for index in range(present))
     cluster = Cluster(4, topics=[topic])
     (refused,) = cluster.topics.add_partitions([("t", present + 1, [[1]])])
@@ -111,9 +107,7 @@ THROTTLED = "leader.replication.throttled.replicas"
         ("kafka-3.3-zk", "0:1", "0:1", ""),
     ],
 )
-def test_lists_were_texts_before_3_3(
-    name: str, appended: str | None, twice: str, subtracted: str | None
-) -> None:
+def test_lists_were_texts_before_3_3(name, appended, twice, subtracted):
     """To 2.5 a list without a value of its own ended in a null pointer (Kafka 2.4.1); then its
     default was an item, too, also an empty one (2.8.2). None stands for error -1."""
     assert _edited(name, None, APPEND) == appended
@@ -148,9 +142,7 @@ def _edited(name: str, before: str | None, operation: int) -> str | None:
         ("kafka-3.3-zk", 40, (3, "The topic 'u' does not exist."), "keys"),
     ],
 )
-def test_configs_are_refused_as_by_their_release(
-    name: str, bad_value: int, unknown: tuple[int, str], repeated: str
-) -> None:
+def test_configs_are_refused_as_by_their_release(name, bad_value, unknown, repeated):
     """From the classes of each release; 2.4.1 was seen to answer so."""
     cluster = _of(name)
     good = ("retention.ms", 0, "1")
@@ -233,9 +225,7 @@ def test_a_config_of_another_release_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("release", "text"), [((3, 0), "already exists"), ((3, 1), "is marked for deletion")]
 )
-def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(
-    release: tuple[int, int], text: str
-) -> None:
+def test_a_topic_cannot_be_made_anew_while_a_stopped_broker_still_has_it(release, text):
     """Real Kafka 3.9.2 with ZooKeeper keeps the deletion until the broker is back; 2.4.1 does, and
     does not say so."""
     cluster = simulated_cluster(3, topics=["foo=1,2"], reassignment="zookeeper", release=release)

@@ -1,8 +1,6 @@
 """What brokers do by themselves if their properties file says so: elect preferred leaders, and
 remove replicas from the ISR that lag."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker import Operations
@@ -59,9 +57,7 @@ def test_without_the_config_nothing_happens(configs: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("percentage", "elected"), [("99", True), ("100", False)])
-def test_a_controller_with_zookeeper_tolerates_some_imbalance(
-    percentage: str, elected: bool
-) -> None:
+def test_a_controller_with_zookeeper_tolerates_some_imbalance(percentage, elected):
     configs = {
         ENABLED: "true", **INTERVAL, "leader.imbalance.per.broker.percentage": percentage,
     }  # fmt: skip

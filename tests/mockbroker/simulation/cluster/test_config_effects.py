@@ -4,8 +4,6 @@ A cluster is made twice, with the config and without it, and what its rules foll
 effect of a few shows only in a request or after some time; ``TESTED_IN`` names their own tests.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """DescribeConfigs (32) and IncrementalAlterConfigs (44)."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
@@ -91,9 +89,7 @@ def test_names_filter(cluster: Cluster) -> None:
         ((64, "x"), 42, "Unsupported resource type: 64"),
     ],
 )  # fmt: skip
-def test_describe_refusals(
-    cluster: Cluster, resource: tuple[int, str], code: int, text: str | None
-) -> None:
+def test_describe_refusals(cluster, resource, code, text):
     result = cluster.configs.describe(*resource, receiver=1)
     assert (result.error_code, result.error_message, result.configs) == (code, text, ())
 
@@ -159,13 +155,7 @@ def test_lists_grow_and_shrink(cluster: Cluster) -> None:
         ((8, "1"), ("kafka", SET, "INFO"), 42, "Unknown resource type 8"),
     ],
 )  # fmt: skip
-def test_alter_refusals(
-    cluster: Cluster,
-    resource: tuple[int, str],
-    operation: tuple[str, int, str | None],
-    code: int,
-    text: str | None,
-) -> None:
+def test_alter_refusals(cluster, resource, operation, code, text):
     before = len(cluster.log)
     # The good operation beside it is not carried out either.
     good = ("unclean.leader.election.enable", SET, "true")
@@ -270,9 +260,7 @@ def marked(requirement: str, *values: object) -> object:
         marked("CONFIG-12", "", ("nope", 4, ""), "Unknown operations type 4"),
     ],
 )  # fmt: skip
-def test_what_a_broker_refuses(
-    cluster: Cluster, name: str, operation: tuple[str, int, str | None], text: str | None
-) -> None:
+def test_what_a_broker_refuses(cluster, name, operation, text):
     assert alter(cluster, (BROKER, name), operation) == (42 if text else 0, text)
 
 
@@ -332,16 +320,10 @@ def test_cleaner_threads_are_halved_at_most(cluster: Cluster) -> None:
 
 @pytest.mark.requirement("CONFIG-12")
 def test_a_broker_appends_to_no_config_that_it_does_not_know(cluster: Cluster) -> None:
-    assert alter(cluster, (BROKER, "1"), ("nope", APPEND, "x")) == (
-        40,
-        "Unknown config name: nope",
-    )
+    assert alter(cluster, (BROKER, "1"), ("nope", APPEND, "x")) == (40, "Unknown config name: nope")
 
 
-@pytest.mark.requirement("CONFIG-02")
-@pytest.mark.requirement("CONFIG-03")
-@pytest.mark.requirement("CONFIG-05")
-@pytest.mark.requirement("CONFIG-12")
+@pytest.mark.requirement("CONFIG-02", "CONFIG-03", "CONFIG-05", "CONFIG-12")
 def test_what_brokers_of_4_2_refuse_otherwise() -> None:
     cluster = simulated_cluster(1, release=(4, 2))
     code, text = alter(cluster, (BROKER, "1"), ("ssl.keystore.type", SET, "x"))
@@ -472,9 +454,7 @@ READ_ONLY = (
          READ_ONLY.format("bytes")),
     ],
 )  # fmt: skip
-def test_a_topic_with_tiered_storage_has_limits(
-    release: tuple[int, int], settings: dict[str, str], text: str | None
-) -> None:
+def test_a_topic_with_tiered_storage_has_limits(release, settings, text):
     given = {"remote.log.storage.system.enable": "true"}
     cluster = simulated_cluster(1, topics=["foo:1:1"], broker_configs=given, release=release)
     expected = (40, text) if text else (0, None)

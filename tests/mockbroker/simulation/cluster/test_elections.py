@@ -1,7 +1,5 @@
 """ElectLeaders (43): who leads, who cannot, and Kafka's words for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.cluster import Cluster

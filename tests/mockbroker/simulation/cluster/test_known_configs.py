@@ -1,19 +1,9 @@
 """Configs that a release has and documents nowhere, or without an effect here: they are accepted
 as by Kafka, and hidden until they are set. Kafka 4.4.0 answers in the same way."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    CreateTopicsRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
-from kproto.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
-from kproto.messages.describe_configs_request import DescribeConfigsResource
-from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker import MockCluster
 from mockbroker.simulation.configs.definitions import config_definitions
 from mockbroker.simulation.log.log_settings import log_settings
@@ -27,25 +17,22 @@ TOPIC, BROKER = 2, 4
 
 
 async def create(wire: Wire, name: str, value: str | None = None):
-    configs = [] if value is None else [CreatableTopicConfig(name=SEGMENT, value=value)]
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
-    answer = await wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+    configs = [] if value is None else [{"name": SEGMENT, "value": value}]
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    answer = await wire.ask("CreateTopics", 7, topics=[topic], timeout_ms=1000)
     return answer.topics[0]
 
 
 async def described(wire: Wire, kind: int, name: str, version: int = 4):
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=None
-    )
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
-    answer = await wire.ask(request, version)
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    answer = await wire.ask("DescribeConfigs", version, resources=[resource], include_synonyms=True)
     return {each.name: each for each in answer.results[0].configs}
 
 
 async def alter(wire: Wire, kind: int, name: str, config: str, value: str | None, operation=0):
-    change = AlterableConfig(name=config, config_operation=operation, value=value)
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
-    answer = await wire.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    change = {"name": config, "config_operation": operation, "value": value}
+    resource = {"resource_type": kind, "resource_name": name, "configs": [change]}
+    answer = await wire.ask("IncrementalAlterConfigs", 1, resources=[resource])
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 

@@ -1,57 +1,11 @@
 """Log directories that fail and are mended (KIP-112, KIP-858), in every era of controllers."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages.alter_replica_log_dirs_request import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
-from kproto.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from kproto.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from kproto.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.leader_and_isr_request import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from kproto.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kproto.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from kproto.messages.stop_replica_request import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-)
-from kproto.messages.write_txn_markers_request import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -68,6 +22,7 @@ from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 
 STORAGE = ErrorCode.KAFKA_STORAGE_ERROR
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -88,19 +43,15 @@ def records() -> bytes:
     return build_batch([Record(value=b"x", timestamp=1)])
 
 
-def produce(topic: str = "foo") -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=records())
-    return ProduceRequest(
-        acks=1,
-        timeout_ms=1000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-    )
+def produce(topic: str = "foo") -> Any:
+    data = {"index": 0, "records": records()}
+    return request_of("Produce", acks=1, timeout_ms=1000, name=topic, partition_data=[data])
 
 
-def fetch(version: int = 12) -> FetchRequest:
-    part = FetchPartition(partition=0, partition_max_bytes=1000)
-    return FetchRequest(
-        max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="foo", partitions=[part])]
+def fetch(version: int = 12) -> Any:
+    part = {"partition": 0, "partition_max_bytes": 1000}
+    return request_of(
+        "Fetch", max_wait_ms=0, min_bytes=1, topics={"topic": "foo", "partitions": [part]}
     )
 
 
@@ -160,9 +111,7 @@ def test_a_broker_before_1_0_stops() -> None:
 
 @pytest.mark.requirement("DP-CTL-16")
 @pytest.mark.parametrize("profile", TOLD)
-def test_the_only_replica_in_sync_keeps_the_partition_offline_until_it_is_mended(
-    profile: str,
-) -> None:
+def test_the_only_replica_in_sync_keeps_the_partition_offline_until_it_is_mended(profile):
     of = cluster(profile, "foo=1")
     Operations(of).append("foo-0", "kept")
     Operations(of).fail_log_dir(1)
@@ -259,46 +208,19 @@ def test_notifications_that_cannot_be_read_are_removed() -> None:
     Operations(of).write_znode("/log_dir_event_notification/log_dir_event_0000000007", "?")
     assert of.znodes.children("/log_dir_event_notification") == []
     Operations(of).write_znode(
-        "/log_dir_event_notification/log_dir_event_0000000008",
-        '{"version":1,"broker":9,"event":1}',
+        "/log_dir_event_notification/log_dir_event_0000000008", '{"version":1,"broker":9,"event":1}'
     )
     assert of.znodes.children("/log_dir_event_notification") == []
 
 
 def answers_of(of: DirectBroker) -> dict[str, int]:
     """The error of every api that looks at a replica, as broker 1 gives it."""
-    listed = ListOffsetsRequest(
-        replica_id=-1,
-        topics=[
-            ListOffsetsTopic(
-                name="foo", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
-            )
-        ],
-    )
-    epochs = OffsetForLeaderEpochRequest(
-        topics=[
-            OffsetForLeaderTopic(
-                topic="foo", partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)]
-            )
-        ]
-    )
-    deleted = DeleteRecordsRequest(
-        timeout_ms=1000,
-        topics=[
-            DeleteRecordsTopic(
-                name="foo", partitions=[DeleteRecordsPartition(partition_index=0, offset=0)]
-            )
-        ],
-    )
-    producers = DescribeProducersRequest(topics=[TopicRequest(name="foo", partition_indexes=[0])])
-    markers = WriteTxnMarkersRequest(
-        markers=[
-            WritableTxnMarker(
-                producer_id=1,
-                producer_epoch=0,
-                topics=[WritableTxnMarkerTopic(name="foo", partition_indexes=[0])],
-            )
-        ]
+    listed = request_of("ListOffsets", replica_id=-1, name="foo", partition_index=0, timestamp=-1)
+    epochs = request_of("OffsetForLeaderEpoch", topic="foo", partition=0, leader_epoch=0)
+    deleted = request_of("DeleteRecords", timeout_ms=1000, name="foo", partition_index=0, offset=0)
+    producers = request_of("DescribeProducers", name="foo", partition_indexes=[0])
+    markers = request_of(
+        "WriteTxnMarkers", producer_id=1, producer_epoch=0, name="foo", partition_indexes=[0]
     )
     return {
         "produce": produce_error(of),
@@ -367,15 +289,9 @@ def test_old_produces_have_an_error_that_they_know(profile: str, version: int, c
 def test_segment_starts_have_the_error_too() -> None:
     of = cluster("kafka-2.4")
     Operations(of).fail_log_dir(1)
-    body = ListOffsetsRequest(
-        replica_id=-1,
-        topics=[
-            ListOffsetsTopic(
-                name="foo", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
-            )
-        ],
+    answer = broker(of, "kafka-2.4").ask(
+        "ListOffsets", 0, replica_id=-1, name="foo", partition_index=0, timestamp=-1
     )
-    answer = broker(of, "kafka-2.4").ask(body, 0)
     assert answer.topics[0].partitions[0].error_code == STORAGE
 
 
@@ -384,24 +300,26 @@ def test_the_controllers_requests_for_the_replica_have_the_error() -> None:
     of = cluster("kafka-3.9-zk")
     Operations(of).fail_log_dir(1)
     on, epoch = broker(of, "kafka-3.9-zk"), of.state.controller_epoch
-    state = LeaderAndIsrPartitionState(
-        partition_index=0, controller_epoch=epoch, leader=2, leader_epoch=9, isr=[2],
-        partition_epoch=9, replicas=[1, 2, 3],
-    )  # fmt: skip
-    led = LeaderAndIsrRequest(
+    state = {
+        "partition_index": 0,
+        "controller_epoch": epoch,
+        "leader": 2,
+        "leader_epoch": 9,
+        "isr": [2],
+        "partition_epoch": 9,
+        "replicas": [1, 2, 3],
+    }
+    led = request_of(
+        "LeaderAndIsr",
         controller_id=1,
         controller_epoch=epoch,
-        topic_states=[LeaderAndIsrTopicState(topic_name="foo", partition_states=[state])],
+        topic_states={"topic_name": "foo", "partition_states": [state]},
     )
-    stopped = StopReplicaRequest(
+    stopped = request_of(
+        "StopReplica",
         controller_id=1,
         controller_epoch=epoch,
-        topic_states=[
-            StopReplicaTopicState(
-                topic_name="foo",
-                partition_states=[StopReplicaPartitionState(partition_index=0, leader_epoch=9)],
-            )
-        ],
+        topic_states={"topic_name": "foo", "partition_index": 0, "leader_epoch": 9},
     )
     assert on.ask(led, 4).partition_errors[0].error_code == STORAGE
     assert on.ask(stopped, 3).partition_errors[0].error_code == STORAGE
@@ -411,7 +329,7 @@ def test_the_controllers_requests_for_the_replica_have_the_error() -> None:
 def test_directories_are_described_and_the_failed_one_has_the_error() -> None:
     of = cluster("kafka-4.4", "foo=1,2/1,2/1,2", broker_configs=TWO)
     Operations(of).fail_log_dir(1, "/a")
-    results = broker(of).ask(DescribeLogDirsRequest(topics=None), 4).results
+    results = broker(of).ask("DescribeLogDirs", 4, topics=None).results
     assert [(each.log_dir, each.error_code) for each in results] == [("/a", STORAGE), ("/b", 0)]
     assert results[0].topics == []
     assert [each.partition_index for each in results[1].topics[0].partitions] == [1]
@@ -425,9 +343,9 @@ def test_only_the_replicas_of_the_directory_are_offline() -> None:
     assert [each.leader for each in of.topics["foo"].partitions] == [2, 1, 2]
     of.topics.add("bar=1,2/1,2")
     assert [each.leader for each in of.topics["bar"].partitions] == [1, 1]
-    row = broker(of).ask(MetadataRequest(topics=[MetadataRequestTopic(name="foo")]), 9).topics[0]
+    row = broker(of).ask("Metadata", 9, name="foo").topics[0]
     assert [each.offline_replicas for each in row.partitions] == [[1], [], [1]]
-    old = broker(of).ask(MetadataRequest(topics=[MetadataRequestTopic(name="foo")]), 4).topics[0]
+    old = broker(of).ask("Metadata", 4, name="foo").topics[0]
     assert [each.error_code for each in old.partitions] == [0, 0, 0]
 
 
@@ -446,13 +364,7 @@ def test_replicas_move_between_the_directories_of_a_broker() -> None:
     on = broker(of)
 
     def move(index: int, path: str, topic: str = "foo") -> int:
-        body = AlterReplicaLogDirsRequest(
-            dirs=[
-                AlterReplicaLogDir(
-                    path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])]
-                )
-            ]
-        )
+        body = request_of("AlterReplicaLogDirs", path=path, name=topic, partitions=[index])
         return int(on.ask(body, 2).results[0].partitions[0].error_code)
 
     assert move(0, "/c") == ErrorCode.LOG_DIR_NOT_FOUND
@@ -508,7 +420,9 @@ async def test_requests_that_wait_end_with_the_error() -> None:
     async with MockCluster(3, topics=["foo:1:3"], profile="kafka-3.6") as mock:
         mock.hold_replication("foo-0", 2)
         async with connect(mock) as producer, connect(mock) as consumer:
-            body = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=produce().topic_data)
+            body = request_of(
+                "Produce", acks=-1, timeout_ms=60_000, topic_data=produce().topic_data
+            )
             produced = asyncio.create_task(producer.ask(body, 9))
             asked = fetch()
             asked.max_wait_ms = 60_000
@@ -548,5 +462,5 @@ async def test_a_fault_rule_fails_the_directory_before_the_answer(profile: str) 
         await mock.fail_log_dir(1)
         mock.fault(api=3, times=1, steps_before=["mend-log-dir 1"])
         async with connect(mock, 2) as wire:
-            await wire.ask(MetadataRequest(topics=[]), 9)
+            await wire.ask("Metadata", 9, topics=[])
         assert not mock.cluster.state.replica_dirs.is_failed(1, ("foo", 0))

@@ -1,7 +1,5 @@
 """Worked examples of reassignments (45, 46), each read off Kafka's behaviour."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -28,9 +26,7 @@ def cluster_with(
 ) -> Cluster:
     """One topic foo with one partition; None: every replica is in sync."""
     made = simulated_cluster(
-        [Broker(i) for i in range(brokers)],
-        topics=[("foo", [replicas])],
-        release=release,
+        [Broker(i) for i in range(brokers)], topics=[("foo", [replicas])], release=release
     )
     for broker_id in replicas:
         if isr is not None and broker_id not in isr:
@@ -172,9 +168,7 @@ def test_cancel_that_would_lose_data_is_refused() -> None:
 @pytest.mark.parametrize(
     ("back", "leader", "isr"), [((1, 2), 1, (1,)), ((2,), 2, (2,)), ((), -1, (1,))]
 )
-def test_cancel_may_lose_data_where_that_is_allowed(
-    resource: tuple[int, str], back: tuple[int, ...], leader: int, isr: tuple[int, ...]
-) -> None:
+def test_cancel_may_lose_data_where_that_is_allowed(resource, back, leader, isr):
     cluster = only_new_in_sync()
     for broker_id in back:
         Operations(cluster).start_broker(broker_id)
@@ -330,9 +324,7 @@ def test_a_partition_named_twice_is_decided_twice_from_the_same_state() -> None:
 
 @pytest.mark.requirement("A-57")
 @pytest.mark.parametrize(("release", "reassigning"), [((4, 2), True), ((4, 3), False)])
-def test_a_laggard_that_was_there_before_holds_up_old_releases(
-    release: tuple[int, int], reassigning: bool
-) -> None:
+def test_a_laggard_that_was_there_before_holds_up_old_releases(release, reassigning):
     cluster = simulated_cluster(4, topics=["foo=1,4"], release=release)
     Operations(cluster).leave_isr(("foo", 0), 4)
     cluster.reassignments.alter([("foo", [(0, [2, 4])])])

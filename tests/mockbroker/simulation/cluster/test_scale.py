@@ -1,7 +1,5 @@
 """The work of a change does not grow faster than what changes. Work is counted, never timed."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import uuid

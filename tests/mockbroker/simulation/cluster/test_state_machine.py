@@ -1,7 +1,5 @@
 """Every command in any order, and what must hold after each of them."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

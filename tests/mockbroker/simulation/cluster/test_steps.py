@@ -1,7 +1,5 @@
 """Controls: replicas in and out of sync, brokers stopping and starting, time, held metadata."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The texts of the command line: brokers, topics, partitions, durations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -10,11 +8,7 @@ from hypothesis import strategies as st
 
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.state.option_types import parse_milliseconds
-from mockbroker.simulation.topics.spec import (
-    parse_brokers,
-    parse_topic,
-    parse_topic_partition,
-)
+from mockbroker.simulation.topics.spec import parse_brokers, parse_topic, parse_topic_partition
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))

@@ -1,7 +1,5 @@
 """CreateTopics (19), DeleteTopics (20), CreatePartitions (37)."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
@@ -197,9 +195,7 @@ def test_all_brokers_stopped() -> None:
 
 @pytest.mark.requirement("REL-12")
 @pytest.mark.parametrize(("release", "cordoned"), [((4, 2), False), ((4, 3), True)])
-def test_log_directories_can_be_cordoned_since_4_3(
-    release: tuple[int, int], cordoned: bool
-) -> None:
+def test_log_directories_can_be_cordoned_since_4_3(release, cordoned):
     cluster = simulated_cluster(1, release=release)
     texts = [create(cluster, "foo", replication_factor=2).error_message]
     Operations(cluster).stop_broker(1)
@@ -337,9 +333,7 @@ def test_partitions_are_added_at_the_end() -> None:
         ),
     ],
 )
-def test_added_partitions_refused(
-    asked: tuple[str, int, list[list[int]] | None], code: int, text: str | None
-) -> None:
+def test_added_partitions_refused(asked, code, text):
     cluster = Cluster(3, topics=["foo:2:2"])
     assert cluster.topics.add_partitions([asked]) == (CreatePartitionsResult(asked[0], code, text),)
     assert len(cluster.topics["foo"].partitions) == 2

@@ -1,24 +1,8 @@
 """Short forms of OffsetCommit (8), OffsetFetch (9) and OffsetDelete (47) for any version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kproto.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
-from kproto.messages.offset_commit_request import (
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kproto.messages.offset_delete_request import (
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kproto.messages.offset_fetch_request import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.offset_rules import OffsetToCommit
@@ -26,6 +10,7 @@ from mockbroker.simulation.coordinators.offset_store import OffsetStore
 from mockbroker.simulation.log.logs import InternalProducer
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 __all__ = [
     "Codes",
@@ -44,8 +29,6 @@ Codes: TypeAlias = dict[tuple[str, int], int]
 
 Fetched: TypeAlias = dict[tuple[str, int], tuple[int, int, str, int]]
 """(topic, partition) -> (offset, leader epoch, metadata, error code)."""
-
-PARTITION = OffsetCommitRequestPartition
 
 
 def coordinated(brokers: int = 1, **options: Any) -> Cluster:
@@ -82,27 +65,23 @@ def end_transaction(cluster: Cluster, producer_id: int, *, committed: bool) -> N
 def offset_commit(
     broker: DirectBroker,
     version: int,
-    offsets: Mapping[tuple[str, int], int | OffsetCommitRequestPartition],
+    offsets: Mapping[tuple[str, int], int | dict[str, Any]],
     group_id: str = "g",
     *,
     broker_id: int | None = None,
     **fields: Any,
 ) -> Codes:
     """Commit offsets; a partition's value is its offset or the rest of its row."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    topics: dict[str, list[dict[str, Any]]] = {}
     for (topic, index), offset in offsets.items():
-        row = PARTITION(committed_offset=offset) if isinstance(offset, int) else offset
-        row.partition_index = index
-        topics.setdefault(topic, []).append(row)
+        row = {"committed_offset": offset} if isinstance(offset, int) else offset
+        topics.setdefault(topic, []).append({"partition_index": index, **row})
     known = broker.cluster.topics
-    request = OffsetCommitRequest(
+    request = request_of(
+        "OffsetCommit",
         group_id=group_id,
         topics=[
-            OffsetCommitRequestTopic(
-                name=name,
-                partitions=rows,
-                **({"topic_id": known[name].topic_id} if version >= 10 and name in known else {}),
-            )
+            {"name": name, "partitions": rows, **_topic_id(broker, version, name)}
             for name, rows in topics.items()
         ],
         **fields,
@@ -119,6 +98,11 @@ def offset_commit(
     }
 
 
+def _topic_id(broker: DirectBroker, version: int, name: str) -> dict[str, Any]:
+    topic = broker.cluster.topics.get(name)
+    return {"topic_id": topic.topic_id} if version >= 10 and topic is not None else {}
+
+
 def fetch(
     broker: DirectBroker,
     version: int,
@@ -130,27 +114,16 @@ def fetch(
 ) -> Fetched | int:
     """Fetch offsets; None: all. An error of the group is returned as a number."""
     known = broker.cluster.topics
-    if version >= 8:
-        rows = None if wanted is None else [
-            OffsetFetchRequestTopics(
-                name=name,
-                partition_indexes=list(indexes),
-                **({"topic_id": known[name].topic_id} if version >= 10 and name in known else {}),
-            )
-            for name, indexes in wanted.items()
-        ]  # fmt: skip
-        request = OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(group_id=group_id, topics=rows)],
-            require_stable=require_stable,
-        )
-    else:
-        topics = None if wanted is None else [
-            OffsetFetchRequestTopic(name=name, partition_indexes=list(indexes))
-            for name, indexes in wanted.items()
-        ]  # fmt: skip
-        request = OffsetFetchRequest(
-            group_id=group_id, topics=topics, require_stable=require_stable
-        )
+    rows = wanted and [
+        {"name": name, "partition_indexes": list(each), **_topic_id(broker, version, name)}
+        for name, each in wanted.items()
+    ]
+    asked: dict[str, Any] = {"group_id": group_id, "topics": rows}
+    request = request_of(
+        "OffsetFetch",
+        require_stable=require_stable,
+        **({"groups": asked} if version >= 8 else asked),
+    )
     at = coordinator_of(broker.cluster, group_id) if broker_id is None else broker_id
     answer = broker.ask(request, version, broker_id=at)
     (group,) = answer.groups if version >= 8 else [answer]
@@ -179,13 +152,11 @@ def delete(
     broker_id: int | None = None,
 ) -> Codes | int:
     """Delete offsets. An error of the group is returned as a number."""
-    request = OffsetDeleteRequest(
+    request = request_of(
+        "OffsetDelete",
         group_id=group_id,
         topics=[
-            OffsetDeleteRequestTopic(
-                name=name,
-                partitions=[OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
-            )
+            {"name": name, "partitions": [{"partition_index": i} for i in indexes]}
             for name, indexes in wanted.items()
         ],
     )

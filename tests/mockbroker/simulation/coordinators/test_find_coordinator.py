@@ -1,13 +1,10 @@
 """FindCoordinator (10) on the wire: versions, errors, texts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import message
-from kproto.messages import FindCoordinatorRequest
 from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -19,19 +16,15 @@ SHARE_KEY = f"g:{TOPIC_ID}:0"
 def ask(broker: DirectBroker, version: int, *keys: str, kind: int = 0) -> list[Any]:
     """The rows of the answer; below version 4 the answer itself."""
     if version >= 4:
-        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys))
-        answer = broker.ask(request, version)
+        answer = broker.ask("FindCoordinator", version, key_type=kind, coordinator_keys=list(keys))
         assert (answer.error_code, answer.node_id) == (0, 0)
         return list(answer.coordinators)
-    return [broker.ask(FindCoordinatorRequest(key=keys[0], key_type=kind), version)]
+    return [broker.ask("FindCoordinator", version, key=keys[0], key_type=kind)]
 
 
-@pytest.mark.requirement("DP-COORD-02")
-@pytest.mark.requirement("DP-COORD-03")
+@pytest.mark.requirement("DP-COORD-02", "DP-COORD-03")
 @pytest.mark.parametrize("version", range(7))
-def test_the_first_request_creates_the_topic_and_the_next_finds_the_coordinator(
-    version: int,
-) -> None:
+def test_the_first_request_creates_the_topic_and_the_next_finds_the_coordinator(version):
     broker = DirectBroker(Cluster(3))
     (row,) = ask(broker, version, "g")
     assert (row.error_code, row.node_id, row.host, row.port) == (15, -1, "", -1)
@@ -78,8 +71,7 @@ def test_unknown_key_types_are_refused(version: int) -> None:
     assert not broker.cluster.topics
 
 
-@pytest.mark.requirement("DP-COORD-01")
-@pytest.mark.requirement("DP-COORD-02")
+@pytest.mark.requirement("DP-COORD-01", "DP-COORD-02")
 @pytest.mark.parametrize(
     ("kind", "key", "topic"),
     [

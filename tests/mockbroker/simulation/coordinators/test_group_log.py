@@ -1,7 +1,5 @@
 """What consumers of ``__consumer_offsets`` read: commits, deletions, generations of groups."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
@@ -75,9 +73,7 @@ def test_records_are_kafkas_bytes() -> None:
         ((0, 10), 1, 0),
     ],
 )
-def test_each_release_writes_its_versions(
-    release: tuple[int, int], offset_version: int, group_version: int
-) -> None:
+def test_each_release_writes_its_versions(release, offset_version, group_version):
     for ends, version in ((None, offset_version), (9000, 1)):
         offset = CommittedOffset(5, -1, "", 0, ends, 1)
         record = offset_record(Release(release), "g", FOO_0, offset)
@@ -143,9 +139,7 @@ def test_generations_are_in_the_log(release: tuple[int, int], made: int) -> None
 
 @pytest.mark.requirement("DP-COORD-15")
 @pytest.mark.parametrize(("release", "written"), [((3, 9), 0), ((4, 0), 1)])
-def test_since_4_0_a_new_group_is_written_before_it_has_members(
-    release: tuple[int, int], written: int
-) -> None:
+def test_since_4_0_a_new_group_is_written_before_it_has_members(release, written):
     cluster = coordinated(release=release)
     request = JoinRequest(
         "g", "", "consumer", (("range", b""),), 10_000, 60_000, needs_member_id=True
@@ -165,9 +159,7 @@ def test_since_4_0_a_new_group_is_written_before_it_has_members(
 
 @pytest.mark.requirement("DP-COORD-09")
 @pytest.mark.parametrize(("release", "written"), [((2, 4), 1), ((4, 4), 2)])
-def test_a_simple_group_is_deleted_in_the_log_since_4_0(
-    release: tuple[int, int], written: int
-) -> None:
+def test_a_simple_group_is_deleted_in_the_log_since_4_0(release, written):
     cluster = coordinated(release=release)
     Operations(cluster).set_offset("g", FOO_0, 1)
     before = len(records_of(cluster))

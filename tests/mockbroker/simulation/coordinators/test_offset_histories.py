@@ -1,7 +1,5 @@
 """Whatever happens, a committed offset is there until it expires, is deleted or is dropped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

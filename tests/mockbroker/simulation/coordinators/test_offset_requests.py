@@ -1,32 +1,13 @@
 """OffsetCommit, OffsetFetch and OffsetDelete on the wire, version by version."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import astuple
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import (
-    FindCoordinatorRequest,
-    OffsetCommitRequest,
-    OffsetDeleteRequest,
-    OffsetFetchRequest,
-)
-from kproto.messages.offset_commit_request import (
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kproto.messages.offset_delete_request import OffsetDeleteRequestTopic
-from kproto.messages.offset_fetch_request import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
@@ -48,6 +29,7 @@ from tests.mockbroker.simulation.coordinators.offset_requests import (
 )
 from tests.mockbroker.simulation.security.enforced import ALICE, ENFORCED, allow
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 GROUP = CoordinatorKind.GROUP
 FOO_0, FOO_1, BAR_0 = ("foo", 0), ("foo", 1), ("bar", 0)
@@ -67,9 +49,12 @@ def broker_for(version: int, cluster: Cluster | None = None, **options: Any) -> 
 
 
 def row(offset: int, epoch: int = -1, metadata: str | None = "", **more: Any) -> Any:
-    return OffsetCommitRequestPartition(
-        committed_offset=offset, committed_leader_epoch=epoch, committed_metadata=metadata, **more
-    )
+    return {
+        "committed_offset": offset,
+        "committed_leader_epoch": epoch,
+        "committed_metadata": metadata,
+        **more,
+    }
 
 
 # ---- committing and fetching ---------------------------------------------------------------------
@@ -126,12 +111,12 @@ def test_several_groups_have_a_row_each(version: int) -> None:
     offset_commit(broker, 9, {FOO_0: 1}, "g")
     offset_commit(broker, 9, {FOO_0: 2}, "h")
     foo = broker.cluster.topics["foo"]
-    topics = [OffsetFetchRequestTopics(name="foo", partition_indexes=[0])]
+    topics = [{"name": "foo", "partition_indexes": [0]}]
     if version >= 10:
-        unknown = OffsetFetchRequestTopics(topic_id=uuid.UUID(int=5), partition_indexes=[0])
-        topics = [OffsetFetchRequestTopics(topic_id=foo.topic_id, partition_indexes=[0]), unknown]
-    groups = [OffsetFetchRequestGroup(group_id=each, topics=topics) for each in ("h", "g", "i")]
-    answer = broker.ask(OffsetFetchRequest(groups=groups), version)
+        unknown = {"topic_id": uuid.UUID(int=5), "partition_indexes": [0]}
+        topics = [{"topic_id": foo.topic_id, "partition_indexes": [0]}, unknown]
+    groups = [{"group_id": each, "topics": topics} for each in ("h", "g", "i")]
+    answer = broker.ask("OffsetFetch", version, groups=groups)
     assert [group.group_id for group in answer.groups] == ["h", "g", "i"]
     found = [group.topics[0].partitions[0].committed_offset for group in answer.groups]
     assert found == [2, 1, -1]
@@ -175,12 +160,12 @@ def test_partitions_are_looked_up_in_the_brokers_own_metadata() -> None:
 def test_unknown_topic_ids_are_refused() -> None:
     broker = DirectBroker(coordinated())
     topics = [
-        OffsetCommitRequestTopic(topic_id=topic_id, partitions=[row(1)])
+        {"topic_id": topic_id, "partitions": [row(1)]}
         for topic_id in (uuid.UUID(int=5), broker.cluster.topics["foo"].topic_id)
     ]
-    answer = broker.ask(OffsetCommitRequest(group_id="g", topics=topics), 10)
+    answer = broker.ask("OffsetCommit", 10, group_id="g", topics=topics)
     assert [topic.partitions[0].error_code for topic in answer.topics] == [100, 0]
-    assert [topic.topic_id for topic in answer.topics] == [each.topic_id for each in topics]
+    assert [topic.topic_id for topic in answer.topics] == [each["topic_id"] for each in topics]
 
 
 @pytest.mark.requirement("DP-OFFSET-09", "DP-COORD-13")
@@ -232,9 +217,7 @@ def test_the_limit_of_metadata_is_a_config() -> None:
         ("kafka-2.4", (2, 4), {1: 22, 8: 22}),
     ],
 )
-def test_a_generation_of_an_unknown_group_is_refused(
-    profile_name: str, release: tuple[int, int], expected: Mapping[int, int]
-) -> None:
+def test_a_generation_of_an_unknown_group_is_refused(profile_name, release, expected):
     broker = DirectBroker(coordinated(release=release), profile_name=profile_name)
     for version, code in expected.items():
         codes = offset_commit(
@@ -321,8 +304,8 @@ def test_other_brokers_and_loading_coordinators_refuse(version: int) -> None:
 def test_each_group_has_its_own_error(version: int) -> None:
     cluster = coordinated(2)
     ids = {coordinator_of(cluster, name): name for name in ("g", "h")}
-    groups = [OffsetFetchRequestGroup(group_id=each, topics=None) for each in (ids[1], ids[2])]
-    answer = DirectBroker(cluster).ask(OffsetFetchRequest(groups=groups), version, broker_id=1)
+    groups = [{"group_id": each, "topics": None} for each in (ids[1], ids[2])]
+    answer = DirectBroker(cluster).ask("OffsetFetch", version, groups=groups, broker_id=1)
     assert [group.error_code for group in answer.groups] == [0, 16]
 
 
@@ -332,8 +315,8 @@ def test_members_of_newer_groups_may_be_refused(code: int) -> None:
     broker = DirectBroker(coordinated())
     groups = with_groups(broker.cluster)
     groups.fetch_error = ErrorCode(code)
-    row_ = OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=4, topics=None)
-    answer = broker.ask(OffsetFetchRequest(groups=[row_]), 9)
+    row_ = {"group_id": "g", "member_id": "m", "member_epoch": 4, "topics": None}
+    answer = broker.ask("OffsetFetch", 9, groups=[row_])
     assert answer.groups[0].error_code == code
     assert groups.asked == ("g", "m", 4)
 
@@ -360,9 +343,7 @@ def test_offsets_are_deleted_where_nobody_subscribes() -> None:
 
 @pytest.mark.requirement("DP-OFFSET-26")
 @pytest.mark.parametrize(("release", "left"), [((3, 9), []), ((4, 0), ["g", "h"])])
-def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(
-    release: tuple[int, int], left: list[str]
-) -> None:
+def test_up_to_3_9_an_empty_group_goes_with_its_last_offset(release, left):
     cluster = coordinated(release=release)
     broker = DirectBroker(cluster)
     offset_commit(broker, 8, {FOO_0: 1, FOO_1: 1})
@@ -393,31 +374,30 @@ def test_a_transaction_keeps_a_group_without_offsets() -> None:
 @pytest.mark.requirement("DP-OFFSET-01")
 def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
     cluster = coordinated()
-    asked = OffsetCommitRequest(
+    answer = DirectBroker(cluster).ask(
+        "OffsetCommit",
+        9,
         group_id="g",
         generation_id_or_member_epoch=-1,
-        topics=[OffsetCommitRequestTopic(name=name, partitions=[]) for name in ("foo", "none")],
+        topics=[{"name": name, "partitions": []} for name in ("foo", "none")],
     )
-    answer = DirectBroker(cluster).ask(asked, 9)
     assert [topic.name for topic in answer.topics] == ["none"]
 
 
 @pytest.mark.requirement("DP-OFFSET-27")
 @pytest.mark.parametrize(("release", "names"), [((3, 9), []), ((4, 0), ["foo"])])
 @pytest.mark.parametrize("version", [5, 8])
-def test_since_4_0_topics_without_partitions_are_fetched(
-    release: tuple[int, int], names: list[str], version: int
-) -> None:
+def test_since_4_0_topics_without_partitions_are_fetched(release, names, version):
     broker = DirectBroker(coordinated(release=release))
     if version < 8:
-        asked = OffsetFetchRequest(
-            group_id="g", topics=[OffsetFetchRequestTopic(name="foo", partition_indexes=[])]
+        asked = request_of(
+            "OffsetFetch", group_id="g", topics={"name": "foo", "partition_indexes": []}
         )
         topics = broker.ask(asked, version).topics
     else:
-        row = OffsetFetchRequestTopics(name="foo", partition_indexes=[])
-        group = OffsetFetchRequestGroup(group_id="g", topics=[row])
-        topics = broker.ask(OffsetFetchRequest(groups=[group]), version).groups[0].topics
+        row = {"name": "foo", "partition_indexes": []}
+        group = {"group_id": "g", "topics": [row]}
+        topics = broker.ask("OffsetFetch", version, groups=[group]).groups[0].topics
     assert [topic.name for topic in topics] == names
 
 
@@ -426,9 +406,7 @@ def test_topics_without_partitions_are_left_out_of_a_deletion() -> None:
     broker = DirectBroker(coordinated())
     offset_commit(broker, 9, {FOO_0: 1})
     assert delete(broker, {"foo": [], "bar": [0]}) == {BAR_0: 0}
-    asked = OffsetDeleteRequest(
-        group_id="g", topics=[OffsetDeleteRequestTopic(name="foo", partitions=[])]
-    )
+    asked = request_of("OffsetDelete", group_id="g", name="foo", partitions=[])
     assert broker.ask(asked, 0).topics == []
 
 
@@ -511,18 +489,17 @@ async def test_held_commits_are_answered_when_they_are_released() -> None:
     async with MockCluster(topics=["foo:1:1"], brokers=1) as mock:
         cluster = mock.cluster
         cluster.coordinators.find(GROUP, "g", 1)
-        topic = OffsetCommitRequestTopic(name="foo", partitions=[row(5)])
-        request = OffsetCommitRequest(group_id="g", topics=[topic])
+        topic = {"name": "foo", "partitions": [row(5)]}
+        request = request_of("OffsetCommit", group_id="g", topics=[topic])
         Operations(cluster).hold_commits("g")
         async with connect(mock) as committing, connect(mock) as fetching:
             committing.send(committing.frame(request, 9))
-            wanted = OffsetFetchRequestGroup(
-                group_id="g", topics=[OffsetFetchRequestTopics(name="foo", partition_indexes=[0])]
-            )
+            wanted = {"group_id": "g", "name": "foo", "partition_indexes": [0]}
 
             async def fetched(stable: bool) -> tuple[int, int]:
-                body = OffsetFetchRequest(groups=[wanted], require_stable=stable)
-                answer = await fetching.ask(body, 9)
+                answer = await fetching.ask(
+                    "OffsetFetch", 9, groups=[wanted], require_stable=stable
+                )
                 (partition,) = answer.groups[0].topics[0].partitions
                 return partition.committed_offset, partition.error_code
 
@@ -586,10 +563,7 @@ def test_fetches_need_describe_on_the_group_and_each_topic(version: int) -> None
 @pytest.mark.requirement("DP-OFFSET-11", "DP-OFFSET-18")
 def test_version_0_of_a_fetch_has_the_error_in_each_partition() -> None:
     broker = as_alice(0)
-    assert fetch(broker, 0, {"foo": [0, 1]}) == {
-        FOO_0: (-1, -1, "", 30),
-        FOO_1: (-1, -1, "", 30),
-    }
+    assert fetch(broker, 0, {"foo": [0, 1]}) == {FOO_0: (-1, -1, "", 30), FOO_1: (-1, -1, "", 30)}
 
 
 @pytest.mark.requirement("DP-OFFSET-19")
@@ -613,7 +587,7 @@ def test_finding_a_coordinator_needs_describe_on_the_key(version: int) -> None:
 
         def search(key_type: int = key_type) -> tuple[int, str | None]:
             keys: dict[str, Any] = {"key": "k"} if version < 4 else {"coordinator_keys": ["k"]}
-            answer = broker.ask(FindCoordinatorRequest(key_type=key_type, **keys), version)
+            answer = broker.ask("FindCoordinator", version, key_type=key_type, **keys)
             (row,) = answer.coordinators if version >= 4 else [answer]
             return row.error_code, row.error_message
 

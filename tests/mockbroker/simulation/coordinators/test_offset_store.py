@@ -1,7 +1,5 @@
 """How long committed offsets last, and what a tester can do with them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -75,9 +73,7 @@ def lifetime(cluster: Cluster, tp: tuple[str, int] = FOO_0, most: int = 20 * DAY
     # Releases before KIP-211 keep an offset until its end has passed, later ones until it comes.
     [((1, 1), DAY + CHECK), ((2, 0), 7 * DAY + CHECK), ((2, 1), 7 * DAY), ((4, 4), 7 * DAY)],
 )
-def test_offsets_of_a_simple_group_last_from_the_commit_on(
-    release: tuple[int, int], expected: int
-) -> None:
+def test_offsets_of_a_simple_group_last_from_the_commit_on(release, expected):
     cluster = coordinated(release=release)
     commit(cluster, FOO_0, FOO_1)
     cluster.turns.advance(DAY // 2)
@@ -138,12 +134,7 @@ EMPTY_CONNECT = GroupStanding("connect", "Empty", 4 * DAY)
         ((4, 4), GroupStanding(), (), 7 * DAY),
     ],
 )
-def test_what_a_group_is_decides_how_long_its_offsets_last(
-    release: tuple[int, ...],
-    standing: GroupStanding,
-    subscribed: tuple[str, ...],
-    expected: int | None,
-) -> None:
+def test_what_a_group_is_decides_how_long_its_offsets_last(release, standing, subscribed, expected):
     cluster = coordinated(release=release)
     known = cluster.groups
     groups = cluster.offsets.groups = Groups(known)
@@ -166,9 +157,7 @@ def test_what_a_group_is_decides_how_long_its_offsets_last(
         ((4, 4), {}, 7 * DAY),
     ],
 )
-def test_a_commit_may_set_its_own_end(
-    release: tuple[int, int], fields: dict[str, int], expected: int
-) -> None:
+def test_a_commit_may_set_its_own_end(release, fields, expected):
     cluster = coordinated(release=release)
     commit(cluster, FOO_0, **fields)
     assert lifetime(cluster) == expected
@@ -298,9 +287,7 @@ def test_a_new_coordinator_has_the_offsets() -> None:
         ((4, 4), {3: 15, 19: 15, 20: 15, 7: 15, 6: 16, 56: 16, 10: -1, 18: -1, 4: -1, 87: 87}),
     ],
 )
-def test_errors_of_the_append_are_translated(
-    release: tuple[int, int], expected: dict[int, int]
-) -> None:
+def test_errors_of_the_append_are_translated(release, expected):
     cluster = coordinated(release=release)
     commit(cluster, BAR_0)
     offsets = [

@@ -1,7 +1,5 @@
 """Where coordinators are, what moves them, and what their listeners learn of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,12 +88,7 @@ def test_share_keys_are_read_as_kafka_reads_them(key: str, expected: str | None)
         ),
     ],
 )
-def test_the_first_search_creates_the_internal_topic(
-    kind: CoordinatorKind,
-    name: str,
-    configs: dict[str, str],
-    lowered: dict[str, tuple[str, str]],
-) -> None:
+def test_the_first_search_creates_the_internal_topic(kind, name, configs, lowered):
     for brokers, factor, place in ((4, 3, 0), (1, 1, 1)):
         cluster = with_topic(brokers, kind)
         topic = cluster.topics[name]
@@ -135,8 +128,7 @@ def test_share_coordinators_exist_since_4_0() -> None:
     assert "__share_group_state" not in old.topics
 
 
-@pytest.mark.requirement("DP-COORD-01")
-@pytest.mark.requirement("DP-COORD-05")
+@pytest.mark.requirement("DP-COORD-01", "DP-COORD-05")
 def test_only_the_leader_of_the_partition_is_the_coordinator() -> None:
     cluster = Cluster(3)
     errors = cluster.coordinators.group_error
@@ -200,9 +192,7 @@ class Listener:
 BOTH = [("unload", ["g"]), ("load", ["g"])]
 
 
-@pytest.mark.requirement("DP-COORD-06")
-@pytest.mark.requirement("DP-COORD-07")
-@pytest.mark.requirement("DP-CTL-26")
+@pytest.mark.requirement("DP-COORD-06", "DP-COORD-07", "DP-CTL-26")
 def test_keys_are_unloaded_and_loaded_when_their_partition_moves() -> None:
     cluster = with_topic()
     listener = Listener(cluster, ["g", "h"])  # partitions 3 and 4
@@ -225,8 +215,7 @@ def test_keys_are_unloaded_and_loaded_when_their_partition_moves() -> None:
     assert transactions.take() == []
 
 
-@pytest.mark.requirement("DP-COORD-06")
-@pytest.mark.requirement("DP-COORD-07")
+@pytest.mark.requirement("DP-COORD-06", "DP-COORD-07")
 def test_keys_are_unloaded_once_and_loaded_when_a_leader_returns() -> None:
     cluster = with_topic(1)
     listener = Listener(cluster, ["g"])
@@ -249,8 +238,7 @@ def test_deleting_the_internal_topic_unloads_every_key() -> None:
     assert cluster.coordinators.group_error("g", 1) == ErrorCode.NOT_COORDINATOR
 
 
-@pytest.mark.requirement("DP-COORD-05")
-@pytest.mark.requirement("DP-CTL-27")
+@pytest.mark.requirement("DP-COORD-05", "DP-CTL-27")
 def test_a_coordinator_loads_for_as_long_as_a_tester_wants() -> None:
     cluster = with_topic()
     listener = Listener(cluster, ["g"])

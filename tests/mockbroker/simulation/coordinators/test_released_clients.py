@@ -1,9 +1,6 @@
 """Released clients commit offsets and read them back: with groups of one, and without members."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,9 +63,7 @@ def aiokafka(bootstrap: str) -> tuple[int | None, int | None]:
 @pytest.mark.requirement("DP-OFFSET-02", "DP-OFFSET-13")
 @pytest.mark.parametrize("profile", ["kafka-4.4", "kafka-2.4"])
 @pytest.mark.parametrize("client", [kafka_python, confluent, aiokafka])
-async def test_a_client_reads_what_it_has_committed(
-    client: Callable[[str], tuple[int | None, int | None]], profile: str
-) -> None:
+async def test_a_client_reads_what_it_has_committed(client, profile):
     async with MockCluster(topics=[f"{TOPIC}:2:1"], profile=profile) as mock:
         work = asyncio.to_thread(client, mock.bootstrap)
         assert await asyncio.wait_for(work, SECONDS) == (7, None)

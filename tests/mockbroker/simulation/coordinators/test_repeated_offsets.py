@@ -1,29 +1,16 @@
 """Requests about offsets that name topics and partitions more than once, as three generations of
 Kafka answer them: 3.4, 3.5 to 3.9, and 4.0. Seen on 2.8.2, 3.9.2 and 4.4.0."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import pytest
 
-from kproto.messages import (
-    AddOffsetsToTxnRequest,
-    InitProducerIdRequest,
-    OffsetCommitRequest,
-    OffsetDeleteRequest,
-    OffsetFetchRequest,
-    TxnOffsetCommitRequest,
-)
-from kproto.messages import offset_commit_request as commit
-from kproto.messages import offset_delete_request as delete
-from kproto.messages import offset_fetch_request as fetch
-from kproto.messages import txn_offset_commit_request as txn
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.coordinators.offset_requests import coordinated
+from tests.support.requests import request_of
 
 Topics: TypeAlias = list[tuple[str, list[int]]]
 Answer: TypeAlias = list[tuple[str, list[tuple[int, int]]]]
@@ -68,68 +55,61 @@ def _broker(release: tuple[int, int]) -> DirectBroker:
 
 def _commit(_at: DirectBroker, topics: Topics) -> Any:
     rows = [
-        commit.OffsetCommitRequestTopic(
-            name=name,
-            partitions=[
-                commit.OffsetCommitRequestPartition(partition_index=index, committed_offset=place)
+        {
+            "name": name,
+            "partitions": [
+                {"partition_index": index, "committed_offset": place}
                 for place, index in enumerate(indexes)
             ],
-        )
+        }
         for name, indexes in topics
     ]
-    return OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=rows)
+    return request_of("OffsetCommit", group_id="g", generation_id_or_member_epoch=-1, topics=rows)
 
 
 def _delete(broker: DirectBroker, topics: Topics) -> Any:
     Operations(broker.cluster).set_offset("g", "foo-0", 1)
-    rows = []
-    for name, indexes in topics:
-        rows.append(delete.OffsetDeleteRequestTopic(name=name))
-        for index in indexes:
-            rows[-1].partitions.append(delete.OffsetDeleteRequestPartition(partition_index=index))
-    return OffsetDeleteRequest(group_id="g", topics=rows)
+    rows = [
+        {"name": name, "partitions": [{"partition_index": index} for index in indexes]}
+        for name, indexes in topics
+    ]
+    return request_of("OffsetDelete", group_id="g", topics=rows)
 
 
-def _commit_in_transaction(broker: DirectBroker, topics: Topics) -> TxnOffsetCommitRequest:
+def _commit_in_transaction(broker: DirectBroker, topics: Topics) -> Any:
     broker.cluster.coordinators.find(CoordinatorKind.TRANSACTION, "t", 1)
-    begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
-    producer = broker.ask(begin, 1)
+    producer = broker.ask("InitProducerId", 1, transactional_id="t", transaction_timeout_ms=1000)
     ids = {
         "transactional_id": "t",
         "producer_id": producer.producer_id,
         "producer_epoch": producer.producer_epoch,
         "group_id": "g",
     }
-    assert broker.ask(AddOffsetsToTxnRequest(**ids), 1).error_code == 0
+    assert broker.ask("AddOffsetsToTxn", 1, **ids).error_code == 0
     rows = [
-        txn.TxnOffsetCommitRequestTopic(
-            name=name,
-            partitions=[
-                txn.TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=place)
+        {
+            "name": name,
+            "partitions": [
+                {"partition_index": index, "committed_offset": place}
                 for place, index in enumerate(indexes)
             ],
-        )
+        }
         for name, indexes in topics
     ]
-    return TxnOffsetCommitRequest(**ids, topics=rows)
+    return request_of("TxnOffsetCommit", **ids, topics=rows)
 
 
 @pytest.mark.requirement("DP-OFFSET-29")
 @pytest.mark.parametrize("generation", range(3))
 @pytest.mark.parametrize("case", REQUESTS)
 @pytest.mark.parametrize(
-    ("request_of", "version"), [(_commit, 7), (_commit_in_transaction, 3), (_delete, 0)]
+    ("made", "version"), [(_commit, 7), (_commit_in_transaction, 3), (_delete, 0)]
 )
-def test_topics_and_partitions_that_come_more_than_once(
-    request_of: Callable[[DirectBroker, Topics], Any],
-    version: int,
-    case: tuple[Topics, Answer, Answer, Answer],
-    generation: int,
-) -> None:
+def test_topics_and_partitions_that_come_more_than_once(made, version, case, generation):
     release = RELEASES[generation]
     broker = _broker(release)
     topics, *answers = case
-    answer = broker.ask(request_of(broker, topics), version)
+    answer = broker.ask(made(broker, topics), version)
     found = [
         (topic.name, [(row.partition_index, row.error_code) for row in topic.partitions])
         for topic in answer.topics
@@ -157,18 +137,14 @@ def test_offsets_are_fetched_once_up_to_3_9(release: tuple[int, int], version: i
     broker = _broker(release)
     wanted: Topics = [("foo", [0, 0]), ("none", [1]), ("foo", []), ("foo", [1, 0]), ("", [0])]
     if version < 8:
-        rows = [
-            fetch.OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
-            for name, indexes in wanted
-        ]
-        found = broker.ask(OffsetFetchRequest(group_id="g", topics=rows), version)
+        rows = [{"name": name, "partition_indexes": indexes} for name, indexes in wanted]
+        found = broker.ask("OffsetFetch", version, group_id="g", topics=rows)
     else:
-        group = fetch.OffsetFetchRequestGroup(group_id="g")
-        group.topics = [
-            fetch.OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
-            for name, indexes in wanted
-        ]
-        found = broker.ask(OffsetFetchRequest(groups=[group]), version).groups[0]
+        group = {
+            "group_id": "g",
+            "topics": [{"name": name, "partition_indexes": indexes} for name, indexes in wanted],
+        }
+        found = broker.ask("OffsetFetch", version, groups=[group]).groups[0]
     assert all(each.error_code == 0 for topic in found.topics for each in topic.partitions)
     shown = [(each.name, [row.partition_index for row in each.partitions]) for each in found.topics]
     once = [("foo", [0, 1]), ("none", [1]), ("", [0])]

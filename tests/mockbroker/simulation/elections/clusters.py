@@ -1,7 +1,5 @@
 """Clusters with elections to hold, and a short way to ask for them. No assertions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mockbroker.profiles import profile

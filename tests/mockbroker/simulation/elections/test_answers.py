@@ -3,8 +3,6 @@
 The rows of Kafka 2.4, 3.9 (ZooKeeper) and KRaft are what real brokers (2.4.1, 3.9.2, 4.4.0) gave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -55,8 +53,7 @@ PREFERRED_STRATEGY = "PreferredReplicaPartitionLeaderElectionStrategy"
 UNCLEAN_STRATEGY = "OfflinePartitionLeaderElectionStrategy(true)"
 
 
-@pytest.mark.requirement("A-29")
-@pytest.mark.requirement("K183-10")
+@pytest.mark.requirement("A-29", "K183-10")
 @pytest.mark.parametrize("profile_name", ALL)
 def test_a_partition_that_is_led_by_its_preferred_replica(profile_name: str) -> None:
     cluster = of(profile_name, "foo=1,2/2,3")
@@ -83,8 +80,7 @@ def test_everything_is_named_unless_that_would_be_an_error(profile_name: str) ->
         assert answer == {"foo": [(0, 0, None)]}
 
 
-@pytest.mark.requirement("K183-08")
-@pytest.mark.requirement("K183-10")
+@pytest.mark.requirement("K183-08", "K183-10")
 @pytest.mark.parametrize("profile_name", ZOOKEEPER)
 def test_each_pair_once_and_no_topic_without_partitions(profile_name: str) -> None:
     cluster = of(profile_name, "foo=1,2/2,3")
@@ -118,10 +114,7 @@ def test_who_cannot_be_elected(profile_name: str) -> None:
 @pytest.mark.requirement("REL-20")
 @pytest.mark.parametrize(
     ("profile_name", "text"),
-    [
-        ("kafka-2.5", "Value 7 must be one of [PREFERRED, UNCLEAN]"),
-        ("kafka-2.6", None),
-    ],
+    [("kafka-2.5", "Value 7 must be one of [PREFERRED, UNCLEAN]"), ("kafka-2.6", None)],
 )
 def test_an_unknown_type_is_an_unknown_error(profile_name: str, text: str | None) -> None:
     """All that was named comes back as it was, repetitions and empty topics too."""

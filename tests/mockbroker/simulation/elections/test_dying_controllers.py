@@ -6,8 +6,6 @@ one that died when it had held it left the flag of KIP-183 set for good; and who
 given the flag was forgotten.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

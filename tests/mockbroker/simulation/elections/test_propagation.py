@@ -1,7 +1,5 @@
 """Brokers that hear of changes later, and answers that wait for them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,8 +27,7 @@ def test_an_election_is_told_when_the_broker_shows_it(profile_name: str) -> None
     assert started.result.topics[0].partitions[0].error_code == 0
 
 
-@pytest.mark.requirement("K183-12")
-@pytest.mark.requirement("K183-14")
+@pytest.mark.requirement("K183-12", "K183-14")
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_too_late_is_too_late_even_in_one_stride(profile_name: str) -> None:
     """Time-out at 150, news at 200: whoever moves the clock to 1000 at once changes nothing."""

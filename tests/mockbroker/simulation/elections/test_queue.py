@@ -1,7 +1,5 @@
 """The queue, KIP-183's flag, time-outs: who waits for whom, and who is told what, and when."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +25,7 @@ def answer(code: int, *names: str) -> ElectLeadersResult:
     return ElectLeadersResult(0, topics)
 
 
-@pytest.mark.requirement("K183-11")
-@pytest.mark.requirement("K183-13")
-@pytest.mark.requirement("A-30")
+@pytest.mark.requirement("K183-11", "K183-13", "A-30")
 def test_a_second_election_waits_for_the_flag() -> None:
     """Although it is about another partition."""
     cluster = electable()
@@ -60,9 +56,7 @@ def test_without_a_flag_both_are_enqueued() -> None:
     assert (first.result, second.result) == (answer(0, "foo"), answer(0, "bar"))
 
 
-@pytest.mark.requirement("K183-12")
-@pytest.mark.requirement("K183-13")
-@pytest.mark.requirement("A-31")
+@pytest.mark.requirement("K183-12", "K183-13", "A-31")
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_a_time_out_is_told_and_the_election_is_held_all_the_same(profile_name: str) -> None:
     cluster = electable(profile_name)
@@ -120,8 +114,7 @@ def test_busy_is_an_error_if_asked_for() -> None:
     assert start(cluster, "bar").result == answer(0, "bar"), "the flag is free again"
 
 
-@pytest.mark.requirement("K183-12")
-@pytest.mark.requirement("K183-14")
+@pytest.mark.requirement("K183-12", "K183-14")
 @pytest.mark.parametrize("profile_name", QUEUED)
 def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
     """Broker 3 was told of foo and not of bar, which has come to be led otherwise meanwhile."""
@@ -145,8 +138,7 @@ def test_what_is_finished_keeps_its_result(profile_name: str) -> None:
         0,
         (
             TopicResult(
-                "foo",
-                (PartitionResult(0), PartitionResult(9, 3, "The partition does not exist.")),
+                "foo", (PartitionResult(0), PartitionResult(9, 3, "The partition does not exist."))
             ),
             TopicResult("bar", (PartitionResult(0, 7),)),
         ),
@@ -237,12 +229,9 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
-@pytest.mark.requirement("K183-11")
-@pytest.mark.requirement("K183-12")
+@pytest.mark.requirement("K183-11", "K183-12")
 @given(st.sampled_from(QUEUED), st.booleans(), st.lists(STEPS, max_size=25))
-def test_whatever_happens(
-    profile_name: str, busy_fails: bool, steps: list[tuple[object, ...]]
-) -> None:
+def test_whatever_happens(profile_name, busy_fails, steps):
     """Elections never interleave, every caller is answered within its time, nobody is left, and
     the log gives the state again."""
     cluster = electable(profile_name, busy_fails=busy_fails)

@@ -1,7 +1,5 @@
 """Elections as people meet them: on the command line, and by released clients."""
 
-from __future__ import annotations
-
 import json
 import socket
 from typing import Any

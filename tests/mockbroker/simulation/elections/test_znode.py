@@ -1,15 +1,10 @@
 """``/admin/preferred_replica_election``: elections asked for through ZooKeeper."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from kproto.znodes.plan_znodes import (
-    PREFERRED_REPLICA_ELECTION,
-    encode_preferred_replica_election,
-)
+from kproto.znodes.plan_znodes import PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations

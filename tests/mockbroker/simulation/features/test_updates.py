@@ -1,18 +1,10 @@
 """UpdateFeatures: what it refuses, in which order, and what it changes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    ApiVersionsRequest,
-    ConsumerGroupHeartbeatRequest,
-    UpdateFeaturesRequest,
-)
-from kproto.messages.update_features_request import FeatureUpdateKey
 from kproto.messages.update_features_response import UpdateFeaturesResponse
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
@@ -38,10 +30,7 @@ _UNSAFE = "Unsafe metadata downgrade is not supported in this version."
 def broker(name: str = "kafka-4.4") -> DirectBroker:
     found = profile(name)
     cluster = simulated_cluster(
-        2,
-        reassignment=found.reassignment,
-        elections=found.elections,
-        release=found.software,
+        2, reassignment=found.reassignment, elections=found.elections, release=found.software
     )
     return DirectBroker(cluster, profile_name=name)
 
@@ -54,11 +43,16 @@ def update(
     broker_id: int = 1,
 ) -> UpdateFeaturesResponse:
     rows = [
-        FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        {"feature": name, "max_version_level": level, "upgrade_type": kind}
         for name, level, kind in updates
     ]
-    body = UpdateFeaturesRequest(feature_updates=rows, validate_only=validate_only)
-    answer = at.ask(body, version, broker_id=broker_id)
+    answer = at.ask(
+        "UpdateFeatures",
+        version,
+        feature_updates=rows,
+        validate_only=validate_only,
+        broker_id=broker_id,
+    )
     assert isinstance(answer, UpdateFeaturesResponse)
     return answer
 
@@ -204,8 +198,9 @@ def test_only_validating(name: str) -> None:
 
 
 def finalized(at: DirectBroker, broker_id: int = 2) -> tuple[dict[str, int], int]:
-    body = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    answer = at.ask(body, 3, broker_id=broker_id)
+    answer = at.ask(
+        "ApiVersions", 3, client_software_name="a", client_software_version="1", broker_id=broker_id
+    )
     rows = answer.finalized_features
     levels = {each.name: each.max_version_level for each in rows}
     assert levels == {each.name: each.min_version_level for each in rows}
@@ -229,13 +224,12 @@ def test_api_versions_shows_the_levels_of_the_cluster() -> None:
     }
 
 
-@pytest.mark.requirement("REL-09")
-@pytest.mark.requirement("FEAT-15")
+@pytest.mark.requirement("REL-09", "FEAT-15")
 def test_consumer_groups_need_their_feature() -> None:
     at = broker()
 
     def heartbeat() -> int:
-        code: int = at.ask(ConsumerGroupHeartbeatRequest(group_id="g"), 0).error_code
+        code: int = at.ask("ConsumerGroupHeartbeat", 0, group_id="g").error_code
         return code
 
     assert heartbeat() != ErrorCode.UNSUPPORTED_VERSION
@@ -288,21 +282,22 @@ def test_types_of_upgrades_of_a_zookeeper_cluster() -> None:
 
 @pytest.mark.requirement("FEAT-16", "FEAT-17")
 def test_the_flag_of_version_0() -> None:
-    row = FeatureUpdateKey(feature="foo", max_version_level=0, allow_downgrade=True)
-    (result,) = broker("kafka-2.8-zk").ask(UpdateFeaturesRequest(feature_updates=[row]), 0).results
+    row = {"feature": "foo", "max_version_level": 0, "allow_downgrade": True}
+    (result,) = broker("kafka-2.8-zk").ask("UpdateFeatures", 0, feature_updates=[row]).results
     assert result.error_message == "Can not delete non-existing finalized feature."
-    row = FeatureUpdateKey(feature=TRANSACTION, max_version_level=1, allow_downgrade=True)
-    answer = broker().ask(UpdateFeaturesRequest(feature_updates=[row]), 0)
+    row = {"feature": TRANSACTION, "max_version_level": 1, "allow_downgrade": True}
+    answer = broker().ask("UpdateFeatures", 0, feature_updates=[row])
     assert answer.error_message == _ALL + invalid(TRANSACTION, 1, _NEEDS_TYPE)
 
 
 @pytest.mark.requirement("FEAT-17")
 @pytest.mark.parametrize("version", range(3))
 def test_success_lists_the_features_before_version_2(version: int) -> None:
-    body = UpdateFeaturesRequest(
-        feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)] * 2
+    answer = broker().ask(
+        "UpdateFeatures",
+        version,
+        feature_updates=[{"feature": "group.version", "max_version_level": 1}] * 2,
     )
-    answer = broker().ask(body, version)
     assert (answer.error_code, answer.error_message) == (0, None)
     listed = [(each.feature, each.error_code, each.error_message) for each in answer.results]
     assert listed == ([("group.version", 0, "NONE")] * 2 if version < 2 else [])

@@ -1,23 +1,15 @@
 """Fetch requests and records, short to write, for the tests of this folder."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from kproto.messages.fetch_request import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-    ReplicaState,
-)
 from kproto.messages.fetch_response import FetchResponse, PartitionData
 from kproto.records import Record, RecordBatches, build_batch
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.batches.batch_header import read_header
 from tests.mockbroker.broker import DirectBroker
+from tests.support.requests import request_of
 
 FOO = ("foo", 0)
 TopicPartition = tuple[str, int]
@@ -39,31 +31,30 @@ def request(
     state_replica_id: int = -1,
     partition_max_bytes: int = 1 << 20,
     **fields: Any,
-) -> FetchRequest:
+) -> Any:
     """A request for partitions from these offsets, or with these fields. ``ids``: by topic id."""
-    topics: list[FetchTopic] = []
+    topics: list[Any] = []
     for (name, index), given in offsets.items():
         rest = {"fetch_offset": given} if isinstance(given, int) else dict(given)
-        row = FetchPartition(
-            **{"partition": index, "partition_max_bytes": partition_max_bytes, **rest}
-        )
+        row = {**({"partition": index, "partition_max_bytes": partition_max_bytes, **rest})}
         if ids is None:
-            topics.append(FetchTopic(topic=name, partitions=[row]))
+            topics.append({"topic": name, "partitions": [row]})
         else:
-            topics.append(FetchTopic(topic_id=ids[name], partitions=[row]))
+            topics.append({"topic_id": ids[name], "partitions": [row]})
     forgotten = [
-        ForgottenTopic(topic=name, partitions=[index])
+        {"topic": name, "partitions": [index]}
         if ids is None
-        else ForgottenTopic(topic_id=ids[name], partitions=[index])
+        else {"topic_id": ids[name], "partitions": [index]}
         for name, index in forget
     ]
-    return FetchRequest(
+    return request_of(
+        "Fetch",
         topics=topics,
         forgotten_topics_data=forgotten,
         session_id=session[0],
         session_epoch=session[1],
         replica_id=replica_id,
-        replica_state=ReplicaState(replica_id=state_replica_id),
+        replica_state={"replica_id": state_replica_id},
         **{"max_wait_ms": 0, "min_bytes": 1, **fields},
     )
 
@@ -103,7 +94,7 @@ def values(found: PartitionData) -> list[bytes | None]:
     return [each.value for batch in RecordBatches(found.records or b"") for each in batch]
 
 
-def begin(broker: DirectBroker, body: FetchRequest, version: int = 12) -> Awaitable[Any] | bytes:
+def begin(broker: DirectBroker, body: Any, version: int = 12) -> Awaitable[Any] | bytes:
     """What the broker makes of a request that may have to wait."""
     outcome = broker.send(
         broker.codec.encode_request(body, api_version=version, correlation_id=1, client_id="test")

@@ -1,7 +1,5 @@
 """What clients of versions 0 to 9 get of batches that they do not know."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -182,9 +180,7 @@ def test_a_topic_may_forbid_conversion(version: int, code: int) -> None:
     ("release", "version", "code"),
     [((3, 9), 9, 76), ((3, 9), 3, 76), ((3, 9), 10, 0), ((2, 0), 9, 0), ((4, 0), 9, 0)],
 )
-def test_topics_of_zstd_are_for_newer_clients(
-    release: tuple[int, int], version: int, code: int
-) -> None:
+def test_topics_of_zstd_are_for_newer_clients(release, version, code):
     cluster = old_cluster(release)
     if release != (2, 0):
         cluster.config_changes.alter_incrementally([(2, "foo", [("compression.type", 0, "zstd")])])
@@ -230,9 +226,7 @@ def test_batches_before_one_of_zstd_can_be_read() -> None:
         ((0, 10), None, 3, 1),
     ],
 )
-def test_a_log_of_an_older_format_has_older_messages(
-    release: tuple[int, int], format_version: str | None, version: int, magic: int
-) -> None:
+def test_a_log_of_an_older_format_has_older_messages(release, format_version, version, magic):
     cluster = old_cluster(release)
     if format_version is not None:
         change = ("message.format.version", 0, format_version)

@@ -1,16 +1,11 @@
 """OffsetForLeaderEpoch: where leader epochs end, and who may ask."""
 
-from __future__ import annotations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
 from mockbroker.simulation.operations.simulated import Operations
@@ -19,21 +14,18 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_times
 from tests.mockbroker.simulation.security.enforced import ENFORCED
+from tests.support.requests import request_of
 
 FOO = ("foo", 0)
 
 
-def request(epoch: int, leader_epoch: int = -1, topic: str = "foo") -> OffsetForLeaderEpochRequest:
-    asked = OffsetForLeaderPartition(
-        partition=0, leader_epoch=epoch, current_leader_epoch=leader_epoch
-    )
-    return OffsetForLeaderEpochRequest(
-        topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])]
-    )
+def request(epoch: int, leader_epoch: int = -1, topic: str = "foo") -> Any:
+    asked = {"partition": 0, "leader_epoch": epoch, "current_leader_epoch": leader_epoch}
+    return request_of("OffsetForLeaderEpoch", topic=topic, partitions=[asked])
 
 
 def ask(
-    broker: DirectBroker, body: OffsetForLeaderEpochRequest, version: int = 4, broker_id: int = 1
+    broker: DirectBroker, body: Any, version: int = 4, broker_id: int = 1
 ) -> tuple[int, int, int]:
     (found,) = broker.ask(body, version, broker_id=broker_id).topics[0].partitions
     return found.error_code, found.leader_epoch, found.end_offset
@@ -113,7 +105,7 @@ def test_epochs_without_batches(release: tuple[int, int], begins: bool) -> None:
         (1, request(0, topic="bar"), 3),
     ],
 )
-def test_who_may_answer(broker_id: int, body: OffsetForLeaderEpochRequest, code: int) -> None:
+def test_who_may_answer(broker_id: int, body: Any, code: int) -> None:
     broker = DirectBroker(cluster_with_epochs())
     found = ask(broker, body, broker_id=broker_id)
     assert found[0] == code
@@ -133,9 +125,7 @@ def test_who_may_answer(broker_id: int, body: OffsetForLeaderEpochRequest, code:
         ("kafka-2.0", (2, 0), AclBinding(4, "kafka-cluster", 3, "User:a", "*", 9, 3), 0),
     ],
 )
-def test_who_may_ask(
-    profile_name: str, release: tuple[int, int], acl: AclBinding | None, code: int
-) -> None:
+def test_who_may_ask(profile_name, release, acl, code):
     cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     if acl is not None:
         cluster.acls.create([acl])
@@ -151,9 +141,7 @@ def test_who_may_ask(
     st.integers(0, 40),
     st.integers(0, 40),
 )
-def test_ends_equal_those_of_a_naive_model(
-    steps: list[tuple[int, int]], epoch: int, start: int, cut: int
-) -> None:
+def test_ends_equal_those_of_a_naive_model(steps, epoch, start, cut):
     """The model keeps the epoch of every record, and the last epoch that a leader began."""
     epochs, of_record, latest = LeaderEpochs(), list[int](), 0
     epochs.assign(0, 0)

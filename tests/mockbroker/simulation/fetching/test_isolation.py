@@ -1,7 +1,5 @@
 """What readers of committed records see, and the aborted transactions that they are told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -63,9 +61,7 @@ def test_a_partition_whose_first_batch_does_not_fit_has_no_list() -> None:
         (10, 1 << 20, []),
     ],
 )
-def test_aborted_transactions_overlap_the_records(
-    offset: int, most_bytes: int, expected: list[int]
-) -> None:
+def test_aborted_transactions_overlap_the_records(offset, most_bytes, expected):
     """As far as the index tells, here with an entry a batch."""
     cluster = simulated_cluster(
         1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": "0"}

@@ -1,18 +1,11 @@
 """ListOffsets: what each timestamp stands for, at which broker and in which release."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.timestamps import first_at_or_after, first_of_newest
@@ -22,28 +15,27 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.log.records import append_batch, append_times
 from tests.mockbroker.simulation.security.enforced import ENFORCED
+from tests.support.requests import request_of
 
 FOO = ("foo", 0)
 NOTHING = (0, -1, -1, -1)
 
 
-def request(*timestamps: int, **fields: Any) -> ListOffsetsRequest:
+def request(*timestamps: int, **fields: Any) -> Any:
     """A request for foo-0, foo-1, ... with one timestamp each."""
     epoch = fields.pop("current_leader_epoch", -1)
     most = fields.pop("max_num_offsets", 1)
     partitions = [
-        ListOffsetsPartition(
-            partition_index=index,
-            timestamp=timestamp,
-            current_leader_epoch=epoch,
-            max_num_offsets=most,
-        )
+        {
+            "partition_index": index,
+            "timestamp": timestamp,
+            "current_leader_epoch": epoch,
+            "max_num_offsets": most,
+        }
         for index, timestamp in enumerate(timestamps)
     ]
     fields.setdefault("replica_id", -1)
-    return ListOffsetsRequest(
-        topics=[ListOffsetsTopic(name="foo", partitions=partitions)], **fields
-    )
+    return request_of("ListOffsets", name="foo", partitions=partitions, **fields)
 
 
 def ask(
@@ -126,9 +118,7 @@ def test_what_is_not_replicated_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("replica_id", "isolation_level", "offset"), [(-1, 0, 2), (-1, 1, 1), (-2, 0, 3), (2, 1, 3)]
 )
-def test_the_end_depends_on_who_asks(
-    replica_id: int, isolation_level: int, offset: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_depends_on_who_asks(replica_id, isolation_level, offset, monkeypatch):
     cluster = Cluster(2, topics=["foo=1,2"])
     append_times(cluster, 1, 2)
     cluster.logs.hold_replication(FOO, 2)
@@ -199,9 +189,7 @@ def test_releases_that_do_not_check_take_a_negative_timestamp_for_a_time(
         ((3, 8), [NOTHING, (0, 9, 1, 0), (0, 10, 3, 0), (0, 10, 3, 0), (78, -1, -1, -1)]),
     ],
 )
-def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
-    release: tuple[int, int], found: list[tuple[int, ...]]
-) -> None:
+def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(release, found):
     cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=release)
 
     def newest(broker_id: int) -> tuple[int, ...]:
@@ -231,9 +219,9 @@ def test_the_largest_timestamp_until_3_7_is_that_of_a_batch(
 def test_a_partition_must_be_named_once(release: tuple[int, int], answers: list[list[int]]) -> None:
     cluster = simulated_cluster(1, topics=["foo=1/1", "bar=1"], release=release)
     twice = request(-1, -1)
-    twice.topics.append(ListOffsetsTopic(name="foo", partitions=twice.topics[0].partitions[1:]))
-    twice.topics.append(ListOffsetsTopic(name="bar", partitions=[]))
-    response = DirectBroker(cluster).ask(twice, 9)
+    more = {"name": "foo", "partitions": twice.topics[0].partitions[1:]}
+    topics = [*twice.topics, more, {"name": "bar", "partitions": []}]
+    response = DirectBroker(cluster).ask("ListOffsets", 9, replica_id=-1, topics=topics)
     codes = [[each.error_code for each in topic.partitions] for topic in response.topics]
     assert codes == answers
 
@@ -315,9 +303,7 @@ def test_a_topic_needs_permission_to_describe() -> None:
         (-3, 7, (78, -1, -1, -1)),
     ],
 )
-def test_a_new_leader_behind_its_own_epoch(
-    timestamp: int, version: int, answer: tuple[int, ...]
-) -> None:
+def test_a_new_leader_behind_its_own_epoch(timestamp, version, answer):
     cluster = Cluster(3, topics=["foo=1,2,3"])
     append_times(cluster, 10)
     cluster.logs.hold_replication(FOO, 3)
@@ -330,9 +316,7 @@ def test_a_new_leader_behind_its_own_epoch(
 
 @pytest.mark.requirement("DP-LISTOFF-11")
 @pytest.mark.parametrize(("release", "epoch"), [((3, 7), 1), ((3, 8), 0)])
-def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicated(
-    release: tuple[int, int], epoch: int
-) -> None:
+def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicated(release, epoch):
     cluster = simulated_cluster(3, topics=["foo=1,2,3"], release=release)
     append_times(cluster, 30)
     cluster.logs.hold_replication(FOO, 3)
@@ -458,9 +442,7 @@ def random_log(batches: Any) -> Cluster:
 
 @pytest.mark.requirement("DP-LISTOFF-08", "DP-LISTOFF-04")
 @given(BATCHES, st.integers(0, 31), st.integers(0, 70), st.integers(0, 70), st.integers(0, 70))
-def test_lookups_by_time_equal_a_scan(
-    batches: Any, timestamp: int, start: int, end: int, cut: int
-) -> None:
+def test_lookups_by_time_equal_a_scan(batches, timestamp, start, end, cut):
     cluster = random_log(batches)
     log = cluster.logs.log(FOO)
     first_of_newest(log, log.end_offset)

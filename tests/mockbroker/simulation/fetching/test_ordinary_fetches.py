@@ -3,8 +3,6 @@
 Each test takes the usual fetch and changes one or two facts at a time, in all ways listed.
 """
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence

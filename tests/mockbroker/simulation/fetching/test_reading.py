@@ -1,9 +1,6 @@
 """What a partition answers to a fetch: errors in their order, records, limits."""
 
-from __future__ import annotations
-
 import uuid
-from typing import Any
 
 import pytest
 
@@ -35,9 +32,7 @@ def broker(cluster: Cluster) -> DirectBroker:
 
 @pytest.mark.requirement("DP-FETCH-06", "DP-FETCH-19")
 @pytest.mark.parametrize("version", [4, 5, 7, 9, 10, 11, 12])
-def test_records_come_in_whole_batches(
-    cluster: Cluster, broker: DirectBroker, version: int
-) -> None:
+def test_records_come_in_whole_batches(cluster, broker, version):
     append(cluster, b"a", b"b")
     append(cluster, b"c")
     cluster.logs.advance_start("test", FOO, 1)
@@ -160,12 +155,7 @@ def test_the_broker_limits_a_response() -> None:
 @pytest.mark.requirement("DP-FETCH-02")
 @pytest.mark.parametrize(
     ("epoch", "code"),
-    [
-        (-1, 0),
-        (0, ErrorCode.FENCED_LEADER_EPOCH),
-        (1, 0),
-        (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
-    ],
+    [(-1, 0), (0, ErrorCode.FENCED_LEADER_EPOCH), (1, 0), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
 def test_the_leader_epoch_is_checked(epoch: int, code: int) -> None:
     cluster = Cluster(3, topics=["foo=1,2"])
@@ -255,9 +245,7 @@ def test_what_makes_no_sense_fails_as_in_kafka(cluster: Cluster, broker: DirectB
     ("release", "records", "aborted"),
     [((2, 8), b"", None), ((3, 0), None, []), ((3, 9), None, []), ((4, 0), b"", [])],
 )
-def test_records_of_a_request_that_fails_as_a_whole(
-    release: tuple[int, int], records: bytes | None, aborted: list[Any] | None
-) -> None:
+def test_records_of_a_request_that_fails_as_a_whole(release, records, aborted):
     broker = DirectBroker(simulated_cluster(3, topics=["foo=1,2"], release=release))
     failed = row(ask(broker, {FOO: 0}, isolation_level=7))
     assert (failed.error_code, failed.records) == (-1, records)

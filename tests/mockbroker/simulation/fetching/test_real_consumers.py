@@ -1,7 +1,5 @@
 """Released consumers against a mock cluster: assign, seek, poll, sessions, waits, truncation."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

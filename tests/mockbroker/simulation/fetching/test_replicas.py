@@ -1,7 +1,5 @@
 """Who serves a fetch: leaders, followers, replicas in the client's rack; fetches of replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
-from mockbroker.simulation.releases.release import Release, ReleaseNumber
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.cluster_parts import Broker
@@ -86,9 +84,7 @@ def racks(selector: str | None = RACK_AWARE, **options: Any) -> Cluster:
         ("org.apache.kafka.common.replica.LeaderSelector", "y", 11, -1),
     ],
 )
-def test_the_leader_sends_clients_to_their_rack(
-    selector: str | None, rack: str, version: int, preferred: int
-) -> None:
+def test_the_leader_sends_clients_to_their_rack(selector, rack, version, preferred):
     cluster = racks(selector)
     append(cluster, b"a")
     found = row(ask(DirectBroker(cluster), {FOO: 0}, version, rack_id=rack))
@@ -110,9 +106,7 @@ def test_the_leader_sends_clients_to_their_rack(
         ((3, 2), (("KAFKA-14372", True),), -1),
     ],
 )
-def test_replicas_out_of_sync_are_chosen_before_3_3_2(
-    release: ReleaseNumber, fixes: tuple[tuple[str, bool], ...], preferred: int
-) -> None:
+def test_replicas_out_of_sync_are_chosen_before_3_3_2(release, fixes, preferred):
     cluster = racks(release=Release(release, fixes))
     append(cluster, b"a")
     Operations(cluster).leave_isr(FOO, 4)
@@ -197,9 +191,7 @@ def test_a_replica_reads_to_the_end_and_moves_the_watermark(version: int) -> Non
         ((3, 3), -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_a_broker_is_not_a_replica_of_everything(
-    release: tuple[int, int], epoch: int, code: int, replica_id: int
-) -> None:
+def test_a_broker_is_not_a_replica_of_everything(release, epoch, code, replica_id):
     cluster = simulated_cluster(3, topics=["foo=1,2"], release=release)
     append(cluster, b"a")
     position = {"fetch_offset": 0, "current_leader_epoch": epoch}

@@ -1,7 +1,5 @@
 """Fetch sessions: what ids and epochs mean, what an incremental answer lists, who has to go."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
@@ -114,9 +112,7 @@ def test_epochs_count_up_and_begin_again(client: Client) -> None:
 
 @pytest.mark.requirement("DP-SESSION-01", "DP-SESSION-02")
 @pytest.mark.parametrize(("epoch", "opens"), [(-1, False), (0, True)])
-def test_a_full_fetch_ends_the_session_that_it_names(
-    client: Client, epoch: int, opens: bool
-) -> None:
+def test_a_full_fetch_ends_the_session_that_it_names(client, epoch, opens):
     client.ask({FOO: 0})
     first, _ = client.session
     answer = ask(client.broker, {BAR: 0}, session=(first, epoch))
@@ -226,9 +222,7 @@ def test_partitions_take_turns(release: tuple[int, int]) -> None:
 
 @pytest.mark.requirement("DP-FETCH-09")
 @pytest.mark.parametrize(("release", "second"), [((2, 8), FOO), ((3, 0), BAR)])
-def test_a_partition_without_records_keeps_its_turn(
-    release: tuple[int, int], second: tuple[str, int]
-) -> None:
+def test_a_partition_without_records_keeps_its_turn(release, second):
     """Since 3.0. ``BAR`` is answered for its high watermark alone."""
     cluster = simulated_cluster(1, topics=["foo=1/1/1", "bar=1"], release=release)
     client = Client(cluster)

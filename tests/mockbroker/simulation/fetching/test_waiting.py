@@ -1,7 +1,5 @@
 """Fetches that wait: what ends the wait, and that nothing of it is left."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 
@@ -160,9 +158,7 @@ async def test_a_newer_segment_ends_the_wait() -> None:
 
 @pytest.mark.requirement("DP-FETCH-11")
 @pytest.mark.parametrize(("release", "waits"), [((3, 7), True), ((3, 8), False)])
-async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(
-    release: tuple[int, int], waits: bool
-) -> None:
+async def test_an_offset_above_the_watermark_does_not_wait_since_3_8(release, waits):
     fetch = Waiting()
     fetch.cluster = simulated_cluster(2, topics=["foo=1,2", "bar=1,2"], release=release)
     fetch.broker = DirectBroker(fetch.cluster)

@@ -1,7 +1,5 @@
 """Members of consumer groups without sockets: heartbeats to the coordinator, and their answers."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Members of classic groups without sockets: requests to the coordinator, and their answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Members of groups of the newer protocols without sockets: heartbeats to the coordinator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 

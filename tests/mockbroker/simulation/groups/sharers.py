@@ -1,7 +1,5 @@
 """Members of share groups without sockets: heartbeats, fetches and acknowledgements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

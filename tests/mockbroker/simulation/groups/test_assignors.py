@@ -1,7 +1,5 @@
 """The assignors of the broker: balanced, sticky, and the same for the same members."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 
@@ -41,10 +39,7 @@ def again(
 @pytest.mark.requirement("DP-ASSIGN-01")
 def test_range_deals_like_topics_alike() -> None:
     found = range_(members(BOTH, "b", "a"), {BAR: 3, FOO: 3})
-    assert found == {
-        "a": of(FOO, 0, 1) | of(BAR, 0, 1),
-        "b": of(FOO, 2) | of(BAR, 2),
-    }
+    assert found == {"a": of(FOO, 0, 1) | of(BAR, 0, 1), "b": of(FOO, 2) | of(BAR, 2)}
     found = range_({**members(BOTH, "a", "b"), "c": Subscriber(of_topics(FOO))}, {BAR: 2, FOO: 3})
     assert found == {
         "a": of(FOO, 0) | of(BAR, 0), "b": of(FOO, 1) | of(BAR, 1), "c": of(FOO, 2),
@@ -59,11 +54,7 @@ def of_topics(*topics: uuid.UUID) -> frozenset[uuid.UUID]:
 def test_range_puts_static_members_first_by_instance() -> None:
     topics = of_topics(FOO)
     found = range_(
-        {
-            "a": Subscriber(topics),
-            "b": Subscriber(topics, "two"),
-            "c": Subscriber(topics, "one"),
-        },
+        {"a": Subscriber(topics), "b": Subscriber(topics, "two"), "c": Subscriber(topics, "one")},
         {FOO: 4},
     )
     assert found == {"c": of(FOO, 0, 1), "b": of(FOO, 2), "a": of(FOO, 3)}
@@ -126,10 +117,7 @@ def test_uniform_balances_members_that_differ() -> None:
 
 @pytest.mark.requirement("DP-ASSIGN-03")
 def test_uniform_moves_partitions_to_balance_members_that_differ() -> None:
-    group = {
-        "a": Subscriber(BOTH, current=of(FOO, 0, 1, 2, 3)),
-        "b": Subscriber(of_topics(FOO)),
-    }
+    group = {"a": Subscriber(BOTH, current=of(FOO, 0, 1, 2, 3)), "b": Subscriber(of_topics(FOO))}
     found = uniform(group, {BAR: 2, FOO: 4})
     assert {name: len(each) for name, each in found.items()} == {"a": 3, "b": 3}
     assert found["a"] >= of(BAR, 0, 1)
@@ -144,11 +132,7 @@ SUBSCRIPTIONS = st.dictionaries(
 @pytest.mark.requirement("DP-ASSIGN-01", "DP-ASSIGN-02", "DP-ASSIGN-03", "DP-ASSIGN-04")
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(first=SUBSCRIPTIONS, second=SUBSCRIPTIONS)
-def test_every_partition_has_one_subscriber(
-    name: str,
-    first: dict[str, frozenset[uuid.UUID]],
-    second: dict[str, frozenset[uuid.UUID]],
-) -> None:
+def test_every_partition_has_one_subscriber(name, first, second):
     """After a first target, members and subscriptions change."""
     before = ASSIGNORS[name]({m: Subscriber(topics) for m, topics in first.items()}, COUNTS)
     group = {

@@ -1,27 +1,11 @@
 """Consumer groups on the wire: ConsumerGroupHeartbeat, ConsumerGroupDescribe, ListGroups."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from kproto.messages.consumer_group_heartbeat_request import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from kproto.messages.delete_groups_request import DeleteGroupsRequest
-from kproto.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kproto.messages.describe_groups_request import DescribeGroupsRequest
-from kproto.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kproto.messages.list_groups_request import ListGroupsRequest
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.operations.simulated import Operations
@@ -31,14 +15,19 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 GROUP = 32
 
 
-def joins(member: str = "m", **fields: Any) -> ConsumerGroupHeartbeatRequest:
+def joins(member: str = "m", **fields: Any) -> Any:
     fields.setdefault("subscribed_topic_names", ["foo"])
-    return ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id=member, rebalance_timeout_ms=60_000, topic_partitions=[], **fields
+    return request_of(
+        "ConsumerGroupHeartbeat",
+        group_id="g",
+        member_id=member,
+        rebalance_timeout_ms=60_000,
+        **{"topic_partitions": [], **fields},
     )
 
 
@@ -63,14 +52,17 @@ async def test_a_member_lives_on_the_wire() -> None:
         assert (joined.member_epoch, joined.heartbeat_interval_ms) == (2, 5000)
         (topic,) = joined.assignment.topic_partitions
         assert (topic.topic_id, topic.partitions) == (mock.cluster.topics["foo"].topic_id, [0, 1])
-        beat = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id="m", member_epoch=2, topic_partitions=[
-                TopicPartitions(topic_id=topic.topic_id, partitions=[0, 1])
-            ],
-        )  # fmt: skip
-        again = await wire.ask(beat, 1)
+        again = await wire.ask(
+            "ConsumerGroupHeartbeat",
+            1,
+            group_id="g",
+            member_id="m",
+            member_epoch=2,
+            topic_id=topic.topic_id,
+            partitions=[0, 1],
+        )
         assert (again.error_code, again.assignment) == (0, None)
-        described = await wire.ask(ConsumerGroupDescribeRequest(group_ids=["g", "other"]), 1)
+        described = await wire.ask("ConsumerGroupDescribe", 1, group_ids=["g", "other"])
         group, other = described.groups
         assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
         assert (group.assignor_name, group.authorized_operations) == ("uniform", -(2**31))
@@ -92,9 +84,9 @@ async def test_a_member_lives_on_the_wire() -> None:
 @pytest.mark.requirement("DP-CGH-06")
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_joining_member_names_no_topic_even_without_partitions(version: int) -> None:
-    at, join = broker(), joins()
-    join.topic_partitions = [TopicPartitions(topic_id=uuid.UUID(int=0), partitions=[])]
-    answer = at.ask(join, version)
+    at = broker()
+    empty = {"topic_id": uuid.UUID(int=0), "partitions": []}
+    answer = at.ask(joins(topic_partitions=[empty]), version)
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.",
     )  # fmt: skip
@@ -121,7 +113,7 @@ def test_consumer_groups_can_be_off(profile_name: str, protocols: str | None, se
     assert answer.error_code == (0 if served else refusal)
     text = None if profile_name == "kafka-3.9" else message(refusal)
     assert served or answer.error_message == text
-    described = at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    described = at.ask("ConsumerGroupDescribe", 0, group_ids=["g"])
     assert described.groups[0].error_code == (0 if served else refusal)
 
 
@@ -149,7 +141,9 @@ def test_callers_need_permissions() -> None:
     group = at.cluster.groups.consumer.group("g")
     assert group is not None
     assert group.resolved[".*"].topics == {"foo"}, "it may not know of the others"
-    describe = ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=True)
+    describe = request_of(
+        "ConsumerGroupDescribe", group_ids=["g"], include_authorized_operations=True
+    )
     shown = (alice.ask(describe, 1)).groups[0]
     assert (shown.error_code, len(shown.members)) == (0, 2)
     assert shown.authorized_operations == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
@@ -166,16 +160,14 @@ def test_callers_need_permissions() -> None:
 
 @pytest.mark.requirement("DP-MIGRATE-08")
 @pytest.mark.parametrize(("profile_name", "shown"), [("kafka-4.2", [0]), ("kafka-4.3", [0, 1])])
-def test_partitions_that_are_given_up_are_shown_since_4_3(
-    profile_name: str, shown: list[int]
-) -> None:
+def test_partitions_that_are_given_up_are_shown_since_4_3(profile_name, shown):
     at = broker(profile_name)
     epoch = at.ask(joins(), 1).member_epoch
     at.cluster.turns.advance(1000)
     at.ask(joins("n"), 1)
-    beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
+    beat = request_of("ConsumerGroupHeartbeat", group_id="g", member_id="m", member_epoch=epoch)
     assert (at.ask(beat, 1)).assignment.topic_partitions[0].partitions == [0]
-    group = (at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)).groups[0]
+    group = (at.ask("ConsumerGroupDescribe", 1, group_ids=["g"])).groups[0]
     assert group.group_state == "Reconciling"
     assert group.members[0].assignment.topic_partitions[0].partitions == shown
     assert group.members[0].target_assignment.topic_partitions[0].partitions == [0]
@@ -188,7 +180,7 @@ def test_groups_of_both_kinds_are_listed() -> None:
     at.ask(joins(), 1)
 
     def listed(**filters: Any) -> list[tuple[str, str, str, str]]:
-        answer = at.ask(ListGroupsRequest(**filters), 5)
+        answer = at.ask("ListGroups", 5, **filters)
         return [
             (each.group_id, each.protocol_type, each.group_state, each.group_type)
             for each in answer.groups
@@ -200,13 +192,13 @@ def test_groups_of_both_kinds_are_listed() -> None:
     assert listed(types_filter=["classic"]) == [simple]
     assert listed(states_filter=["stable"]) == [group]
     assert listed(states_filter=["empty"], types_filter=["consumer"]) == []
-    described = (at.ask(DescribeGroupsRequest(groups=["g"]), 6)).groups[0]
+    described = (at.ask("DescribeGroups", 6, groups=["g"])).groups[0]
     assert (described.group_state, described.error_code, described.error_message) == (
         "Dead", ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.",
     )  # fmt: skip
-    described = (at.ask(DescribeGroupsRequest(groups=["g"]), 5)).groups[0]
+    described = (at.ask("DescribeGroups", 5, groups=["g"])).groups[0]
     assert (described.group_state, described.error_code) == ("Dead", 0)
-    deleted = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    deleted = at.ask("DeleteGroups", 2, groups_names=["g"])
     assert deleted.results[0].error_code == ErrorCode.NON_EMPTY_GROUP
 
 
@@ -215,12 +207,14 @@ def test_groups_have_configs() -> None:
     at = broker("kafka-4.3")
 
     def alter(name: str, value: str, group: str = "g") -> tuple[int, str | None]:
-        resource = AlterConfigsResource(
-            resource_type=GROUP, resource_name=group, configs=[
-                AlterableConfig(name=name, config_operation=0, value=value)
-            ],
-        )  # fmt: skip
-        answer = at.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        resource = {
+            "resource_type": GROUP,
+            "resource_name": group,
+            "name": name,
+            "config_operation": 0,
+            "value": value,
+        }
+        answer = at.ask("IncrementalAlterConfigs", 1, resources=[resource])
         return answer.responses[0].error_code, answer.responses[0].error_message
 
     heartbeat, session = "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"
@@ -239,14 +233,13 @@ def test_groups_have_configs() -> None:
         ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.",
     )  # fmt: skip
     described = at.ask(
-        DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsResource(resource_type=GROUP, resource_name="g"),
-                DescribeConfigsResource(resource_type=GROUP, resource_name=""),
-            ],
-            include_synonyms=True,
-        ),
+        "DescribeConfigs",
         4,
+        resources=[
+            {"resource_type": GROUP, "resource_name": "g"},
+            {"resource_type": GROUP, "resource_name": ""},
+        ],
+        include_synonyms=True,
     )
     found, unnamed = described.results
     assert (unnamed.error_code, unnamed.error_message) == (
@@ -269,13 +262,11 @@ def test_groups_have_configs() -> None:
 )
 def test_synonyms_of_configs_of_groups(profile: str, synonyms: list[str]) -> None:
     name = "consumer.session.timeout.ms"
-    resource = DescribeConfigsResource(
-        resource_type=GROUP, resource_name="g", configuration_keys=[name]
-    )
+    resource = {"resource_type": GROUP, "resource_name": "g", "configuration_keys": [name]}
     at = broker(profile)
 
     def described() -> tuple[Any, ...]:
-        body = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        body = request_of("DescribeConfigs", resources=[resource], include_synonyms=True)
         (row,) = at.ask(body, 4).results[0].configs
         return row.value, row.config_source, [each.name for each in row.synonyms]
 
@@ -286,9 +277,7 @@ def test_synonyms_of_configs_of_groups(profile: str, synonyms: list[str]) -> Non
 
 @pytest.mark.requirement("CONFIG-25")
 @pytest.mark.parametrize(("release", "values"), [((4, 2), (7, 7, 5)), ((4, 3), (7, 7, 7))])
-def test_configs_of_groups_follow_those_of_the_broker(
-    release: tuple[int, int], values: tuple[int, ...]
-) -> None:
+def test_configs_of_groups_follow_those_of_the_broker(release, values):
     static = {
         f"group.{kind}.heartbeat.interval.ms": "7000" for kind in ("consumer", "share", "streams")
     }
@@ -308,6 +297,6 @@ def test_configs_of_groups_follow_those_of_the_broker(
 @pytest.mark.requirement("DP-CGH-25")
 def test_earlier_releases_have_no_configs_of_groups() -> None:
     at = broker("kafka-3.9")
-    resource = DescribeConfigsResource(resource_type=GROUP, resource_name="g")
-    answer = at.ask(DescribeConfigsRequest(resources=[resource]), 4)
+    resource = {"resource_type": GROUP, "resource_name": "g"}
+    answer = at.ask("DescribeConfigs", 4, resources=[resource])
     assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST

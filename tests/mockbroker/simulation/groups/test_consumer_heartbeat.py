@@ -1,7 +1,5 @@
 """ConsumerGroupHeartbeat: who is refused, what a member gets, when it is fenced."""
 
-from __future__ import annotations
-
 import base64
 import math
 import re
@@ -49,8 +47,7 @@ def test_version_0_gets_a_member_id() -> None:
 
 @pytest.mark.requirement("DP-CGH-04")
 @pytest.mark.parametrize(
-    ("field", "text"),
-    [("group", "GroupId"), ("instance_id", "InstanceId"), ("rack_id", "RackId")],
+    ("field", "text"), [("group", "GroupId"), ("instance_id", "InstanceId"), ("rack_id", "RackId")]
 )
 def test_ids_are_not_blank(field: str, text: str) -> None:
     at = Consumers()
@@ -412,9 +409,7 @@ def test_no_member_is_at_epoch_0(release: tuple[int, int], wanted: dict[str, Any
 
 @pytest.mark.requirement("DP-CGH-21", "DP-CGH-23")
 @pytest.mark.parametrize(("release", "rises"), [((4, 3), False), ((4, 4), True)])
-def test_another_assignor_is_another_target_since_4_4(
-    release: tuple[int, int], rises: bool
-) -> None:
+def test_another_assignor_is_another_target_since_4_4(release, rises):
     at = Consumers(release)
     for name, assignor in (("a", "uniform"), ("b", "uniform"), ("c", None), ("d", None)):
         at.join(name, topics=[], assignor=assignor)

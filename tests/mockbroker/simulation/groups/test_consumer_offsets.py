@@ -1,7 +1,5 @@
 """Offsets of consumer groups, what the log gets, and coordinators that move."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -67,9 +65,7 @@ def test_a_member_commits_with_its_epoch() -> None:
 
 @pytest.mark.requirement("DP-MIGRATE-06")
 @pytest.mark.parametrize(("release", "code"), [((4, 2), STALE), ((4, 3), 0)])
-def test_an_earlier_epoch_will_do_for_what_the_member_had(
-    release: tuple[int, int], code: int
-) -> None:
+def test_an_earlier_epoch_will_do_for_what_the_member_had(release, code):
     at = Consumers(release)
     first = at.join("a").member_epoch
     at.join("b")
@@ -311,9 +307,7 @@ def test_a_static_member_that_returns_is_written_anew() -> None:
     ("release", "written", "epochs", "timestamp"),
     [((4, 0), [5, 4, 3, 7, 6, 8], [], 0), ((4, 2), [5, 3, 7, 6, 8], [], 0)],
 )
-def test_earlier_releases_write_something_else(
-    release: tuple[int, int], written: list[int], epochs: list[int], timestamp: int
-) -> None:
+def test_earlier_releases_write_something_else(release, written, epochs, timestamp):
     at = coordinated(release)
     at.advance(5)
     at.join("a")

@@ -1,7 +1,5 @@
 """How members of a consumer group get to their targets: give up, wait, take."""
 
-from __future__ import annotations
-
 import random
 import uuid
 

@@ -1,7 +1,5 @@
 """JoinGroup: who is refused, who waits, who gets an answer at once."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -46,9 +44,7 @@ def test_a_group_that_does_not_exist_has_no_members() -> None:
 
 @pytest.mark.requirement("DP-COORD-05")
 @pytest.mark.parametrize(("release", "code"), [((3, 9), 16), ((4, 0), 26)])
-def test_the_new_coordinator_checks_the_session_timeout_first(
-    release: tuple[int, int], code: int
-) -> None:
+def test_the_new_coordinator_checks_the_session_timeout_first(release, code):
     at = Coordinator(release)
     elsewhere = ErrorCode.NOT_COORDINATOR
     assert at.join(session=1, error=elsewhere).code == code
@@ -79,9 +75,7 @@ def test_a_full_group_refuses_new_members(release: tuple[int, int], code: int) -
 @pytest.mark.parametrize(
     ("release", "completes"), [((2, 6), True), ((3, 9), True), ((4, 0), False)]
 )
-def test_since_2_6_the_members_that_join_last_are_shed(
-    release: tuple[int, int], completes: bool
-) -> None:
+def test_since_2_6_the_members_that_join_last_are_shed(release, completes):
     at = Coordinator(release, group_max_size=3)
     a, b, c = at.preparing("a", "b", "c")
     at.limit_to(2)
@@ -119,9 +113,7 @@ def test_the_refused_member_may_have_been_the_last_that_was_missing_in_2_5() -> 
 
 @pytest.mark.requirement("DP-JOIN-05")
 @pytest.mark.parametrize("version", [3, 4])
-def test_this_mock_bounds_members_and_handed_out_ids(
-    monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
+def test_this_mock_bounds_members_and_handed_out_ids(monkeypatch, version):
     monkeypatch.setattr(join_rules, "MOST_MEMBERS", 3)
     at = Coordinator(group_initial_rebalance_delay_ms=1000)
     for _ in range(3):
@@ -159,9 +151,7 @@ def test_a_group_that_is_being_removed(release: tuple[int, int], code: int) -> N
 @pytest.mark.parametrize(
     ("protocol_type", "protocols"), [("", RANGE), ("consumer", ())], ids=["type", "protocols"]
 )
-def test_the_first_member_brings_a_type_and_a_protocol(
-    protocol_type: str, protocols: Protocols
-) -> None:
+def test_the_first_member_brings_a_type_and_a_protocol(protocol_type, protocols):
     at = Coordinator()
     answer = at.join(protocol_type=protocol_type, protocols=protocols)
     assert answer.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -191,9 +181,7 @@ def test_the_first_member_needs_a_type_since_1_1(release: tuple[int, int], needs
     ],
 )
 @pytest.mark.parametrize("known", [True, False])
-def test_members_agree_on_type_and_protocol(
-    protocol_type: str, protocols: Protocols, fits: bool, known: bool
-) -> None:
+def test_members_agree_on_type_and_protocol(protocol_type, protocols, fits, known):
     at = Coordinator()
     _a, b = at.stable("a", "b")
     answer = at.join(b if known else "", protocol_type=protocol_type, protocols=protocols)
@@ -270,9 +258,7 @@ def test_a_handed_out_id_with_an_instance_id_fails_as_in_kafka() -> None:
         ("x", "j", 25),
     ],
 )
-def test_member_and_instance_belong_together(
-    release: tuple[int, int], member: str, instance: str, code: int
-) -> None:
+def test_member_and_instance_belong_together(release, member, instance, code):
     at = Coordinator(release)
     ids = dict(zip("ab", at.stable("a", instances=("i",)), strict=True))
     answer = at.join(ids.get(member, member), instance=instance)
@@ -291,9 +277,7 @@ def test_an_empty_group_knows_no_member_id() -> None:
 
 @pytest.mark.requirement("DP-JOIN-14")
 @pytest.mark.parametrize(("release", "taken"), [((3, 3), False), ((3, 3, 2), True), ((3, 4), True)])
-def test_a_member_that_joins_again_brings_protocols_and_since_3_3_2_timeouts(
-    release: tuple[int, ...], taken: bool
-) -> None:
+def test_a_member_that_joins_again_brings_protocols_and_since_3_3_2_timeouts(release, taken):
     at = Coordinator(release)
     a, b = at.preparing("a", "b")
     answer = at.join(b, protocols=(("range", b"new"),), session=20_000, rebalance=90_000)
@@ -333,9 +317,7 @@ def test_before_the_leader_assigned_other_protocols_begin_a_rebalance() -> None:
     ("who", "protocols", "rebalances"),
     [(0, RANGE, True), (0, BOTH, True), (1, RANGE, False), (1, BOTH, True)],
 )
-def test_who_begins_a_rebalance_in_a_stable_group(
-    who: int, protocols: Protocols, rebalances: bool
-) -> None:
+def test_who_begins_a_rebalance_in_a_stable_group(who, protocols, rebalances):
     at = Coordinator()
     ids = at.stable("a", "b")
     answer = at.join(ids[who], protocols=protocols)
@@ -364,9 +346,7 @@ def test_a_join_that_is_repeated_gets_the_answer() -> None:
 @pytest.mark.requirement("DP-JOIN-11", "DP-JOIN-18")
 @pytest.mark.parametrize("release", [(3, 3), (4, 4)])
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_static_member_is_replaced_without_a_rebalance(
-    release: tuple[int, int], who: int
-) -> None:
+def test_a_static_member_is_replaced_without_a_rebalance(release, who):
     at = Coordinator(release)
     ids = at.stable(instances=("i", "j"))
     answer = at.join(instance="ij"[who], version=9, protocols=(("range", b"new"),))
@@ -391,9 +371,7 @@ def test_a_static_member_is_replaced_without_a_rebalance(
 @pytest.mark.requirement("DP-JOIN-19")
 @pytest.mark.parametrize("release", [(2, 3), (2, 5), (2, 6), (4, 4)])
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_replaced_leader_is_told_its_former_id_below_version_9(
-    release: tuple[int, int], who: int
-) -> None:
+def test_a_replaced_leader_is_told_its_former_id_below_version_9(release, who):
     at = Coordinator(release)
     ids = at.stable(instances=("i", "j"))
     answer = at.join(instance="ij"[who], version=5)
@@ -407,9 +385,7 @@ def test_a_replaced_leader_is_told_its_former_id_below_version_9(
 @pytest.mark.parametrize(
     ("release", "rebalances"), [((2, 6), False), ((2, 6, 1), True), ((2, 7), True), ((4, 4), True)]
 )
-def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(
-    release: tuple[int, ...], rebalances: bool
-) -> None:
+def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(release, rebalances):
     at = Coordinator(release)
     first = at.join(instance="i", protocols=BOTH)
     member = first.result.member_id
@@ -423,9 +399,7 @@ def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(
 @pytest.mark.parametrize(
     ("release", "rebalances"), [((2, 4), False), ((2, 5), True), ((4, 4), True)]
 )
-def test_a_replacement_before_the_leader_assigned_rebalances_since_2_5(
-    release: tuple[int, ...], rebalances: bool
-) -> None:
+def test_a_replacement_before_the_leader_assigned_rebalances_since_2_5(release, rebalances):
     at = Coordinator(release)
     at.completing(instances=("i", "j"))
     answer = at.join(instance="j", version=9)

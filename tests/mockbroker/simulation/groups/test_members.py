@@ -1,7 +1,5 @@
 """SyncGroup, Heartbeat and LeaveGroup of members, in every state of their group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -73,9 +71,7 @@ MEMBERS = [
     [(release, *each) for release in ((2, 9), (3, 0), NEWEST) for each in MEMBERS]
     + [((2, 9), "a", "j", 0), ((3, 0), "a", "j", 25), (NEWEST, "a", "j", 25)],
 )
-def test_member_and_instance_belong_together(
-    release: tuple[int, int], member: str, instance: str | None, code: int
-) -> None:
+def test_member_and_instance_belong_together(release, member, instance, code):
     at = Coordinator(release)
     ids = dict(zip("ai", pair(at, "stable"), strict=True))
     member_id = ids.get(member, member)
@@ -196,9 +192,7 @@ def test_sync_in_a_stable_group_counts_as_this_generation_s(release: tuple[int, 
         (NEWEST, "stable", 0, True),
     ],
 )
-def test_a_heartbeat_renews_the_session(
-    release: tuple[int, int], state: str, code: int, renewed: bool
-) -> None:
+def test_a_heartbeat_renews_the_session(release, state, code, renewed):
     at = Coordinator(release)
     a, b = getattr(at, state)("a", "b")
     at.advance(9000)
@@ -210,9 +204,7 @@ def test_a_heartbeat_renews_the_session(
 
 @pytest.mark.requirement("DP-BEAT-05")
 @pytest.mark.parametrize(("release", "code"), [((2, 2), 27), ((2, 3), 22), (NEWEST, 22)])
-def test_up_to_2_2_no_generation_counts_before_the_leader_assigned(
-    release: tuple[int, int], code: int
-) -> None:
+def test_up_to_2_2_no_generation_counts_before_the_leader_assigned(release, code):
     at = Coordinator(release)
     a, _ = at.completing("a", "b")
     assert at.beat(a, 17) == code
@@ -272,9 +264,7 @@ def test_a_member_that_leaves_begins_a_rebalance(release: tuple[int, int], state
 
 @pytest.mark.requirement("DP-LEAVE-05", "DP-GROUP-03")
 @pytest.mark.parametrize("release", [(3, 9), (4, 0)])
-def test_a_member_that_leaves_completes_the_rebalance_that_waited(
-    release: tuple[int, int],
-) -> None:
+def test_a_member_that_leaves_completes_the_rebalance_that_waited(release):
     at = Coordinator(release)
     a, b, c = at.preparing("a", "b", "c")
     stays, leaves = at.join(a), at.join(b)

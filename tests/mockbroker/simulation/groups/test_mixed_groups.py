@@ -1,7 +1,5 @@
 """Members of the classic protocol in consumer groups, and groups that turn into the other kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -347,9 +345,7 @@ def test_a_full_group_takes_no_classic_members() -> None:
 
 @pytest.mark.requirement("REL-26", "DP-MIGRATE-03")
 @pytest.mark.parametrize(("release", "code"), [((4, 3), 81), ((4, 4), 0)])
-def test_a_static_classic_member_returns_to_a_full_group(
-    release: tuple[int, int], code: int
-) -> None:
+def test_a_static_classic_member_returns_to_a_full_group(release, code):
     at = Mixed(release, group_consumer_max_size=2)
     at.join("a")
     assert at.classic_join(instance_id="i").code == 0

@@ -1,7 +1,5 @@
 """The rules that heartbeats of consumer, share and streams groups share."""
 
-from __future__ import annotations
-
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -174,9 +172,7 @@ def test_each_heartbeat_renews_the_session(kind: Kind) -> None:
 
 @pytest.mark.parametrize(("release", "settled"), [((4, 3), False), ((4, 4), True)])
 @each_kind(CGH="17", STREAMS="12", SHARE="22 26")
-def test_an_empty_group_needs_no_target_since_4_4(
-    kind: Kind, release: tuple[int, int], settled: bool
-) -> None:
+def test_an_empty_group_needs_no_target_since_4_4(kind, release, settled):
     at = kind(release)
     at.join("a")
     at.join("b")

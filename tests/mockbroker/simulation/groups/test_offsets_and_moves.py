@@ -1,7 +1,5 @@
 """Groups as their offsets, their coordinator's place and a tester see them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
@@ -41,9 +39,7 @@ def test_a_commit_makes_a_simple_group(transactional: bool, release: tuple[int, 
     ("release", "code", "state"),
     [((2, 4), 0, "Empty"), ((3, 9), 25, "Empty"), (NEWEST, 22, "none")],
 )
-def test_a_transaction_of_a_generation_without_its_group(
-    release: tuple[int, int], code: int, state: str
-) -> None:
+def test_a_transaction_of_a_generation_without_its_group(release, code, state):
     at = Coordinator(release)
     if release < (4, 0):
         at.groups.make_simple("g")  # which TxnOffsetCommit does before it asks
@@ -87,9 +83,7 @@ def test_a_fenced_instance_commits_in_no_transaction(release: tuple[int, int], c
 @pytest.mark.parametrize(
     ("release", "version", "code"), [(NEWEST, 9, 69), (NEWEST, 8, 22), ((3, 9), 9, 22)]
 )
-def test_a_commit_of_a_generation_needs_its_group(
-    release: tuple[int, int], version: int, code: int
-) -> None:
+def test_a_commit_of_a_generation_needs_its_group(release, version, code):
     at = Coordinator(release)
     assert commit(at, "m", 0, version=version) == code
     assert at.state == "none"
@@ -124,14 +118,7 @@ def test_a_commit_without_a_member_needs_an_empty_group() -> None:
     ],
 )
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_commit_of_a_member(
-    release: tuple[int, int],
-    member: str,
-    instance: str | None,
-    generation: int,
-    code: int,
-    transactional: bool,
-) -> None:
+def test_a_commit_of_a_member(release, member, instance, generation, code, transactional):
     at = Coordinator(release)
     ids = dict(zip("ai", at.stable("a", instances=("i",)), strict=True))
     member_id = ids.get(member, member)
@@ -166,9 +153,7 @@ def test_strangers_meet_the_rebalance_first_until_2_4(release: tuple[int, int], 
         ("stable", True, 0, False),
     ],
 )
-def test_a_commit_renews_the_session(
-    state: str, transactional: bool, code: int, renewed: bool
-) -> None:
+def test_a_commit_renews_the_session(state, transactional, code, renewed):
     at = Coordinator()
     a, b = getattr(at, state)("a", "b")
     at.advance(9000)
@@ -301,9 +286,7 @@ def test_a_new_coordinator_has_the_last_generation_that_was_assigned() -> None:
 
 @pytest.mark.requirement("DP-COORD-07", "DP-COORD-15")
 @pytest.mark.parametrize(("release", "state"), [((3, 9), "none"), ((4, 0), "Empty")])
-def test_a_group_that_was_never_assigned_has_no_members_left(
-    release: tuple[int, int], state: str
-) -> None:
+def test_a_group_that_was_never_assigned_has_no_members_left(release, state):
     at = Coordinator(release)
     at.completing("a", "b")
     move(at)

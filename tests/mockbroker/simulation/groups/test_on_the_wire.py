@@ -1,7 +1,5 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup on sockets: answers that wait, and for whom."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,46 +8,36 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    ApiVersionsRequest,
-    FindCoordinatorRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
-from kproto.messages.join_group_request import JoinGroupRequestProtocol
-from kproto.messages.leave_group_request import MemberIdentity
-from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker import MockCluster
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
 GROUP = "g"
 
 
-def join(member_id: str = "", *, instance_id: str | None = None) -> JoinGroupRequest:
-    return JoinGroupRequest(
+def join(member_id: str = "", *, instance_id: str | None = None) -> Any:
+    return request_of(
+        "JoinGroup",
         group_id=GROUP,
         member_id=member_id,
         group_instance_id=instance_id,
         session_timeout_ms=10_000,
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        name="range",
+        metadata=b"m",
     )
 
 
-def sync(joined: Any, **assignments: bytes) -> SyncGroupRequest:
-    return SyncGroupRequest(
+def sync(joined: Any, **assignments: bytes) -> Any:
+    return request_of(
+        "SyncGroup",
         group_id=GROUP,
         generation_id=joined.generation_id,
         member_id=joined.member_id,
         protocol_type="consumer",
         protocol_name="range",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=each, assignment=data)
-            for each, data in assignments.items()
-        ],
+        assignments=[{"member_id": each, "assignment": data} for each, data in assignments.items()],
     )
 
 
@@ -57,7 +45,7 @@ def sync(joined: Any, **assignments: bytes) -> SyncGroupRequest:
 async def cluster() -> AsyncIterator[MockCluster]:
     async with MockCluster(1, clock="manual", profile="kafka-4.4") as mock:
         async with connect(mock) as wire:
-            found = FindCoordinatorRequest(coordinator_keys=[GROUP])
+            found = request_of("FindCoordinator", coordinator_keys=[GROUP])
             await wire.ask(found, 4)
             answer = await wire.ask(found, 4)
             assert [each.error_code for each in answer.coordinators] == [ErrorCode.NONE]
@@ -89,7 +77,7 @@ async def test_two_members_form_a_group() -> None:
         other = await member_id(second)
         second.send(second.frame(join(other), 9))
         await state_becomes(mock, "PreparingRebalance")
-        beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id=one.member_id)
+        beat = request_of("Heartbeat", group_id=GROUP, generation_id=1, member_id=one.member_id)
         assert (await first.ask(beat, 4)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
         one = await first.ask(join(one.member_id), 9)
         _, two = second.codec.decode_response(await second.receive(), api_key=11, api_version=9)
@@ -104,7 +92,7 @@ async def test_two_members_form_a_group() -> None:
         _, its = second.codec.decode_response(await second.receive(), api_key=14, api_version=5)
         assert (mine.assignment, its.assignment) == (b"1", b"2")
 
-        leave = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=other)])
+        leave = request_of("LeaveGroup", group_id=GROUP, members={"member_id": other})
         assert (await second.ask(leave, 5)).members[0].error_code == ErrorCode.NONE
         await state_becomes(mock, "PreparingRebalance")
 
@@ -118,7 +106,7 @@ async def test_a_join_that_waits_holds_up_no_other_connection_and_outlives_its_o
             other = await member_id(second)
             second.send(second.frame(join(other), 9))
             await state_becomes(mock, "PreparingRebalance")
-            assert (await third.ask(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
+            assert (await third.ask("ApiVersions", 0)).error_code == ErrorCode.NONE
         # The client has gone; its member stays until its time is up.
         one = await first.ask(join(one.member_id), 9)
         assert {each.member_id for each in one.members} == {one.member_id, other}

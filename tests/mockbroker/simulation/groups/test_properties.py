@@ -5,8 +5,6 @@ whatever waits belongs to a member, and is answered once all time-outs have run,
 sent the same request again: then only the last is answered.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Released consumers in groups: partitions are shared, handed over, and read from where the group
 committed."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -173,9 +171,7 @@ def confluent(
     [(kafka_python, each) for each in PROFILES]
     + [(confluent, each) for each in ("kafka-2.4", "kafka-3.9", "kafka-4.4")],
 )
-async def test_two_consumers_share_partitions_and_hand_them_over(
-    client: Callable[[MockCluster, Consumers], Callable[[str], None]], profile: str
-) -> None:
+async def test_two_consumers_share_partitions_and_hand_them_over(client, profile):
     async with cluster(profile) as mock:
         filled(mock)
         with consumers() as all_of_them:

@@ -1,7 +1,5 @@
 """Rebalances of classic groups: when they begin, whom they wait for, how they end."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
@@ -81,9 +79,7 @@ def test_the_first_rebalance_waits_for_the_initial_delay() -> None:
 
 @pytest.mark.requirement("DP-GROUP-02")
 @pytest.mark.parametrize("release", [(3, 9), (4, 4)])
-def test_a_new_member_prolongs_the_initial_delay_up_to_its_rebalance_timeout(
-    release: tuple[int, int],
-) -> None:
+def test_a_new_member_prolongs_the_initial_delay_up_to_its_rebalance_timeout(release):
     at = Coordinator(release, group_initial_rebalance_delay_ms=3000)
     answers = []
     # Members come all the time. 10 s are the longest rebalance time-out: 3 + 3 + 3 + 1.
@@ -100,9 +96,7 @@ def test_a_new_member_prolongs_the_initial_delay_up_to_its_rebalance_timeout(
 
 @pytest.mark.requirement("DP-GROUP-02")
 @pytest.mark.parametrize(("release", "prolongs"), [((3, 9), False), ((4, 0), True)])
-def test_up_to_3_9_only_the_first_generation_is_prolonged(
-    release: tuple[int, int], prolongs: bool
-) -> None:
+def test_up_to_3_9_only_the_first_generation_is_prolonged(release, prolongs):
     at = Coordinator(release, group_initial_rebalance_delay_ms=3000)
     at.join()
     at.advance(3000)
@@ -265,9 +259,7 @@ def test_a_member_without_an_assignment_gets_empty_bytes() -> None:
     ("release", "removed"), [((2, 8), False), ((2, 8, 1), True), ((3, 0), True)]
 )
 @pytest.mark.parametrize("leader_syncs", [True, False])
-def test_members_that_do_not_sync_are_removed_since_2_8_1(
-    release: tuple[int, ...], removed: bool, leader_syncs: bool
-) -> None:
+def test_members_that_do_not_sync_are_removed_since_2_8_1(release, removed, leader_syncs):
     at = Coordinator(release)
     a, b, c = at.completing("a", "b", "c")
     for member in at.group.members.values():
@@ -342,9 +334,7 @@ def test_a_session_that_ends_completes_the_rebalance_that_waited(release: tuple[
 
 @pytest.mark.requirement("DP-GROUP-12")
 @pytest.mark.parametrize(("release", "completes"), [((3, 9), False), ((4, 0), True)])
-def test_since_4_0_a_member_whose_session_ends_may_cut_the_initial_delay(
-    release: tuple[int, int], completes: bool
-) -> None:
+def test_since_4_0_a_member_whose_session_ends_may_cut_the_initial_delay(release, completes):
     at = Coordinator(release, group_initial_rebalance_delay_ms=1_000_000)
     at.join(rebalance=900_000)
     at.advance(100_000)
@@ -356,9 +346,7 @@ def test_since_4_0_a_member_whose_session_ends_may_cut_the_initial_delay(
 
 @pytest.mark.requirement("DP-GROUP-02", "DP-GROUP-13")
 @pytest.mark.parametrize(("release", "completes"), [((3, 9), False), ((4, 0), True)])
-def test_since_4_0_an_id_that_is_forgotten_may_cut_the_initial_delay(
-    release: tuple[int, int], completes: bool
-) -> None:
+def test_since_4_0_an_id_that_is_forgotten_may_cut_the_initial_delay(release, completes):
     at = Coordinator(release, group_initial_rebalance_delay_ms=30_000)
     at.join(version=4, session=6000)
     answer = at.join(session=60_000)
@@ -418,9 +406,7 @@ def test_a_join_or_a_sync_that_waits_keeps_the_session() -> None:
 @pytest.mark.parametrize(
     ("release", "removed"), [((2, 1), False), ((2, 1, 1), True), ((2, 2), True)]
 )
-def test_since_2_1_1_a_new_member_waits_for_five_minutes_at_most(
-    release: tuple[int, ...], removed: bool
-) -> None:
+def test_since_2_1_1_a_new_member_waits_for_five_minutes_at_most(release, removed):
     at = Coordinator(release)
     (a,) = at.stable("a")
     member = at.group.members[a]

@@ -1,27 +1,11 @@
 """The requests of groups by version, at a broker without sockets: fields, errors, permissions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    ConsumerGroupDescribeRequest,
-    DeleteGroupsRequest,
-    DescribeGroupsRequest,
-    FindCoordinatorRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    ListGroupsRequest,
-    SyncGroupRequest,
-)
-from kproto.messages.join_group_request import JoinGroupRequestProtocol
-from kproto.messages.leave_group_request import MemberIdentity
-from kproto.messages.sync_group_request import SyncGroupRequestAssignment
 from mockbroker.profiles import profile
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from mockbroker.simulation.coordinators.group_facts import GroupCommit
@@ -36,6 +20,7 @@ from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.results import AclBinding
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 READ, DESCRIBE, DELETE = 3, 8, 6
 NOT_ASKED = -(2**31)
@@ -49,25 +34,28 @@ def broker(
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal="User:ann")
 
 
-def join(member_id: str = "", **fields: Any) -> JoinGroupRequest:
-    return JoinGroupRequest(
+def join(member_id: str = "", **fields: Any) -> Any:
+    return request_of(
+        "JoinGroup",
         group_id=fields.pop("group_id", "g"),
         member_id=member_id,
         session_timeout_ms=10_000,
         rebalance_timeout_ms=fields.pop("rebalance_timeout_ms", 60_000),
         protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"meta")],
+        name="range",
+        metadata=b"meta",
         **fields,
     )
 
 
-def sync(member_id: str, version: int = 4) -> SyncGroupRequest:
+def sync(member_id: str, version: int = 4) -> Any:
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
-    return SyncGroupRequest(
+    return request_of(
+        "SyncGroup",
         group_id="g",
         generation_id=1,
         member_id=member_id,
-        assignments=[SyncGroupRequestAssignment(member_id=member_id, assignment=b"all")],
+        assignments={"member_id": member_id, "assignment": b"all"},
         **named,
     )
 
@@ -144,15 +132,15 @@ def test_only_the_coordinator_answers() -> None:
     assert found is not None
     elsewhere = 1 + found.broker_id % 3
     code = ErrorCode.NOT_COORDINATOR
-    leave = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])
-    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    leave = request_of("LeaveGroup", group_id="g", members={"member_id": "m"})
+    beat = request_of("Heartbeat", group_id="g", generation_id=1, member_id="m")
     for request, version in ((join(), 9), (sync("m"), 4), (beat, 4), (leave, 5)):
         assert at.ask(request, version, broker_id=elsewhere).error_code == code
-    described = at.ask(DescribeGroupsRequest(groups=["g"]), 6, broker_id=elsewhere)
+    described = at.ask("DescribeGroups", 6, groups=["g"], broker_id=elsewhere)
     assert (described.groups[0].error_code, described.groups[0].group_state) == (code, "")
-    new = at.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1, broker_id=elsewhere)
+    new = at.ask("ConsumerGroupDescribe", 1, group_ids=["g"], broker_id=elsewhere)
     assert new.groups[0].error_code == code
-    deleted = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2, broker_id=elsewhere)
+    deleted = at.ask("DeleteGroups", 2, groups_names=["g"], broker_id=elsewhere)
     assert deleted.results[0].error_code == code
 
 
@@ -166,7 +154,7 @@ def test_a_group_moves_with_the_leader_of_its_partition() -> None:
     Operations(at.cluster).stop_broker(found.broker_id)
     after = at.cluster.coordinators.find(CoordinatorKind.GROUP, "g", 1 + found.broker_id % 3)
     assert after is not None
-    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    beat = request_of("Heartbeat", group_id="g", generation_id=1, member_id=joined.member_id)
     assert at.ask(beat, 4, broker_id=after.broker_id).error_code == ErrorCode.NONE
     again = at.ask(sync(joined.member_id), 4, broker_id=after.broker_id)
     assert again.assignment == b"all"
@@ -180,12 +168,12 @@ def test_a_group_moves_with_the_leader_of_its_partition() -> None:
 def test_who_leaves_in_every_version(version: int) -> None:
     at = broker("kafka-3.9")
 
-    def leave(*members: str) -> LeaveGroupRequest:
+    def leave(*members: str) -> Any:
         if version < 3:
-            return LeaveGroupRequest(group_id="g", member_id=members[0])
+            return request_of("LeaveGroup", group_id="g", member_id=members[0])
         reason = {"reason": "closing time"} if version >= 5 else {}
-        named = [MemberIdentity(member_id=each, **reason) for each in members]
-        return LeaveGroupRequest(group_id="g", members=named)
+        named = [{"member_id": each, **(reason)} for each in members]
+        return request_of("LeaveGroup", group_id="g", members=named)
 
     def errors(*members: str) -> tuple[int, list[int]]:
         answer = at.ask(leave(*members), version)
@@ -211,9 +199,7 @@ def test_who_leaves_in_every_version(version: int) -> None:
     ("name", "version", "shown"),
     [("kafka-3.6", 7, ""), ("kafka-3.7", 6, ""), ("kafka-3.7", 7, None), ("kafka-4.4", 9, None)],
 )
-def test_an_empty_name_of_a_protocol_is_null_since_3_7(
-    name: str, version: int, shown: str | None
-) -> None:
+def test_an_empty_name_of_a_protocol_is_null_since_3_7(name, version, shown):
     at = broker(name)
     request = join(at.ask(join(), version).member_id)
     request.protocols[0].name = ""
@@ -222,7 +208,7 @@ def test_an_empty_name_of_a_protocol_is_null_since_3_7(
 
 
 def described(at: DirectBroker, version: int, group: str = "g", **fields: Any) -> Any:
-    (found,) = at.ask(DescribeGroupsRequest(groups=[group], **fields), version).groups
+    (found,) = at.ask("DescribeGroups", version, groups=[group], **fields).groups
     return found
 
 
@@ -282,7 +268,7 @@ def described_as_new(name: str) -> list[tuple[int, str | None]]:
     at = broker(name)
     stable(at)
     version = profile(name).versions[69].highest
-    groups = at.ask(ConsumerGroupDescribeRequest(group_ids=["g", "none"]), version).groups
+    groups = at.ask("ConsumerGroupDescribe", version, group_ids=["g", "none"]).groups
     assert [each.group_id for each in groups] == ["g", "none"]
     return [(each.error_code, each.error_message) for each in groups]
 
@@ -304,8 +290,7 @@ def test_consumer_groups_need_their_feature() -> None:
 # ---- authorized operations -----------------------------------------------------------------------
 
 
-@pytest.mark.requirement("REL-08")
-@pytest.mark.requirement("DP-OFFSET-23")
+@pytest.mark.requirement("REL-08", "DP-OFFSET-23")
 @pytest.mark.parametrize(
     ("name", "bits"),
     [("kafka-3.9", {READ, DESCRIBE, DELETE}), ("kafka-4.0", {READ, DESCRIBE, DELETE, 10, 11})],
@@ -322,7 +307,7 @@ def test_authorized_operations_of_a_group(name: str, bits: set[int]) -> None:
 
 
 def listed(at: DirectBroker, version: int = 5, **filters: Sequence[str]) -> list[str]:
-    answer = at.ask(ListGroupsRequest(**{k: list(v) for k, v in filters.items()}), version)
+    answer = at.ask("ListGroups", version, **{k: list(v) for k, v in filters.items()})
     assert answer.error_code == ErrorCode.NONE
     return [each.group_id for each in answer.groups]
 
@@ -338,7 +323,7 @@ def test_groups_are_listed_by_state_and_type() -> None:
     assert listed(at, states_filter=["nonsense"]) == []
     assert listed(at, types_filter=["CLASSIC"]) == ["g", "simple"]
     assert listed(at, types_filter=["consumer"]) == []
-    (first, second) = at.ask(ListGroupsRequest(), 5).groups
+    (first, second) = at.ask("ListGroups", 5).groups
     assert (first.protocol_type, first.group_state, first.group_type) == (
         "consumer", "Stable", "classic",
     )  # fmt: skip
@@ -352,13 +337,12 @@ def test_a_broker_lists_the_groups_that_it_coordinates() -> None:
     for index in range(20):
         at.cluster.groups.validate_commit(GroupCommit(f"g{index}"))
     lists = [
-        {each.group_id for each in at.ask(ListGroupsRequest(), 5, broker_id=i).groups}
-        for i in (1, 2, 3)
+        {each.group_id for each in at.ask("ListGroups", 5, broker_id=i).groups} for i in (1, 2, 3)
     ]
     assert set.union(*lists) == {f"g{index}" for index in range(20)}
     assert sum(map(len, lists)) == 20
     Operations(at.cluster).load_coordinator(CoordinatorKind.GROUP, "g0")
-    codes = [at.ask(ListGroupsRequest(), 5, broker_id=i).error_code for i in (1, 2, 3)]
+    codes = [at.ask("ListGroups", 5, broker_id=i).error_code for i in (1, 2, 3)]
     assert sorted(codes) == [0, 0, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 
 
@@ -369,7 +353,7 @@ def test_groups_are_deleted_one_by_one(version: int) -> None:
     stable(at)
     at.cluster.groups.validate_commit(GroupCommit("simple"))
     names = ["simple", "g", "none", "simple"]
-    results = at.ask(DeleteGroupsRequest(groups_names=names), version).results
+    results = at.ask("DeleteGroups", version, groups_names=names).results
     assert [(each.group_id, each.error_code) for each in results] == [
         ("simple", ErrorCode.NONE),
         ("g", ErrorCode.NON_EMPTY_GROUP),
@@ -387,19 +371,19 @@ def test_groups_that_the_caller_may_not_use() -> None:
     at.cluster.groups.validate_commit(GroupCommit("mine"))
     at.cluster.groups.validate_commit(GroupCommit("other"))
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    leave = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])
-    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    leave = request_of("LeaveGroup", group_id="g", members={"member_id": "m"})
+    beat = request_of("Heartbeat", group_id="g", generation_id=1, member_id="m")
     for request, version in ((join(), 9), (sync("m"), 4), (beat, 4), (leave, 5)):
         assert at.ask(request, version).error_code == code
     assert listed(at) == []
     at.cluster.acls.create([allowed("mine", AclOperation.DESCRIBE)])
     at.cluster.acls.create([allowed("mine", AclOperation.DELETE)])
     assert listed(at) == ["mine"]
-    new = at.ask(ConsumerGroupDescribeRequest(group_ids=["mine", "other"]), 1).groups
+    new = at.ask("ConsumerGroupDescribe", 1, group_ids=["mine", "other"]).groups
     assert [(each.group_id, each.error_code) for each in new] == [("other", code), ("mine", 69)]
-    groups = at.ask(DescribeGroupsRequest(groups=["mine", "other"]), 6).groups
+    groups = at.ask("DescribeGroups", 6, groups=["mine", "other"]).groups
     assert [(each.group_id, each.error_code) for each in groups] == [("other", code), ("mine", 0)]
-    results = at.ask(DeleteGroupsRequest(groups_names=["other", "mine"]), 2).results
+    results = at.ask("DeleteGroups", 2, groups_names=["other", "mine"]).results
     assert [(each.group_id, each.error_code) for each in results] == [("mine", 0), ("other", code)]
     assert at.cluster.groups.group("other") is not None
 
@@ -409,5 +393,5 @@ def allowed(group: str, operation: AclOperation) -> AclBinding:
 
 
 def test_find_coordinator_serves_groups() -> None:
-    answer = broker().ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    answer = broker().ask("FindCoordinator", 4, coordinator_keys=["g"])
     assert answer.coordinators[0].node_id == 1

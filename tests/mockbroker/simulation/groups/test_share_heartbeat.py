@@ -1,7 +1,5 @@
 """ShareGroupHeartbeat: who is refused, what a member gets, when it is fenced."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
@@ -271,9 +269,7 @@ def test_a_member_joins_again_with_epoch_0(release: tuple[int, int], code: int) 
 
 @pytest.mark.requirement("DP-SHARE-29")
 @pytest.mark.parametrize(("release", "time_ms"), [((4, 2), 0), ((4, 3), 7)])
-def test_when_a_target_was_made_is_written_since_4_3(
-    release: tuple[int, int], time_ms: int
-) -> None:
+def test_when_a_target_was_made_is_written_since_4_3(release, time_ms):
     at = Sharers(release)
     at.advance(7)
     targets: list[Any] = []

@@ -1,7 +1,5 @@
 """Share groups on the wire: sessions, acknowledgements that come along, offsets, administration."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from base64 import urlsafe_b64encode
@@ -12,17 +10,6 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import alter_share_group_offsets_request as alter
-from kproto.messages import delete_share_group_offsets_request as delete
-from kproto.messages import describe_share_group_offsets_request as describe
-from kproto.messages import join_group_request as join
-from kproto.messages import share_acknowledge_request as ack
-from kproto.messages import share_fetch_request as fetch
-from kproto.messages.delete_groups_request import DeleteGroupsRequest
-from kproto.messages.describe_groups_request import DescribeGroupsRequest
-from kproto.messages.list_groups_request import ListGroupsRequest
-from kproto.messages.share_group_describe_request import ShareGroupDescribeRequest
-from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
@@ -35,6 +22,7 @@ from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.fetching.fetching import append
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 ACCEPT, RELEASE, RENEW = 1, 2, 4
 
@@ -70,6 +58,12 @@ def prepare(cluster: Cluster) -> None:
     Operations(cluster).set_offset("simple", "foo-0", 0)
 
 
+def batches(acks: Sequence[tuple[int, int, list[int]]]) -> list[dict[str, Any]]:
+    """Each of ``acks`` has the first offset, the last and the types."""
+    names = ("first_offset", "last_offset", "acknowledge_types")
+    return [dict(zip(names, each, strict=True)) for each in acks]
+
+
 class Member:
     """A member of the group "g", in front of one broker."""
 
@@ -83,10 +77,12 @@ class Member:
 
     def beat(self, epoch: int, **fields: Any) -> Any:
         return self.at.ask(
-            ShareGroupHeartbeatRequest(
-                group_id="g", member_id=self.name, member_epoch=epoch, **fields
-            ),
+            "ShareGroupHeartbeat",
             1,
+            group_id="g",
+            member_id=self.name,
+            member_epoch=epoch,
+            **fields,
         )
 
     def join(self) -> None:
@@ -102,34 +98,28 @@ class Member:
         **fields: Any,
     ) -> Any:
         given = {"max_wait_ms": 0, "max_records": 100, "batch_size": 100, **fields}
-        rows = {index: fetch.FetchPartition(partition_index=index) for index in partitions}
+        rows: dict[int, Any] = {index: {"partition_index": index} for index in partitions}
         if acks:
-            rows.setdefault(0, fetch.FetchPartition(partition_index=0)).acknowledgement_batches = [
-                fetch.AcknowledgementBatch(first_offset=a, last_offset=b, acknowledge_types=types)
-                for a, b, types in acks
-            ]
+            rows.setdefault(0, {"partition_index": 0})["acknowledgement_batches"] = batches(acks)
         topics = []
         if rows:
-            topics = [fetch.FetchTopic(topic_id=self.topic_id, partitions=list(rows.values()))]
-        body = fetch.ShareFetchRequest(
-            group_id="g", member_id=self.name, share_session_epoch=epoch, topics=topics, **given
+            topics = [{"topic_id": self.topic_id, "partitions": list(rows.values())}]
+        body = request_of(
+            "ShareFetch",
+            group_id="g",
+            member_id=self.name,
+            share_session_epoch=epoch,
+            topics=topics,
+            **given,
         )
         return self.at.ask(body, version)
 
     def ack(self, epoch: int, *acks: tuple[int, int, list[int]], **fields: Any) -> Any:
-        batches = [
-            ack.AcknowledgementBatch(first_offset=a, last_offset=b, acknowledge_types=types)
-            for a, b, types in acks
-        ]
-        topics = [
-            ack.AcknowledgeTopic(
-                topic_id=fields.pop("topic_id", self.topic_id),
-                partitions=[
-                    ack.AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
-                ],
-            )
-        ]
-        body = ack.ShareAcknowledgeRequest(
+        topic_id = fields.pop("topic_id", self.topic_id)
+        partition = {"partition_index": 0, "acknowledgement_batches": batches(acks)}
+        topics = [{"topic_id": topic_id, "partitions": partition}]
+        body = request_of(
+            "ShareAcknowledge",
             group_id="g",
             member_id=self.name,
             share_session_epoch=epoch,
@@ -172,24 +162,19 @@ def test_4_1_has_share_groups_switched_off() -> None:
     member = Member(at)
     answers = [
         member.fetch(0, [0], version=1),
-        at.ask(ack.ShareAcknowledgeRequest(group_id="g", member_id="m"), 1),
+        at.ask("ShareAcknowledge", 1, group_id="g", member_id="m"),
     ]
     assert {(each.error_code, each.error_message) for each in answers} == {(35, None)}
     answers = [
-        at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g"), 0),
-        at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g"), 0),
+        at.ask("AlterShareGroupOffsets", 0, group_id="g"),
+        at.ask("DeleteShareGroupOffsets", 0, group_id="g"),
     ]
     assert {(each.error_code, each.error_message) for each in answers} == {(35, text)}
     refused = member.beat(0, subscribed_topic_names=["foo"])
     assert (refused.error_code, refused.error_message) == (35, None)
-    (group,) = at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups
+    (group,) = at.ask("ShareGroupDescribe", 1, group_ids=["g"]).groups
     assert group.error_code == 35
-    (group,) = at.ask(
-        describe.DescribeShareGroupOffsetsRequest(
-            groups=[describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[])]
-        ),
-        0,
-    ).groups
+    (group,) = at.ask("DescribeShareGroupOffsets", 0, group_id="g", topics=[]).groups
     assert group.error_code == 35
 
 
@@ -198,18 +183,15 @@ def test_member_ids_have_a_length() -> None:
     at = broker()
     for name in ("", "x" * 37):
         member = Member(at, name)
-        for answer in (
-            member.fetch(0, [0]),
-            member.ack(1, (0, 0, [ACCEPT])),
-        ):
+        for answer in (member.fetch(0, [0]), member.ack(1, (0, 0, [ACCEPT]))):
             assert answer.error_code == 42
             assert answer.error_message is None
         refused = member.beat(0, subscribed_topic_names=["foo"])
         assert (refused.error_code, refused.error_message) == (42, None)
     assert Member(at, "x" * 36).beat(0, subscribed_topic_names=["foo"]).error_code == 0
     for body in (
-        fetch.ShareFetchRequest(member_id="m"),
-        ack.ShareAcknowledgeRequest(member_id="m"),
+        request_of("ShareFetch", member_id="m"),
+        request_of("ShareAcknowledge", member_id="m"),
     ):
         answer = at.ask(body, 2)
         assert (answer.error_code, answer.error_message) == (42, None)
@@ -269,7 +251,7 @@ async def test_sessions_are_limited() -> None:
         connect(mock, 1) as wire,
     ):
         answers = [
-            await wire.ask(fetch.ShareFetchRequest(group_id="g", member_id=each, max_wait_ms=1), 2)
+            await wire.ask("ShareFetch", 2, group_id="g", member_id=each, max_wait_ms=1)
             for each in ("a", "b", "a")
         ]
         assert [each.error_code for each in answers] == [0, 133, 0]
@@ -279,12 +261,12 @@ async def test_sessions_are_limited() -> None:
 async def test_a_session_goes_with_its_connection() -> None:
     async with MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"]) as mock:
         async with connect(mock, 1) as wire:
-            body = fetch.ShareFetchRequest(group_id="g", member_id="a")
+            body = request_of("ShareFetch", group_id="g", member_id="a")
             assert (await wire.ask(body, 2)).error_code == 0
             assert len(list(mock.cluster.share_fetches.sessions())) == 1
         async with connect(mock, 1) as wire:
             for _ in range(1000):
-                await wire.ask(ListGroupsRequest(), 5)
+                await wire.ask("ListGroups", 5)
                 if not list(mock.cluster.share_fetches.sessions()):
                     break
             assert not list(mock.cluster.share_fetches.sessions())
@@ -371,23 +353,33 @@ async def test_what_a_fetch_releases_comes_after_everything_else() -> None:
     ):
         topic_id = mock.cluster.topics["foo"].topic_id
         prepare(mock.cluster)
-        beat = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
-        beat.subscribed_topic_names = ["foo"]
+        beat = request_of(
+            "ShareGroupHeartbeat",
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            subscribed_topic_names=["foo"],
+        )
         await wire.ask(beat, 1)
         append(mock.cluster, b"0", b"1", tp=("foo", 0))
 
         async def read(epoch: int, *released: int) -> list[tuple[int, int, int]]:
             batches = [
-                fetch.AcknowledgementBatch(first_offset=each, last_offset=each,
-                                           acknowledge_types=[RELEASE])
+                {"first_offset": each, "last_offset": each, "acknowledge_types": [RELEASE]}
                 for each in released
-            ]  # fmt: skip
-            partition = fetch.FetchPartition(partition_index=0, acknowledgement_batches=batches)
-            body = fetch.ShareFetchRequest(
-                group_id="g", member_id="m", share_session_epoch=epoch, max_wait_ms=60_000,
-                min_bytes=1, max_records=100, batch_size=100,
-                topics=[fetch.FetchTopic(topic_id=topic_id, partitions=[partition])],
-            )  # fmt: skip
+            ]
+            partition = {"partition_index": 0, "acknowledgement_batches": batches}
+            body = request_of(
+                "ShareFetch",
+                group_id="g",
+                member_id="m",
+                share_session_epoch=epoch,
+                max_wait_ms=60_000,
+                min_bytes=1,
+                max_records=100,
+                batch_size=100,
+                topics={"topic_id": topic_id, "partitions": [partition]},
+            )
             return ranges(await wire.ask(body, 2))
 
         assert await read(0) == [(0, 1, 1)]
@@ -423,11 +415,10 @@ def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
     found = [each.error_code for each in answer.responses[0].partitions]
     assert found == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     again = Member(at, "n")
-    topic = fetch.FetchTopic(
-        topic_id=uuid.UUID(int=7), partitions=[fetch.FetchPartition(partition_index=0)]
+    topic = {"topic_id": uuid.UUID(int=7), "partition_index": 0}
+    body = request_of(
+        "ShareFetch", group_id="g", member_id=again.name, topics=[topic], max_records=1
     )
-    body = fetch.ShareFetchRequest(group_id="g", member_id=again.name, topics=[topic])
-    body.max_records = 1
     assert row(at.ask(body, 2)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
@@ -438,10 +429,12 @@ def test_a_topic_that_was_deleted_in_a_session(name: str, code: int) -> None:
 def test_an_authorizer_needs_the_names_of_topics(security: Security, code: int) -> None:
     at = broker(security=security)
     member = settled(at)
-    body = fetch.ShareFetchRequest(group_id="g", member_id=member.name, max_records=1)
-    for topic_id in (at.cluster.topics["foo"].topic_id, uuid.UUID(int=7)):
-        partition = fetch.FetchPartition(partition_index=0)
-        body.topics.append(fetch.FetchTopic(topic_id=topic_id, partitions=[partition]))
+    topics = [
+        {"topic_id": topic_id, "partition_index": 0}
+        for topic_id in (at.cluster.topics["foo"].topic_id, uuid.UUID(int=7))
+    ]
+    asked = {"group_id": "g", "member_id": member.name, "max_records": 1}
+    body = request_of("ShareFetch", topics=topics, **asked)
     answer = at.ask(body, 2)
     assert answer.error_code == code
     assert len(answer.responses) == (0 if code else 2)
@@ -454,14 +447,18 @@ def test_an_authorizer_needs_the_names_of_topics(security: Security, code: int) 
 def test_a_session_begins_with_each_partition_once() -> None:
     at = broker()
     member = settled(at)
-    partition = fetch.FetchPartition(partition_index=1)
-    topic = fetch.FetchTopic(topic_id=at.cluster.topics["foo"].topic_id, partitions=[partition])
+    partition = {"partition_index": 1}
+    topic = {"topic_id": at.cluster.topics["foo"].topic_id, "partitions": [partition]}
 
     def repeated(epoch: int) -> int:
-        body = fetch.ShareFetchRequest(
-            group_id="g", member_id=member.name, share_session_epoch=epoch, max_records=1,
+        body = request_of(
+            "ShareFetch",
+            group_id="g",
+            member_id=member.name,
+            share_session_epoch=epoch,
+            max_records=1,
             topics=[topic, topic],
-        )  # fmt: skip
+        )
         code: int = at.ask(body, 2).error_code
         return code
 
@@ -477,7 +474,7 @@ def test_a_session_begins_with_each_partition_once() -> None:
 def test_groups_without_an_id_are_described_first() -> None:
     at = broker()
     settled(at)
-    answer = at.ask(ShareGroupDescribeRequest(group_ids=["g", "", "other"]), 1)
+    answer = at.ask("ShareGroupDescribe", 1, group_ids=["g", "", "other"])
     assert [(each.group_id, each.error_code) for each in answer.groups] == [
         ("", ErrorCode.INVALID_GROUP_ID), ("g", 0), ("other", ErrorCode.GROUP_ID_NOT_FOUND),
     ]  # fmt: skip
@@ -503,8 +500,8 @@ def test_clients_hear_who_leads() -> None:
 
 
 def offsets(at: DirectBroker, topics: Any = None, version: int = 1) -> Any:
-    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=topics)
-    (found,) = at.ask(describe.DescribeShareGroupOffsetsRequest(groups=[group]), version).groups
+    group = {"group_id": "g", "topics": topics}
+    (found,) = at.ask("DescribeShareGroupOffsets", version, groups=[group]).groups
     return found
 
 
@@ -521,10 +518,7 @@ def test_offsets_are_described() -> None:
     member.ack(1, (1, 1, [ACCEPT]))
     first = offsets(at).topics[0].partitions[0]
     assert (first.start_offset, first.lag) == (0, 3)
-    asked = [
-        describe.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=[0])
-        for name in ("foo", "none")
-    ]
+    asked = [{"topic_name": name, "partitions": [0]} for name in ("foo", "none")]
     known, unknown = offsets(at, asked, 0).topics
     assert (known.topic_name, known.partitions[0].start_offset) == ("foo", 0)
     assert (unknown.topic_id.int, unknown.partitions[0].start_offset) == (0, -1)
@@ -536,10 +530,7 @@ def test_offsets_are_described_once_or_not_at_all() -> None:
     settled(at)
 
     def asked(*rows: tuple[str, list[int]]) -> list[Any]:
-        return [
-            describe.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=indexes)
-            for name, indexes in rows
-        ]
+        return [{"topic_name": name, "partitions": indexes} for name, indexes in rows]
 
     found = offsets(at, asked(("foo", [0]), ("none", [0]), ("foo", [1, 0, 1]), ("none", [0])))
     assert [
@@ -558,20 +549,21 @@ def change(at: DirectBroker, name: str, index: int, offset: int) -> Any:
 
 def change_all(at: DirectBroker, *topics: tuple[str, list[tuple[int, int]]]) -> Any:
     """Alter the offsets of partitions of topics."""
-    body = alter.AlterShareGroupOffsetsRequest(group_id="g")
-    for name, offsets in topics:
-        row = alter.AlterShareGroupOffsetsRequestTopic(topic_name=name)
-        for index, offset in offsets:
-            partition = alter.AlterShareGroupOffsetsRequestPartition(partition_index=index)
-            partition.start_offset = offset
-            row.partitions.append(partition)
-        body.topics.append(row)
-    return at.ask(body, 0)
+    rows = [
+        {
+            "topic_name": name,
+            "partitions": [
+                {"partition_index": index, "start_offset": offset} for index, offset in offsets
+            ],
+        }
+        for name, offsets in topics
+    ]
+    return at.ask("AlterShareGroupOffsets", 0, group_id="g", topics=rows)
 
 
 def forget(at: DirectBroker, *names: str) -> Any:
-    topics = [delete.DeleteShareGroupOffsetsRequestTopic(topic_name=each) for each in names]
-    return at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g", topics=topics), 0)
+    topics = [{"topic_name": each} for each in names]
+    return at.ask("DeleteShareGroupOffsets", 0, group_id="g", topics=topics)
 
 
 @pytest.mark.requirement("DP-SHARE-11")
@@ -609,11 +601,7 @@ def test_offsets_are_altered_while_the_group_is_empty() -> None:
         ([("none", [(0, 1)]), ("foo", [(-2, 1)])], "-2", {}),
     ],
 )
-def test_topics_that_exist_make_a_group_by_their_offsets(
-    topics: list[tuple[str, list[tuple[int, int]]]],
-    rows: dict[str, list[tuple[int, int]]] | str,
-    starts: dict[int, int] | None,
-) -> None:
+def test_topics_that_exist_make_a_group_by_their_offsets(topics, rows, starts):
     """``rows`` is the partition that fails the request, or the answer; without ``starts`` there is
     no group."""
     at = broker()
@@ -633,7 +621,7 @@ def test_topics_that_exist_make_a_group_by_their_offsets(
     if starts is not None:
         described = [each for topic in offsets(at).topics for each in topic.partitions]
         assert {each.partition_index: each.start_offset for each in described} == starts
-        deletion = at.ask(DeleteGroupsRequest(groups_names=["g"]), 2).results[0]
+        deletion = at.ask("DeleteGroups", 2, groups_names=["g"]).results[0]
         assert deletion.error_code == (-1 if isinstance(rows, str) else 0)
 
 
@@ -744,13 +732,10 @@ def test_a_leader_goes_on_with_offsets_that_were_deleted() -> None:
         ("b0A c0A c-1A", "A", "b"),
     ],
 )
-async def test_a_connection_ends_the_session_that_began_there_last(
-    requests: str, closed: str, left: str
-) -> None:
+async def test_a_connection_ends_the_session_that_began_there_last(requests, closed, left):
     """A request is of a member, at an epoch, on a connection."""
     async with MockCluster(1, profile="kafka-4.4", topics=["foo:1:1"]) as mock:
-        topic = fetch.FetchTopic(topic_id=mock.cluster.topics["foo"].topic_id)
-        topic.partitions = [fetch.FetchPartition(partition_index=0)]
+        topic = {"topic_id": mock.cluster.topics["foo"].topic_id, "partition_index": 0}
         async with AsyncExitStack() as stack:
             wires = {}
             for name in "AB":
@@ -758,10 +743,11 @@ async def test_a_connection_ends_the_session_that_began_there_last(
                 wires[name] = inner, await inner.enter_async_context(connect(mock, 1))
             for request in requests.split():
                 on = request[-1]
-                body = fetch.ShareFetchRequest(group_id="g", member_id=request[0])
-                body.share_session_epoch = int(request[1:-1])
-                body.topics = [] if body.share_session_epoch else [topic]
-                assert (await wires[on][1].ask(body, 2)).error_code == 0
+                epoch = int(request[1:-1])
+                asked: dict[str, Any] = {"member_id": request[0], "share_session_epoch": epoch}
+                asked["topics"] = [] if epoch else [topic]
+                answer = await wires[on][1].ask("ShareFetch", 2, group_id="g", **asked)
+                assert answer.error_code == 0
             before = mock.connections(1)
             await wires[closed][0].aclose()
             async with asyncio.timeout(60):
@@ -781,12 +767,9 @@ async def test_a_leader_forgets_a_group_without_connections(ends: bool) -> None:
         at = DirectBroker(mock.cluster, profile_name="kafka-4.4")
         prepare(mock.cluster)
         member = settled(at)
-        topic = fetch.FetchTopic(
-            topic_id=member.topic_id, partitions=[fetch.FetchPartition(partition_index=0)]
-        )
-        body = fetch.ShareFetchRequest(
-            group_id="g", member_id="m", min_bytes=1, max_records=9, batch_size=9, topics=[topic]
-        )
+        topic = {"topic_id": member.topic_id, "partition_index": 0}
+        limits = {"min_bytes": 1, "max_records": 9, "batch_size": 9}
+        body = request_of("ShareFetch", group_id="g", member_id="m", topics=[topic], **limits)
         async with connect(mock, 1) as wire:
             assert ranges(await wire.ask(body, 2)) == [(0, 3, 1)]
             member.beat(-1)
@@ -827,35 +810,37 @@ def test_offsets_are_deleted_while_the_group_is_empty() -> None:
 def test_a_share_group_among_others() -> None:
     at = broker()
     member = settled(at)
-    (listed,) = at.ask(ListGroupsRequest(types_filter=["share"]), 5).groups
+    (listed,) = at.ask("ListGroups", 5, types_filter=["share"]).groups
     assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == (
         "g", "share", "Stable", "share",
     )  # fmt: skip
-    (classic,) = at.ask(DescribeGroupsRequest(groups=["g"]), 6).groups
+    (classic,) = at.ask("DescribeGroups", 6, groups=["g"]).groups
     assert (classic.error_code, classic.error_message) == (69, "Group g is not a classic group.")
-    (described,) = at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups
+    (described,) = at.ask("ShareGroupDescribe", 1, group_ids=["g"]).groups
     assert (described.group_state, described.assignor_name) == ("Stable", "simple")
     (only,) = described.members
     (topic,) = only.assignment.topic_partitions
     assert (only.member_id, topic.topic_name, topic.partitions) == ("m", "foo", [0, 1])
     for name, code in (("none", 69), ("simple", 69), ("", 24)):
-        (other,) = at.ask(ShareGroupDescribeRequest(group_ids=[name]), 1).groups
+        (other,) = at.ask("ShareGroupDescribe", 1, group_ids=[name]).groups
         assert other.error_code == code
         assert (other.error_message is None) == (code == 24)
     joined = at.ask(
-        join.JoinGroupRequest(
-            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
-            protocol_type="consumer",
-            protocols=[join.JoinGroupRequestProtocol(name="range", metadata=b"")],
-        ),
+        "JoinGroup",
         9,
-    )  # fmt: skip
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        name="range",
+        metadata=b"",
+    )
     assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     groups = at.cluster.groups
     assert groups.validate_commit(GroupCommit("g", "m", None, 3)) is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.validate_fetch("g", None, -1) is ErrorCode.NONE, "it has no offsets"
     assert groups.validate_offset_delete("g") is ErrorCode.GROUP_ID_NOT_FOUND
-    gone = DeleteGroupsRequest(groups_names=["g"])
+    gone = request_of("DeleteGroups", groups_names=["g"])
     assert at.ask(gone, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
     member.beat(-1)
     assert at.ask(gone, 2).results[0].error_code == 0
@@ -895,9 +880,9 @@ def test_permissions() -> None:
             member.beat(0, subscribed_topic_names=["foo"]),
             member.fetch(0, [0]),
             member.ack(1, (0, 0, [ACCEPT])),
-            at.ask(alter.AlterShareGroupOffsetsRequest(group_id="g"), 0),
-            at.ask(delete.DeleteShareGroupOffsetsRequest(group_id="g"), 0),
-            at.ask(ShareGroupDescribeRequest(group_ids=["g"]), 1).groups[0],
+            at.ask("AlterShareGroupOffsets", 0, group_id="g"),
+            at.ask("DeleteShareGroupOffsets", 0, group_id="g"),
+            at.ask("ShareGroupDescribe", 1, group_ids=["g"]).groups[0],
             offsets(at),
         ]
         return [each.error_code for each in answers]

@@ -1,7 +1,5 @@
 """Records that are in flight in a share group: acquired, acknowledged, released, archived."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -45,8 +43,7 @@ def test_a_record_goes_to_one_member() -> None:
 
 @pytest.mark.requirement("DP-SHARE-38")
 @pytest.mark.parametrize(
-    ("share", "whole"),
-    [(0.1, 1), (1.0, 1), (1.1, 1), (1.9, 1), (2.5, 2), (3.0, 3)],
+    ("share", "whole"), [(0.1, 1), (1.0, 1), (1.1, 1), (1.9, 1), (2.5, 2), (3.0, 3)]
 )
 def test_a_batch_that_a_limit_cuts_is_not_acquired(share: float, whole: int) -> None:
     at = Sharers(topics=("foo:1:1",), cut_last_batch=True)
@@ -90,8 +87,7 @@ def test_a_time_without_records_is_not_available() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("PT1S", 1000), ("P1DT2H3M4.5S", 93_784_500), ("pt1h", 3_600_000)],
+    ("text", "expected"), [("PT1S", 1000), ("P1DT2H3M4.5S", 93_784_500), ("pt1h", 3_600_000)]
 )
 def test_durations(text: str, expected: int) -> None:
     assert duration_ms(text) == expected

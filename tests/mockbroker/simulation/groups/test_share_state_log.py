@@ -1,28 +1,12 @@
 """The records of share states in ``__share_group_state``, as a consumer of the topic reads them."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages import (
-    FindCoordinatorRequest,
-    MetadataRequest,
-    MetadataRequestTopic,
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-)
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.read_share_group_state_request import (
-    PartitionData,
-    ReadShareGroupStateRequest,
-    ReadStateData,
-)
+from kproto.messages import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 from kproto.records import RecordBatches
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
@@ -33,6 +17,7 @@ from mockbroker.simulation.groups.share.share_states import ShareStateError, Sto
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.sharers import Sharers
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 TOPIC: Final = "__share_group_state"
 UPDATES: Final = "share.coordinator.snapshot.update.records.per.snapshot"
@@ -110,9 +95,7 @@ _STEP = st.one_of(
 
 @pytest.mark.requirement("DP-SHARE-45")
 @given(st.lists(st.tuples(st.integers(0, 1), _STEP), max_size=14), st.integers(0, 3))
-def test_the_records_add_up_to_the_state(
-    steps: list[tuple[int, tuple[Any, ...]]], per_snapshot: int
-) -> None:
+def test_the_records_add_up_to_the_state(steps, per_snapshot):
     configs = {UPDATES: str(per_snapshot), "share.coordinator.state.topic.num.partitions": "1"}
     cluster = simulated_cluster(1, topics=["foo:2:1"], broker_configs=configs)
     topic_id, states = cluster.topics["foo"].topic_id, cluster.share_states
@@ -174,9 +157,9 @@ def test_what_members_acknowledge_is_recorded() -> None:
 
 
 async def fetched(wire: Wire, index: int) -> list[tuple[Any, Any]]:
-    part = FetchPartition(partition=index, partition_max_bytes=1 << 20)
-    topic = FetchTopic(topic=TOPIC, partitions=[part])
-    answer = await wire.ask(FetchRequest(max_bytes=1 << 20, topics=[topic]), 12)
+    part = {"partition": index, "partition_max_bytes": 1 << 20}
+    topic = {"topic": TOPIC, "partitions": [part]}
+    answer = await wire.ask("Fetch", 12, max_bytes=1 << 20, topics=[topic])
     return records_in(answer.responses[0].partitions[0].records or b"")
 
 
@@ -187,10 +170,7 @@ async def test_states_move_with_their_coordinator() -> None:
     async with MockCluster(2, topics=["foo:1:2"], broker_configs=configs) as mock:
         topic_id = mock.cluster.topics["foo"].topic_id
         key = share_text("g", topic_id, 0)
-        read = ReadShareGroupStateRequest(
-            group_id="g",
-            topics=[ReadStateData(topic_id=topic_id, partitions=[PartitionData(leader_epoch=3)])],
-        )
+        read = request_of("ReadShareGroupState", group_id="g", topic_id=topic_id, leader_epoch=3)
 
         async def code(wire: Wire) -> int:
             answer = await wire.ask(read, 0)
@@ -199,7 +179,7 @@ async def test_states_move_with_their_coordinator() -> None:
         mock.cluster.share_states.initialize("g", topic_id, 0, 1, 5)
         async with connect(mock, 1) as first, connect(mock, 2) as second:
             wires = {1: first, 2: second}
-            find = FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
+            find = request_of("FindCoordinator", key_type=2, coordinator_keys=[key])
             (found,) = (await first.ask(find, 6)).coordinators
             old, new = wires.pop(found.node_id), wires.popitem()
             assert await code(old) == 0
@@ -211,6 +191,6 @@ async def test_states_move_with_their_coordinator() -> None:
             mock.finish_loading("share", key)
             assert [await code(old), await code(new[1])] == [16, 0]
             assert await fetched(new[1], 0) == before
-            request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+            request = request_of("Metadata", name=TOPIC)
             (listed,) = (await first.ask(request, 9)).topics
             assert listed.is_internal

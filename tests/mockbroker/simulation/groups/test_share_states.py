@@ -1,7 +1,5 @@
 """The share coordinator (83 to 87): states of share partitions begin, move, are fenced, and end."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,7 +15,6 @@ from kproto.messages import initialize_share_group_state_request as initialize
 from kproto.messages import read_share_group_state_request as read
 from kproto.messages import read_share_group_state_summary_request as summary
 from kproto.messages import write_share_group_state_request as write
-from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.share.share_partition import StateBatch, WrittenState
 from mockbroker.simulation.groups.share.share_state_log import combine
@@ -168,9 +165,7 @@ def test_negative_epochs(release: tuple[int, int]) -> None:
         (-1, 9, (10, 9), (10, 5)),
     ],
 )
-def test_start_offsets_and_what_is_complete(
-    start: int, complete: int, until_4_3: tuple[int, int], since_4_4: tuple[int, int]
-) -> None:
+def test_start_offsets_and_what_is_complete(start, complete, until_4_3, since_4_4):
     for release, expected in (((4, 3), until_4_3), ((4, 4), since_4_4)):
         states = States(release)
         states.initialize()
@@ -276,7 +271,7 @@ def codes(response: Any) -> dict[int, int]:
 
 def ready(at: DirectBroker) -> uuid.UUID:
     """Create the internal topic and return the topic's id."""
-    at.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAA:0"]), 6)
+    at.ask("FindCoordinator", 6, key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAA:0"])
     return at.cluster.topics["foo"].topic_id
 
 

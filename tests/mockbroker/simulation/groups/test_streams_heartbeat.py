@@ -1,7 +1,5 @@
 """StreamsGroupHeartbeat: which requests are refused, how epochs rise, what answers say."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -436,10 +434,7 @@ def test_endpoints_and_their_partitions(release: tuple[int, int]) -> None:
     result = at.join("a", endpoint=("host", 1), endpoint_epoch=-1)
     assert (result.endpoint_epoch, at.group.endpoint_epoch) == (0, 0), "the group was just made"
     (found,) = result.endpoints or ()
-    assert (found.endpoint, dict(found.active)) == (
-        ("host", 1),
-        {"bar": (0,), "foo": (0, 1, 2, 3)},
-    )
+    assert (found.endpoint, dict(found.active)) == (("host", 1), {"bar": (0,), "foo": (0, 1, 2, 3)})
     result = at.join("b", endpoint_epoch=-1)
     assert [each.endpoint for each in result.endpoints or ()] == [("host", 1)]
     at.settle()

@@ -1,22 +1,10 @@
 """Streams groups on the wire: keys 88, 89 and 93, offsets, other group APIs, and what is stored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import streams_group_heartbeat_request as request
-from kproto.messages.delete_groups_request import DeleteGroupsRequest
-from kproto.messages.describe_groups_request import DescribeGroupsRequest
-from kproto.messages.list_groups_request import ListGroupsRequest
-from kproto.messages.streams_group_describe_request import StreamsGroupDescribeRequest
-from kproto.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
-from kproto.messages.streams_group_topology_description_update_request import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-    TopologyDescription,
-)
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
 from mockbroker.simulation.coordinators.group_facts import GroupCommit
@@ -38,52 +26,46 @@ from tests.mockbroker.simulation.groups.members import Answer
 from tests.mockbroker.simulation.groups.streams import Streams
 from tests.mockbroker.simulation.security.enforced import ADMIN, ALICE, ENFORCED, allow, on_topic
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 REPARTITION, CHANGELOG = "app-by-key-repartition", "app-counts-changelog"
 INTERNAL = [CHANGELOG, REPARTITION]
 """In the order of Java's hash tables."""
 
 
-def counting(**topic: Any) -> request.Topology:
-    info = request.TopicInfo
-    return request.Topology(
-        epoch=0,
-        subtopologies=[
-            request.Subtopology(
-                subtopology_id="0", source_topics=["foo"], repartition_sink_topics=[REPARTITION]
-            ),
-            request.Subtopology(
-                subtopology_id="1",
-                repartition_source_topics=[info(name=REPARTITION)],
-                state_changelog_topics=[
-                    info(
-                        name=CHANGELOG,
-                        topic_configs=[request.KeyValue(key="cleanup.policy", value="compact")],
-                        **topic,
-                    )
-                ],
-            ),
+def counting(**topic: Any) -> dict[str, Any]:
+    return {
+        "epoch": 0,
+        "subtopologies": [
+            {
+                "subtopology_id": "0",
+                "source_topics": ["foo"],
+                "repartition_sink_topics": [REPARTITION],
+            },
+            {
+                "subtopology_id": "1",
+                "repartition_source_topics": {"name": REPARTITION},
+                "state_changelog_topics": {
+                    "name": CHANGELOG,
+                    "key": "cleanup.policy",
+                    "value": "compact",
+                    **topic,
+                },
+            },
         ],
-    )
+    }
 
 
-def joins(member: str = "m", **fields: Any) -> StreamsGroupHeartbeatRequest:
+def joins(member: str = "m", **fields: Any) -> Any:
     fields.setdefault("topology", counting())
-    return StreamsGroupHeartbeatRequest(
-        group_id="g",
-        member_id=member,
-        rebalance_timeout_ms=60_000,
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-        process_id="p",
-        **fields,
-    )
+    tasks: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    joining = {"group_id": "g", "member_id": member, "process_id": "p", **tasks, **fields}
+    return request_of("StreamsGroupHeartbeat", rebalance_timeout_ms=60_000, **joining)
 
 
-def beats(epoch: int, member: str = "m", **fields: Any) -> StreamsGroupHeartbeatRequest:
-    return StreamsGroupHeartbeatRequest(
-        group_id="g", member_id=member, member_epoch=epoch, **fields
+def beats(epoch: int, member: str = "m", **fields: Any) -> Any:
+    return request_of(
+        "StreamsGroupHeartbeat", group_id="g", member_id=member, member_epoch=epoch, **fields
     )
 
 
@@ -94,10 +76,7 @@ def broker(
     if profile(profile_name).line >= (4, 3):
         given.setdefault("group.streams.assignment.interval.ms", "0")
     cluster = simulated_cluster(
-        1,
-        release=profile(profile_name).software,
-        topics=["foo:2:1"],
-        broker_configs=given,
+        1, release=profile(profile_name).software, topics=["foo:2:1"], broker_configs=given
     )
     Operations(cluster).set_offset("simple", "foo-0", 0)  # makes the internal topic
     return DirectBroker(cluster, profile_name=profile_name, security=security, principal=ADMIN)
@@ -106,9 +85,8 @@ def broker(
 @pytest.mark.requirement("DP-STREAMS-01")
 @pytest.mark.parametrize("kind", ["active", "standby", "warmup"])
 def test_a_joining_member_names_no_subtopology_even_without_tasks(kind: str) -> None:
-    at, join = broker(), joins()
-    setattr(join, f"{kind}_tasks", [request.TaskIds(subtopology_id="0", partitions=[])])
-    answer = at.ask(join, 1)
+    at = broker()
+    answer = at.ask(joins(**{f"{kind}_tasks": {"subtopology_id": "0", "partitions": []}}), 1)
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.INVALID_REQUEST, f"{kind.capitalize()}Tasks must be empty when (re-)joining.",
     )  # fmt: skip
@@ -123,7 +101,7 @@ async def test_a_member_lives_on_the_wire() -> None:
         connect(mock, 1) as wire,
     ):
         mock.set_offset("other", "foo-0", 0)
-        joined = await wire.ask(joins(user_endpoint=request.Endpoint(host="h", port=9)), 1)
+        joined = await wire.ask(joins(user_endpoint={"host": "h", "port": 9}), 1)
         assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m", 2)
         assert (joined.heartbeat_interval_ms, joined.task_offset_interval_ms) == (5000, 60_000)
         assert joined.acceptable_recovery_lag == 10_000
@@ -132,7 +110,7 @@ async def test_a_member_lives_on_the_wire() -> None:
         assert status.status_detail == f"Internal topics are missing: {', '.join(INTERNAL)}"
         assert joined.active_tasks == []
         assert mock.cluster.topics.keys() >= {*INTERNAL}
-        result = await wire.ask(beats(2, client_tags=[request.KeyValue(key="k", value="v")]), 1)
+        result = await wire.ask(beats(2, client_tags=[{"key": "k", "value": "v"}]), 1)
         assert (result.status, result.member_epoch) == ([], 3)
         assert [(each.subtopology_id, each.partitions) for each in result.active_tasks] == [
             ("0", [0, 1]),
@@ -142,16 +120,14 @@ async def test_a_member_lives_on_the_wire() -> None:
         assert (endpoint.user_endpoint.host, endpoint.user_endpoint.port) == ("h", 9)
         assert {each.topic for each in endpoint.active_partitions} == {"foo", REPARTITION}
         await wire.ask(
-            beats(3, task_offsets=[request.TaskOffset(subtopology_id="1", partition=0, offset=7)]),
-            1,
+            beats(3, task_offsets=[{"subtopology_id": "1", "partition": 0, "offset": 7}]), 1
         )
         described = await wire.ask(
-            StreamsGroupDescribeRequest(
-                group_ids=["g"],
-                include_authorized_operations=True,
-                include_topology_description=True,
-            ),
+            "StreamsGroupDescribe",
             1,
+            group_ids=["g"],
+            include_authorized_operations=True,
+            include_topology_description=True,
         )
         (group,) = described.groups
         assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 3, 3)
@@ -180,7 +156,7 @@ async def test_a_member_lives_on_the_wire() -> None:
 async def test_topologies_are_shown_as_they_were_sent_until_they_are_ready() -> None:
     at = broker()
     at.ask(joins(), 1)
-    described = at.ask(StreamsGroupDescribeRequest(group_ids=["g", "", "simple", "none"]), 1)
+    described = at.ask("StreamsGroupDescribe", 1, group_ids=["g", "", "simple", "none"])
     nameless, group, simple, none = described.groups
     assert group.topology.subtopologies[1].state_changelog_topics[0].partitions == 0
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
@@ -203,13 +179,16 @@ async def test_streams_groups_may_be_off(name: str, configs: dict[str, str]) -> 
         return
     joined = at.ask(joins(), 1)
     assert (joined.error_code, joined.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
-    (group,) = (at.ask(StreamsGroupDescribeRequest(group_ids=["g"]), 1)).groups
+    (group,) = (at.ask("StreamsGroupDescribe", 1, group_ids=["g"])).groups
     assert group.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def describes() -> StreamsGroupTopologyDescriptionUpdateRequest:
-    return StreamsGroupTopologyDescriptionUpdateRequest(
-        group_id="g", member_id="m", topology_description=TopologyDescription()
+def describes() -> Any:
+    return request_of(
+        "StreamsGroupTopologyDescriptionUpdate",
+        group_id="g",
+        member_id="m",
+        topology_description={},
     )
 
 
@@ -241,9 +220,7 @@ async def test_topologies_are_not_described() -> None:
     ],
 )
 async def test_topics_that_no_topology_may_have(name: str, text: str) -> None:
-    topology = request.Topology(
-        subtopologies=[request.Subtopology(subtopology_id="0", source_topics=[name])]
-    )
+    topology = {"subtopology_id": "0", "source_topics": [name]}
     result = broker().ask(joins(topology=topology), 1)
     assert (result.error_code, result.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
 
@@ -253,7 +230,7 @@ async def test_who_may_use_the_topics() -> None:
     at = broker(security=ENFORCED)
     at.principal = ALICE
     assert at.ask(joins(), 1).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-    (group,) = (at.ask(StreamsGroupDescribeRequest(group_ids=["g"]), 1)).groups
+    (group,) = (at.ask("StreamsGroupDescribe", 1, group_ids=["g"])).groups
     assert group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     allow(at.cluster, AclOperation.READ, "g", ResourceType.GROUP)
     allow(at.cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
@@ -278,7 +255,7 @@ async def test_groups_with_topics_that_are_not_visible() -> None:
     at.ask(joins(), 1)
     at.principal = ALICE
     allow(at.cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
-    (group,) = (at.ask(StreamsGroupDescribeRequest(group_ids=["g"]), 1)).groups
+    (group,) = (at.ask("StreamsGroupDescribe", 1, group_ids=["g"])).groups
     assert (group.error_code, group.error_message, group.members) == (
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "The described group uses topics that the client is not authorized to describe.",
@@ -304,12 +281,12 @@ async def test_topics_that_cannot_be_created() -> None:
 async def test_other_group_apis() -> None:
     at = broker()
     at.ask(joins(), 1)
-    listed = at.ask(ListGroupsRequest(types_filter=["streams"]), 5)
+    listed = at.ask("ListGroups", 5, types_filter=["streams"])
     assert [
         (each.group_id, each.protocol_type, each.group_state, each.group_type)
         for each in listed.groups
     ] == [("g", "streams", "NotReady", "streams")]
-    (described,) = (at.ask(DescribeGroupsRequest(groups=["g"]), 6)).groups
+    (described,) = (at.ask("DescribeGroups", 6, groups=["g"])).groups
     assert (described.error_code, described.error_message) == (
         ErrorCode.GROUP_ID_NOT_FOUND,
         "Group g is not a classic group.",
@@ -320,7 +297,7 @@ async def test_other_group_apis() -> None:
     assert synced.code == ErrorCode.UNKNOWN_MEMBER_ID
     assert groups.heartbeat("g", "m", None, 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert groups.leave("g", [LeavingMember("m")]) == (0, (ErrorCode.UNKNOWN_MEMBER_ID,))
-    deletes = DeleteGroupsRequest(groups_names=["g"])
+    deletes = request_of("DeleteGroups", groups_names=["g"])
     assert (at.ask(deletes, 2)).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
     group = groups.streams.group("g")
     at.ask(beats(-1), 1)
@@ -409,9 +386,7 @@ def test_only_active_tasks_have_epochs_in_the_log() -> None:
 
 @pytest.mark.requirement("DP-STREAMS-19")
 @pytest.mark.parametrize(("release", "time_ms"), [((4, 2), 0), ((4, 3), 7)])
-def test_when_a_target_was_made_is_written_since_4_3(
-    release: tuple[int, int], time_ms: int
-) -> None:
+def test_when_a_target_was_made_is_written_since_4_3(release, time_ms):
     at = Streams(release)
     at.cluster.turns.advance(7)
     targets: list[Any] = []
@@ -446,7 +421,7 @@ async def test_what_is_written() -> None:
             moved = await other.ask(beats(3), 1)
             assert (moved.error_code, moved.active_tasks) == (0, None)
             await other.ask(beats(-1), 1)
-            deleted = await other.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+            deleted = await other.ask("DeleteGroups", 2, groups_names=["g"])
             assert deleted.results[0].error_code == 0
         deletions = [
             int.from_bytes(each.key[:2], "big")

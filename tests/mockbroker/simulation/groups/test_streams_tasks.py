@@ -1,7 +1,5 @@
 """Tasks of streams groups: how many there are, who gets them, and how members get there."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 
@@ -118,9 +116,7 @@ def test_copartitioned_topics_are_equal() -> None:
         ),
     ],
 )
-def test_topologies_that_lack_topics(
-    subtopology: Subtopology, counts: dict[str, int], status: int, detail: str
-) -> None:
+def test_topologies_that_lack_topics(subtopology, counts, status, detail):
     found = configure(Topology(0, (subtopology,)), counts)
     assert found.problem is not None
     assert (found.problem.status, found.problem.detail) == (status, detail)

@@ -1,7 +1,5 @@
 """Produce to partition foo-0 of a ``Cluster`` in tests, without messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

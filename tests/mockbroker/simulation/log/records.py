@@ -1,7 +1,5 @@
 """Append records to logs of a ``Cluster`` in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kproto.records import Compression, Record, build_batch

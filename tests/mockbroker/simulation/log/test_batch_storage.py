@@ -1,7 +1,5 @@
 """Storage of batches: what was stored is read back, whatever was cut before."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

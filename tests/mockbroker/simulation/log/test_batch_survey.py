@@ -1,7 +1,5 @@
 """What the records of a batch say, against what its header says of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.records import MAX_DECOMPRESSED, Compression, Record, RecordBatches, build_batch
@@ -67,9 +65,7 @@ def test_content_that_is_not_compressed_gets_an_unknown_error(codec: Compression
     ("release", "codec", "code"),
     [((4, 4), GZIP, -1), ((2, 4), GZIP, -1), ((2, 3), GZIP, 0), ((4, 4), Compression.NONE, 0)],
 )
-def test_offsets_of_a_compressed_batch_are_consecutive(
-    release: tuple[int, int], codec: Compression, code: int
-) -> None:
+def test_offsets_of_a_compressed_batch_are_consecutive(release, codec, code):
     """Kafka would have to build the batch anew. Until 2.3 it does."""
     records = [Record(offset=each, timestamp=NOW_MS, value=b"x") for each in (0, 2)]
     data = changed(build_batch(records, compression=codec), last_offset_delta=1)

@@ -1,7 +1,5 @@
 """Retention, compaction, and what else a tester does to logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -208,9 +206,7 @@ def roll_at(cluster: Cluster, now_ms: int, *pairs: tuple[bytes, bytes | None]) -
         ((3, 1), 1_000, [[0, 1, 2], [0, 1], [0, 1, 3], [0, 1, 3, 4]]),
     ],
 )
-def test_before_3_1_tombstones_go_with_the_age_of_their_segment(
-    release: tuple[int, ...], horizon: int | None, offsets: list[list[int]]
-) -> None:
+def test_before_3_1_tombstones_go_with_the_age_of_their_segment(release, horizon, offsets):
     cluster = new_cluster(
         release=release, cleanup_policy="compact", delete_retention_ms="1000", segment_bytes="200"
     )
@@ -260,9 +256,7 @@ def test_a_producers_last_batch_stays_as_a_header() -> None:
 
 @pytest.mark.requirement("DP-RETAIN-02")
 @pytest.mark.parametrize(("release", "ranges"), [((3, 8), [(1, 1)]), ((3, 9), [(0, 0), (1, 1)])])
-def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
-    release: tuple[int, int], ranges: list[tuple[int, int]]
-) -> None:
+def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(release, ranges):
     cluster = simulated_cluster(1, topics=["foo=1"], release=release)
     cluster.config_changes.alter_incrementally([(2, "foo", [("cleanup.policy", 0, "compact")])])
     append(cluster, (None, b"no key"))
@@ -277,9 +271,7 @@ def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(
 @pytest.mark.parametrize(
     ("release", "horizon", "left"), [((3, 0), None, [0, 3, 4]), ((3, 1), 10, [0, 4])]
 )
-def test_aborted_records_go_first_and_their_marker_later(
-    release: tuple[int, int], horizon: int | None, left: list[int]
-) -> None:
+def test_aborted_records_go_first_and_their_marker_later(release, horizon, left):
     cluster = new_cluster(release=release, cleanup_policy="compact", delete_retention_ms="10")
     transactional = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     append(cluster, (b"a", b"1"))
@@ -448,9 +440,7 @@ def test_segments_begin_by_size_and_time() -> None:
         ((-1,), 9000, [0, 1]),
     ],
 )
-def test_a_segment_ends_by_the_timestamps_of_its_first_batch(
-    first: tuple[int, ...], later: int, bases: list[int]
-) -> None:
+def test_a_segment_ends_by_the_timestamps_of_its_first_batch(first, later, bases):
     """Without timestamps, by the clock."""
     cluster = new_cluster(segment_ms="100")
     append_times(cluster, *first)
@@ -474,12 +464,7 @@ def test_a_log_that_was_cut_counts_from_the_batch_that_is_left() -> None:
 @pytest.mark.requirement("DP-CTL-10")
 @pytest.mark.parametrize(
     ("how", "crc_is_right", "decodes"),
-    [
-        ("bit", False, None),
-        ("crc", False, True),
-        ("count", True, False),
-        ("codec", True, False),
-    ],
+    [("bit", False, None), ("crc", False, True), ("count", True, False), ("codec", True, False)],
 )
 def test_a_stored_batch_is_damaged(how: str, crc_is_right: bool, decodes: bool | None) -> None:
     cluster = new_cluster()

@@ -1,7 +1,5 @@
 """Batches whose contents the broker changes: times, codecs, message formats."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from typing import Any
@@ -122,9 +120,7 @@ def old_request(data: bytes, magic: int, release: tuple[int, int] = (2, 8), **co
 @pytest.mark.parametrize("release", [(0, 10), (0, 11), (2, 8), (3, 9)])
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [each for each in CODECS if each < Compression.ZSTD])
-def test_messages_become_one_batch(
-    magic: int, codec: Compression, release: tuple[int, int]
-) -> None:
+def test_messages_become_one_batch(magic, codec, release):
     cluster, outcome = old_request(
         build_batch(OLDER, magic=magic, compression=codec), magic, release
     )

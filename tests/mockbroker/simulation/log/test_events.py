@@ -1,7 +1,5 @@
 """The events of logs: values in a bounded ring, without the bytes of records."""
 
-from __future__ import annotations
-
 from kproto.records import Record, build_batch
 from mockbroker.simulation.log.batches.batch_header import read_header
 from mockbroker.simulation.log.log_events import Appended, DataEvents

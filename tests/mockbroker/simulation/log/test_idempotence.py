@@ -1,7 +1,5 @@
 """Idempotent producers: duplicates, sequences, epochs, and how long a log knows them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -80,8 +78,7 @@ def test_epochs_only_grow_and_begin_at_sequence_0() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "code"),
-    [((0, 11), 45), ((1, 0), 59), ((2, 4), 59), ((2, 5), 0), ((4, 4), 0)],
+    ("release", "code"), [((0, 11), 45), ((1, 0), 59), ((2, 4), 59), ((2, 5), 0), ((4, 4), 0)]
 )
 @pytest.mark.requirement("DP-IDEM-05", "DP-IDEM-06")
 def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) -> None:
@@ -92,9 +89,7 @@ def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) 
 
 @pytest.mark.parametrize(("release", "code"), [((4, 0), 0), ((4, 1), 45), ((4, 4), 45)])
 @pytest.mark.requirement("DP-IDEM-07")
-def test_a_transaction_of_version_2_begins_at_sequence_0(
-    release: tuple[int, int], code: int
-) -> None:
+def test_a_transaction_of_version_2_begins_at_sequence_0(release, code):
     rows = rows_of_release(ROWS, Release(release))
     for implicit, expected in ((True, code), (False, 0)):
         unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)

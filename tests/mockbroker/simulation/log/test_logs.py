@@ -1,7 +1,5 @@
 """Logs of a cluster: replicas, high watermarks, and what elections and limits do to records."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """What is refused before it is appended: each row, the release that has it, and the order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -121,9 +119,7 @@ def test_acks_in_a_partition_that_a_topic_lacks(release: tuple[int, int], code: 
 
 @pytest.mark.parametrize(("facts", "data", "code", "start"), PARTITIONS)
 @pytest.mark.requirement("DP-PRODUCE-36")
-def test_nothing_of_it_is_appended(
-    facts: dict[str, Any], data: bytes | None, code: int, start: int
-) -> None:
+def test_nothing_of_it_is_appended(facts, data, code, start):
     cluster = new_cluster()
     assert codes(produce(cluster, data, **facts)) == (code, -1, -1, start)
     assert cluster.logs.log(FOO).end_offset == 0
@@ -170,9 +166,7 @@ PACKED = batch(b"a", b"b", compression=Compression.ZSTD)
         ((3, 9), OLD + OLD, 0),
     ],
 )
-def test_newer_batches_in_older_requests(
-    version: int, release: tuple[int, int], data: bytes, code: int
-) -> None:
+def test_newer_batches_in_older_requests(version, release, data, code):
     assert produce(new_cluster(release), data, version=version).error == code
 
 
@@ -249,9 +243,7 @@ def test_a_batch_counts_again_after_it_is_rewritten() -> None:
         pytest.param({"transactional_id": "t"}, 0),
     ],
 )  # fmt: skip
-def test_transactional_batches_need_an_id_that_the_caller_may_write(
-    facts: dict[str, Any], code: int
-) -> None:
+def test_transactional_batches_need_an_id_that_the_caller_may_write(facts, code):
     request = RequestFacts(1, 9, is_transactional=True, is_idempotent=True, **facts)
     assert refusal(NEW, request) == code
 
@@ -306,8 +298,7 @@ def test_since_3_6_a_request_has_one_transactional_producer() -> None:
     assert refusal((3, 5), request) == 0
 
 
-@pytest.mark.requirement("DP-PRODUCE-12")
-@pytest.mark.requirement("DP-LOG-05")
+@pytest.mark.requirement("DP-PRODUCE-12", "DP-LOG-05")
 def test_until_3_5_a_transaction_is_not_verified_and_holds_the_stable_offset() -> None:
     cluster = new_cluster((3, 5))
     produce(cluster, GOOD)
@@ -378,14 +369,8 @@ HOUR = 3_600_000
         ((3, 6), {"message.timestamp.difference.max.ms": "10"}, (NOW_MS + 11, NOW_MS, 9), [0, 2]),
     ],
 )
-@pytest.mark.requirement("DP-PRODUCE-25")
-@pytest.mark.requirement("DP-PRODUCE-26")
-def test_times_have_limits(
-    release: tuple[int, int],
-    configs: dict[str, str],
-    timestamps: tuple[int, ...],
-    failed: list[int],
-) -> None:
+@pytest.mark.requirement("DP-PRODUCE-25", "DP-PRODUCE-26")
+def test_times_have_limits(release, configs, timestamps, failed):
     cluster = new_cluster(release, configs)
     data = build_batch([Record(timestamp=each, value=b"v") for each in timestamps])
     outcome = produce(cluster, data)
@@ -415,11 +400,8 @@ def appended(timestamp: int, **settings: Any) -> bytes:
         ((3, 5), "LogAppendTime", NOW_MS, 32),
     ],
 )
-@pytest.mark.requirement("DP-PRODUCE-27")
-@pytest.mark.requirement("DP-LOG-02")
-def test_a_producer_does_not_claim_to_be_the_broker(
-    release: tuple[int, int], time_type: str, timestamp: int, code: int
-) -> None:
+@pytest.mark.requirement("DP-PRODUCE-27", "DP-LOG-02")
+def test_a_producer_does_not_claim_to_be_the_broker(release, time_type, timestamp, code):
     cluster = new_cluster(release, {"message.timestamp.type": time_type})
     outcome = produce(cluster, appended(timestamp))
     assert outcome.error == code
@@ -445,9 +427,7 @@ def test_a_producer_does_not_claim_to_be_the_broker(
         (Compression.NONE, "gzip", "DefaultRecord"),
     ],
 )
-def test_texts_say_whether_kafka_reads_keys_and_values(
-    sent: Compression, kept: str, kind: str
-) -> None:
+def test_texts_say_whether_kafka_reads_keys_and_values(sent, kept, kind):
     cluster = new_cluster(
         (3, 9), {"message.timestamp.type": "LogAppendTime", "compression.type": kept}
     )

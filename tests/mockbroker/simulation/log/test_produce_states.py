@@ -1,7 +1,5 @@
 """Any sequence of appends, retries, elections and held replicas keeps what a log promises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

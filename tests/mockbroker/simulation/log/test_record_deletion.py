@@ -1,18 +1,11 @@
 """DeleteRecords: errors in order, where logs begin then, and waiting for replicas."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from kproto.messages.delete_records_request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.actions import LogStartMoved
@@ -21,16 +14,15 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.records import append_times
 from tests.mockbroker.simulation.security.enforced import ENFORCED
 from tests.mockbroker.wire import PATIENCE
+from tests.support.requests import request_of
 
 FOO = ("foo", 0)
 HOUR = 3_600_000
 
 
-def request(offset: int, topic: str = "foo", timeout_ms: int = HOUR) -> DeleteRecordsRequest:
-    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
-    return DeleteRecordsRequest(
-        topics=[DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=timeout_ms
-    )
+def request(offset: int, topic: str = "foo", timeout_ms: int = HOUR) -> Any:
+    partition = {"partition_index": 0, "offset": offset}
+    return request_of("DeleteRecords", name=topic, partitions=[partition], timeout_ms=timeout_ms)
 
 
 def result(response: Any) -> tuple[int, int]:
@@ -80,9 +72,8 @@ def test_the_start_never_falls() -> None:
 @pytest.mark.requirement("DP-DELREC-05")
 def test_a_partition_is_deleted_from_and_answered_once() -> None:
     cluster = filled()
-    asked = request(1)
-    asked.topics += [DeleteRecordsTopic(name="nosuch", partitions=[]), *request(3).topics]
-    response = DirectBroker(cluster).ask(asked, 2)
+    topics = [*request(1).topics, {"name": "nosuch", "partitions": []}, *request(3).topics]
+    response = DirectBroker(cluster).ask("DeleteRecords", 2, timeout_ms=HOUR, topics=topics)
     assert [
         (topic.name, [row.low_watermark for row in topic.partitions]) for topic in response.topics
     ] == [("foo", [3])]

@@ -1,7 +1,5 @@
 """Acks -1: when a producer is answered, and what."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.cluster import Cluster

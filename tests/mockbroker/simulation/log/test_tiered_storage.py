@@ -1,14 +1,11 @@
 """Tiered storage (KIP-405): what is in remote storage, and what clients see of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kproto.records import RecordBatches
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
@@ -135,9 +132,7 @@ def test_consumers_read_remote_records_and_replicas_do_not() -> None:
 
 @pytest.mark.requirement("DP-FETCH-25")
 @pytest.mark.parametrize(("release", "offsets"), [((4, 1), [0]), ((4, 2), [0, 1])])
-def test_how_many_partitions_have_remote_records(
-    release: tuple[int, int], offsets: list[int]
-) -> None:
+def test_how_many_partitions_have_remote_records(release, offsets):
     cluster = tiered("1,2/1,2/1,2", release=release)
     for index in range(3):
         append_times(cluster, 10, tp=("foo", index))
@@ -167,7 +162,7 @@ def test_local_sizes_shrink_and_epochs_stay() -> None:
     broker = DirectBroker(cluster, profile_name="kafka-4.4")
 
     def size() -> int:
-        answer = broker.ask(DescribeLogDirsRequest(topics=None), 4)
+        answer = broker.ask("DescribeLogDirs", 4, topics=None)
         return int(answer.results[0].topics[0].partitions[0].partition_size)
 
     whole = size()

@@ -1,10 +1,7 @@
 """The operation ``break-connections``."""
 
-from __future__ import annotations
-
 import pytest
 
-from kproto.messages import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.errors import UnknownBrokerError
 from mockbroker.faults import Fault
@@ -15,13 +12,13 @@ async def test_the_connections_of_one_broker_break_and_new_ones_are_accepted() -
     async with MockCluster(2) as mock:
         async with connect(mock, 1) as broken, connect(mock, 2) as other:
             for wire in (broken, other):
-                await wire.ask(MetadataRequest(topics=None), 9)
+                await wire.ask("Metadata", 9, topics=None)
             await mock.break_connections(1)
             assert await broken.closed() == b""
             assert mock.connections(1) == 0
-            await other.ask(MetadataRequest(topics=None), 9)
+            await other.ask("Metadata", 9, topics=None)
         async with connect(mock, 1) as wire:
-            assert len((await wire.ask(MetadataRequest(topics=None), 9)).brokers) == 2
+            assert len((await wire.ask("Metadata", 9, topics=None)).brokers) == 2
         with pytest.raises(UnknownBrokerError):
             await mock.break_connections("7")
 
@@ -30,5 +27,5 @@ async def test_a_fault_rule_answers_first() -> None:
     async with MockCluster(1) as mock:
         mock.fault(Fault(api=3, steps_after=("break-connections self",)))
         async with connect(mock) as wire:
-            await wire.ask(MetadataRequest(topics=None), 9)
+            await wire.ask("Metadata", 9, topics=None)
             assert await wire.closed() == b""

@@ -1,26 +1,17 @@
 """Groups under the steps of a tester, with members on the wire."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
 import pytest
 
 from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from kproto.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.running.fixture import MockKafka
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 
 def cluster(**options: Any) -> MockCluster:
@@ -28,12 +19,18 @@ def cluster(**options: Any) -> MockCluster:
     return MockCluster(1, topics=["foo:2:1"], broker_configs=configs, **options)
 
 
-def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000, member_id=member_id,
-        group_instance_id=instance, protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-    )  # fmt: skip
+def join(member_id: str = "", instance: str | None = None) -> Any:
+    return request_of(
+        "JoinGroup",
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type="consumer",
+        name="range",
+        metadata=b"",
+    )
 
 
 async def coordinated(mock: MockCluster) -> None:
@@ -48,24 +45,27 @@ async def member(wire: Wire, instance: str = "one") -> str:
     assigned = ConsumerProtocolAssignment(
         assigned_partitions=[TopicPartition(topic="foo", partitions=[0])]
     )
-    given = SyncGroupRequestAssignment(
-        member_id=joined.member_id, assignment=b"\x00\x00" + assigned.encode(0)
-    )
+    given = {"member_id": joined.member_id, "assignment": b"\x00\x00" + assigned.encode(0)}
     synced = await wire.ask(
-        SyncGroupRequest(
-            group_id="g", generation_id=joined.generation_id, member_id=joined.member_id,
-            assignments=[given],
-        ),
+        "SyncGroup",
         1,
-    )  # fmt: skip
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        assignments=[given],
+    )
     assert synced.error_code == 0
     found: str = joined.member_id
     return found
 
 
 async def beat(wire: Wire, member_id: str, instance: str | None = None, generation: int = 1) -> int:
-    request = HeartbeatRequest(
-        group_id="g", member_id=member_id, generation_id=generation, group_instance_id=instance
+    request = request_of(
+        "Heartbeat",
+        group_id="g",
+        member_id=member_id,
+        generation_id=generation,
+        group_instance_id=instance,
     )
     code: int = (await wire.ask(request, 3)).error_code
     return code
@@ -122,10 +122,14 @@ async def test_commits_wait_while_they_are_held() -> None:
         await coordinated(mock)
         one = await member(wire)
         mock.hold_commits("g")
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
-        topic = OffsetCommitRequestTopic(name="foo", partitions=[partition])
-        commit = OffsetCommitRequest(
-            group_id="g", generation_id_or_member_epoch=1, member_id=one, topics=[topic]
+        partition = {"partition_index": 0, "committed_offset": 7}
+        topic = {"name": "foo", "partitions": [partition]}
+        commit = request_of(
+            "OffsetCommit",
+            group_id="g",
+            generation_id_or_member_epoch=1,
+            member_id=one,
+            topics=[topic],
         )
         waiting = asyncio.create_task(wire.ask(commit, 7))
         async with asyncio.timeout(10):

@@ -1,7 +1,5 @@
 """A released client against the steps of a tester; docs/how-to has the same tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.running.fixture import MockKafka

@@ -1,7 +1,5 @@
 """What a tester does to logs: replication, losses, segments, records without a producer."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

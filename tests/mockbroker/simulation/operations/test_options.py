@@ -1,7 +1,5 @@
 """The options of a cluster that concern its data: events that are kept, retention, waits."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,17 +1,9 @@
 """Records of a running cluster: the methods of ``MockCluster``, the routes, the command line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.records import Compression, Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -120,17 +112,17 @@ async def test_the_journal_shows_batches_decoded() -> None:
              Record(timestamp=0, value=b"\xff")],
             compression=Compression.GZIP, producer_id=7, producer_epoch=0, base_sequence=0,
         )  # fmt: skip
-        part = PartitionProduceData(index=0, records=batch)
-        topic = TopicProduceData(name="foo", partition_data=[part])
-        await wire.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 9)
+        part = {"index": 0, "records": batch}
+        topic = {"name": "foo", "partition_data": [part]}
+        await wire.ask("Produce", 9, acks=1, timeout_ms=1, topic_data=[topic])
         _, (entry,) = await client.get("/journal?api=Produce&direction=request")
         assert entry["body"]["topicData"][0]["partitionData"][0]["records"] == [
             {"offsets": "0-1", "codec": "gzip", "producer": "7/0", "sequence": 0, "records": [
                 {"key": "k", "value": "one", "headers": [["h", "x"]]}, {"value": "0xff"}]}
         ]  # fmt: skip
         mock.corrupt_batch("foo-0", 0, "crc")
-        fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-        await wire.ask(FetchRequest(topics=[FetchTopic(topic="foo", partitions=[fetched])]), 11)
+        fetched = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+        await wire.ask("Fetch", 11, topics={"topic": "foo", "partitions": [fetched]})
         _, (entry,) = await client.get("/journal?api=Fetch&direction=response")
         (damaged,) = entry["body"]["responses"][0]["partitions"][0]["records"]
         assert damaged["problem"] == "wrong checksum"
@@ -140,9 +132,7 @@ async def test_the_journal_shows_batches_decoded() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("DP-CTL-09", "DP-CTL-50", "DP-CTL-51")
-def test_the_command_line_writes_and_prints_records(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
+def test_the_command_line_writes_and_prints_records(capsys, monkeypatch, tmp_path):
     options = ("--topic", "foo:2:1", "--clock", "manual", "--log-bytes", "64KiB")
     with serving(*options, "--control", "127.0.0.1:0") as (_, ready):
         url = ready["control"]

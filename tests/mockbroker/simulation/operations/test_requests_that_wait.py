@@ -1,7 +1,5 @@
 """Produce and Fetch under the steps of a tester: what waits, what is answered, what is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any
@@ -9,35 +7,29 @@ from uuid import UUID
 
 import pytest
 
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.leave_group_request import LeaveGroupRequest
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
 from tests.mockbroker.control.test_control import controlled
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 TP = "foo-0"
 
 
-def produce(value: bytes = b"x", acks: int = -1) -> ProduceRequest:
+def produce(value: bytes = b"x", acks: int = -1) -> Any:
     data = build_batch([Record(timestamp=0, value=value)])
-    partition = PartitionProduceData(index=0, records=data)
-    topic = TopicProduceData(name="foo", partition_data=[partition])
-    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic])
+    partition = {"index": 0, "records": data}
+    topic = {"name": "foo", "partition_data": [partition]}
+    return request_of("Produce", acks=acks, timeout_ms=30_000, topic_data=[topic])
 
 
-def fetch(offset: int = 0, max_wait_ms: int = 30_000, **session: int) -> FetchRequest:
-    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    topic = FetchTopic(topic="foo", partitions=[partition])
-    return FetchRequest(
-        max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, topics=[topic], **session
+def fetch(offset: int = 0, max_wait_ms: int = 30_000, **session: int) -> Any:
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+    topic = {"topic": "foo", "partitions": [partition]}
+    return request_of(
+        "Fetch", max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, topics=[topic], **session
     )
 
 
@@ -77,9 +69,7 @@ async def test_a_produce_waits_for_a_held_follower() -> None:
 @pytest.mark.requirement("DP-CTL-07")
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("partition", [TP, None])
-async def test_an_answer_waits_although_the_records_are_appended(
-    acks: int, partition: str | None
-) -> None:
+async def test_an_answer_waits_although_the_records_are_appended(acks, partition):
     async with MockCluster(topics=["foo:2:1"]) as mock, connect(mock) as wire:
         mock.hold_produces(partition)
         waiting = await asked(wire, produce(acks=acks), 9)
@@ -200,9 +190,7 @@ async def test_a_forgotten_producer_begins_anew() -> None:
      ({"producer_epoch": 1, "base_sequence": 7}, 8),  # goes ahead
      ({"producer_epoch": 0, "base_sequence": 9}, 2)],  # of a fenced producer
 )  # fmt: skip
-async def test_a_producer_goes_on_after_a_tester_has_appended(
-    appended: dict[str, int], following: int
-) -> None:
+async def test_a_producer_goes_on_after_a_tester_has_appended(appended, following):
     """Each record has a sequence of its own, so a producer that goes on elsewhere is refused."""
     async with MockCluster(topics=["foo:1:1"]) as mock, connect(mock) as wire:
 
@@ -246,7 +234,7 @@ async def test_a_rule_loses_the_answer_after_the_append() -> None:
 
 @pytest.mark.requirement("DP-CTL-26", "DP-CTL-27")
 async def test_coordinators_move_and_load() -> None:
-    leave = LeaveGroupRequest(group_id="g", member_id="m")
+    leave = request_of("LeaveGroup", group_id="g", member_id="m")
     async with MockCluster(clock="manual") as mock:
         mock.load_coordinator("group", "g")
         name, index = mock.cluster.coordinators.partition_of(CoordinatorKind.GROUP, "g")

@@ -1,17 +1,9 @@
 """Topics for measuring clients: sinks that keep nothing, sources that never end."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from kproto.records import Record, RecordBatches
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -21,6 +13,7 @@ from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulation.log.producing import FOO, batch, new_cluster, produce
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 pytestmark = pytest.mark.requirement("DP-API-98")
 
@@ -30,9 +23,9 @@ THREE = json.dumps([{"value": each} for each in ("a", "b", "c")])
 def fetched(
     cluster: Cluster, offset: int, *, room: int = 1 << 20, version: int = 11
 ) -> list[Record]:
-    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=room)
-    body = FetchRequest(
-        max_wait_ms=0, max_bytes=room, topics=[FetchTopic(topic="foo", partitions=[part])]
+    part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": room}
+    body = request_of(
+        "Fetch", max_wait_ms=0, max_bytes=room, topics={"topic": "foo", "partitions": [part]}
     )
     found = DirectBroker(cluster).ask(body, version).responses[0].partitions[0]
     assert found.error_code == 0
@@ -41,10 +34,8 @@ def fetched(
 
 
 def listed(cluster: Cluster, timestamp: int) -> tuple[int, int]:
-    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    body = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name="foo", partitions=[part])]
-    )
+    part = {"partition_index": 0, "timestamp": timestamp}
+    body = request_of("ListOffsets", replica_id=-1, name="foo", partitions=[part])
     found = DirectBroker(cluster).ask(body, 7).topics[0].partitions[0]
     assert found.error_code == 0
     return found.offset, found.timestamp
@@ -179,10 +170,13 @@ async def test_both_are_commands() -> None:
         await mock.run_command("make-sink bar")
         mock.append("bar-0", "gone")
         assert mock.records("bar") == []
-        part = FetchPartition(partition=0, fetch_offset=5, partition_max_bytes=1000)
+        part = {"partition": 0, "fetch_offset": 5, "partition_max_bytes": 1000}
         async with connect(mock) as wire:
-            body = FetchRequest(
-                max_wait_ms=0, max_bytes=1000, topics=[FetchTopic(topic="foo", partitions=[part])]
+            body = request_of(
+                "Fetch",
+                max_wait_ms=0,
+                max_bytes=1000,
+                topics={"topic": "foo", "partitions": [part]},
             )
             answer = (await wire.ask(body, 11)).responses[0].partitions[0]
         found = [each for data in RecordBatches(answer.records) for each in data.records()]

@@ -1,7 +1,5 @@
 """Transactions under the steps of a tester: commands, HTTP, Python."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker import MockCluster

@@ -1,20 +1,12 @@
 """What the tests of KIP-236's newer revision write into znodes and read there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kproto.znodes.plan_znodes import (
-    CANCEL_REASSIGNMENT_IN_PROGRESS as CANCEL,
-)
-from kproto.znodes.plan_znodes import (
-    REASSIGN_PARTITIONS as PLAN,
-)
-from kproto.znodes.plan_znodes import (
-    REASSIGN_PARTITIONS_QUEUE as QUEUE,
-)
+from kproto.znodes.plan_znodes import CANCEL_REASSIGNMENT_IN_PROGRESS as CANCEL
+from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS as PLAN
+from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS_QUEUE as QUEUE
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.walks import FOO, cluster_of

@@ -1,7 +1,5 @@
 """What the tests of KIP-236's older revision write into znodes and read there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

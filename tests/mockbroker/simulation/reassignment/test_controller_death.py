@@ -1,7 +1,5 @@
 """Drafts of KIP-455 whose controller dies in the midst of a step: what the next one makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
@@ -65,9 +63,7 @@ the older draft the next controller does not know which replicas were to go (A-1
 keeps them all."""
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-36")
-@pytest.mark.requirement("A-12")
+@pytest.mark.requirement("K455-38", "K455-36", "A-12")
 @pytest.mark.parametrize("draft", [NEW, OLD])
 @pytest.mark.parametrize("scene", SCENES)
 def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str, draft: str) -> None:
@@ -113,9 +109,7 @@ def _dies(draft: str, before: Step, step: Step, ends: list[set[int]], after: int
 
 @pytest.mark.requirement("K455-36")
 @pytest.mark.parametrize(("draft", "after", "epoch"), [(NEW, 8, 3), (OLD, 9, 3), (OLD, 8, 2)])
-def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(
-    draft: str, after: int, epoch: int
-) -> None:
+def test_a_leader_that_was_not_told_of_the_end_is_told_by_the_next_controller(draft, after, epoch):
     """The end was on record, and LeaderAndIsr not yet sent; of the older draft's also the new
     replicas alone, which leaves the leader to be chosen."""
     cluster = simulated_cluster(7, topics=["foo=1,2,3"], reassignment=draft)

@@ -1,7 +1,5 @@
 """KIP-236, newer revision: what is submitted, what is on record, and how it comes to its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.errors import ClusterError

@@ -1,16 +1,10 @@
 """KIP-236, newer revision: all of it through AlterPartitionReassignments (45) and List (46)."""
 
-from __future__ import annotations
+from typing import Any
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from kproto.schema.versions import Versions
 from kproto.znodes import EmbeddedStore, ZnodeTree
 from mockbroker import MockCluster
@@ -40,6 +34,7 @@ from tests.mockbroker.simulation.reassignment.walks import (
     warnings,
 )
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 
 def result(c: Cluster, replicas: list[int] | None) -> PartitionResult:
@@ -65,8 +60,7 @@ def test_a_request_does_what_the_znode_does() -> None:
     assert on_record(by_request) is None
 
 
-@pytest.mark.requirement("K236-12")
-@pytest.mark.requirement("K236-06")
+@pytest.mark.requirement("K236-12", "K236-06")
 def test_a_request_in_flight_rolls_back_first_and_the_same_again_changes_nothing() -> None:
     c = cluster("foo=1,2,3/1,2,3")
     alter(c, [1, 2, 4])
@@ -90,9 +84,7 @@ def test_one_of_two_is_rolled_back_by_null() -> None:
     assert result(c, None) == PartitionResult(0, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
 
 
-@pytest.mark.requirement("K236-12")
-@pytest.mark.requirement("K236-34")
-@pytest.mark.requirement("K236-35")
+@pytest.mark.requirement("K236-12", "K236-34", "K236-35")
 @pytest.mark.parametrize("asked", [None, [5]])
 def test_what_is_not_rolled_back_is_an_error_that_says_why(asked: list[int] | None) -> None:
     refused = ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -166,20 +158,17 @@ def test_the_profile_is_the_release_of_the_draft_with_the_released_layout_of_45_
     assert "KIP-236" in draft.summary
 
 
-@pytest.mark.requirement("K236-12")
-@pytest.mark.requirement("K236-01")
+@pytest.mark.requirement("K236-12", "K236-01")
 async def test_over_the_wire() -> None:
-    def asked(replicas: list[int] | None) -> AlterPartitionReassignmentsRequest:
-        partition = ReassignablePartition(partition_index=0, replicas=replicas)
-        return AlterPartitionReassignmentsRequest(
-            topics=[ReassignableTopic(name="foo", partitions=[partition])]
-        )
+    def asked(replicas: list[int] | None) -> Any:
+        partition = {"partition_index": 0, "replicas": replicas}
+        return request_of("AlterPartitionReassignments", name="foo", partitions=[partition])
 
     async with MockCluster(4, topics=["foo=1,2,3"], profile=NEW) as mock, connect(mock, 1) as wire:
         answer = await wire.ask(asked([1, 2, 4]), 0)
         assert answer.responses[0].partitions[0].error_code == 0
         assert mock.read_znode(PLAN) is not None
-        listed = await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
+        listed = await wire.ask("ListPartitionReassignments", 0, topics=None)
         (row,) = listed.topics[0].partitions
         assert (row.replicas, row.adding_replicas, row.removing_replicas) == (
             [1, 2, 4, 3],
@@ -190,7 +179,7 @@ async def test_over_the_wire() -> None:
         assert mock.read_znode(PLAN) is None
         answer = await wire.ask(asked(None), 0)
         assert answer.responses[0].partitions[0].error_code == 85
-        listed = await wire.ask(ListPartitionReassignmentsRequest(topics=None), 0)
+        listed = await wire.ask("ListPartitionReassignments", 0, topics=None)
         assert listed.topics == []
         assert mock.cluster.topics.partition(*FOO).replicas == (1, 2, 3)
     async with MockCluster(4, topics=["foo=1,2,3"], profile=NEW) as mock, connect(mock, 2) as wire:

@@ -1,7 +1,5 @@
 """KIP-236, newer revision: cancelling rolls back, in seven steps, or says why it does not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -50,8 +48,7 @@ def test_what_the_request_holds_says_nothing(text: str) -> None:
     assert warnings(c) == []
 
 
-@pytest.mark.requirement("K236-33")
-@pytest.mark.requirement("A-19")
+@pytest.mark.requirement("K236-33", "A-19")
 def test_throttles_are_the_tools_to_remove() -> None:
     c = cluster()
     throttled = [
@@ -78,8 +75,7 @@ ORIGINALS_BACK = [(START, 1), (START, 2), (START, 3)]
 WITHOUT_NEW = [(STOP, 5), (STOP, 4)]
 
 
-@pytest.mark.requirement("K236-35")
-@pytest.mark.requirement("A-14")
+@pytest.mark.requirement("K236-35", "A-14")
 @pytest.mark.parametrize(
     ("steps", "rolled_back"),
     [
@@ -128,9 +124,7 @@ def test_what_would_go_offline_is_skipped(steps: list[Any], rolled_back: bool) -
         (entry([4], [1], ("foo", 7)), "Unable to find partition foo:7."),
     ],
 )
-def test_entries_that_make_no_sense_are_left_out_of_a_cancellation(
-    bad: dict[str, object], reason: str
-) -> None:
+def test_entries_that_make_no_sense_are_left_out_of_a_cancellation(bad, reason):
     c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([4]), entry([4], tp=("foo", 1)))
     Operations(c).write_znode(PLAN, plan(bad, entry([4], [1, 2, 3], ("foo", 1))))

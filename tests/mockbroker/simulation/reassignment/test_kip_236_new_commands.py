@@ -1,7 +1,5 @@
 """Any commands in any order on KIP-236's newer revision, and what must hold after each."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -1,7 +1,5 @@
 """KIP-236, newer revision, driven as a tool does it: on the embedded tree and a real ZooKeeper."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -92,10 +90,7 @@ def test_queued_in_conflict(place: Place, store: ZnodeStore) -> None:
         store.create(QUEUE, plan(entry([1, 2, 6])).encode())
     c.turns.react()
     assert there(store) == ["delete_topics", "reassign_partitions"]
-    assert said(store, PLAN) == [
-        entry([1, 2, 5], [1, 2, 3]),
-        entry([6], [1, 2, 3], ("foo", 1)),
-    ]
+    assert said(store, PLAN) == [entry([1, 2, 5], [1, 2, 3]), entry([6], [1, 2, 3], ("foo", 1))]
     assert {each.to for each in changes(c, StopReplicaSent)} == {(4,)}
 
 

@@ -1,9 +1,6 @@
 """KIP-236, newer revision: more reassignments while some are in flight, through the queue znode."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -27,9 +24,7 @@ from tests.mockbroker.simulation.reassignment.walks import FOO, changes, now, wa
 ALL = (1, 2, 3, 4, 5, 6)
 
 
-@pytest.mark.requirement("K236-06")
-@pytest.mark.requirement("K236-37")
-@pytest.mark.requirement("A-21")
+@pytest.mark.requirement("K236-06", "K236-37", "A-21")
 def test_the_pages_queue_beside_what_is_in_flight() -> None:
     c = simulated_cluster(
         10, topics=["foo1=1,2,3", "foo2=5,6,8/5,6,8", "bar=1,2"], reassignment=NEW
@@ -75,8 +70,7 @@ def test_a_queue_that_is_there_blocks_the_next_submission() -> None:
     assert on_record(c) == [entry([1, 4], [1, 2])]
 
 
-@pytest.mark.requirement("K236-36")
-@pytest.mark.requirement("K236-06")
+@pytest.mark.requirement("K236-36", "K236-06")
 def test_one_too_many_for_the_plan_is_left_out_of_it() -> None:
     """The plan of all together would be over the limit of a request; the queue is not."""
     limit = 420
@@ -113,15 +107,11 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.requirement("K236-07")
-@pytest.mark.requirement("K236-36")
-@pytest.mark.requirement("A-20")
+@pytest.mark.requirement("K236-07", "K236-36", "A-20")
 @pytest.mark.parametrize("pending", [False, True])
 @pytest.mark.parametrize("path", [PLAN, QUEUE])
 @pytest.mark.parametrize("text", MALFORMED)
-def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(
-    path: str, text: str, pending: bool
-) -> None:
+def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(path, text, pending):
     c = cluster("foo=1,2,3/1,2,3")
     if pending:
         submit(c, entry([6], tp=("foo", 1)))
@@ -140,8 +130,7 @@ def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(
     assert now(c)[2] == [4]
 
 
-@pytest.mark.requirement("K236-07")
-@pytest.mark.requirement("K236-36")
+@pytest.mark.requirement("K236-07", "K236-36")
 @pytest.mark.parametrize("path", [PLAN, QUEUE])
 @pytest.mark.parametrize(
     ("bad", "reason"),
@@ -162,9 +151,7 @@ def test_a_plan_that_cannot_be_read_is_removed_and_blocks_nothing(
         (entry([4], tp=("../x", 0)), "Unable to find a topic named ../x."),
     ],
 )
-def test_what_makes_no_sense_is_left_out_and_stops_no_other(
-    path: str, bad: dict[str, Any], reason: str
-) -> None:
+def test_what_makes_no_sense_is_left_out_and_stops_no_other(path, bad, reason):
     c = cluster("foo=1,2,3/1,2,3")
     Operations(c).write_znode(path, plan(bad, entry([4], tp=("foo", 1))))
     name = f"{bad['topic']}-{bad['partition']}"
@@ -187,8 +174,7 @@ def test_a_plan_of_nothing_goes(path: str) -> None:
     assert c.topics.partition(*FOO).reassigning is False
 
 
-@pytest.mark.requirement("K236-03")
-@pytest.mark.requirement("K236-07")
+@pytest.mark.requirement("K236-03", "K236-07")
 def test_a_plan_that_outgrows_the_limit_with_its_originals_is_left_out() -> None:
     tree = ZnodeTree(max_request_bytes=400)
     topics = [(f"t{i}", [[1, 2]]) for i in range(5)]

@@ -1,7 +1,5 @@
 """KIP-236, newer revision: what the next controller finds, wherever the last one died."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -35,9 +33,7 @@ from tests.mockbroker.simulation.reassignment.walks import (
 )
 
 
-@pytest.mark.requirement("K236-10")
-@pytest.mark.requirement("K236-01")
-@pytest.mark.requirement("K236-11")
+@pytest.mark.requirement("K236-10", "K236-01", "K236-11")
 def test_a_new_controller_goes_on_with_what_is_on_record() -> None:
     c = cluster("foo=1,2,3/1,2,3/2,3")
     submit(c, entry([4, 5]), entry([1, 4], tp=("foo", 1)), entry([3, 2], tp=("foo", 2)))
@@ -49,16 +45,12 @@ def test_a_new_controller_goes_on_with_what_is_on_record() -> None:
     news = [each for each in changes(c, LeaderAndIsrSent, since) if each.leader_epoch == 2]
     assert [each.index for each in news] == [0, 1]
     assert news[0].to == news[0].replicas == (4, 5, 1, 2, 3)
-    assert on_record(c) == [
-        entry([4, 5], [1, 2, 3]),
-        entry([1, 4], [1, 2, 3], ("foo", 1)),
-    ]
+    assert on_record(c) == [entry([4, 5], [1, 2, 3]), entry([1, 4], [1, 2, 3], ("foo", 1))]
     joined(c, 5)
     assert now(c) == ([4, 5], [4, 5], None)
 
 
-@pytest.mark.requirement("K236-10")
-@pytest.mark.requirement("K236-34")
+@pytest.mark.requirement("K236-10", "K236-34")
 def test_originals_come_from_the_znode_and_stay_unknown_without() -> None:
     c = cluster("foo=1,2,3/1,2,3")
     submit(c, entry([4]), entry([5], tp=("foo", 1)))
@@ -70,8 +62,7 @@ def test_originals_come_from_the_znode_and_stay_unknown_without() -> None:
     assert now(c, ("foo", 1))[2] == [5]
 
 
-@pytest.mark.requirement("K236-07")
-@pytest.mark.requirement("K236-10")
+@pytest.mark.requirement("K236-07", "K236-10")
 def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> None:
     tree = ZnodeTree()
     first = simulated_cluster(
@@ -84,14 +75,10 @@ def test_what_was_submitted_with_no_controller_there_gets_its_originals() -> Non
     c = simulated_cluster(3, reassignment=NEW, znodes=EmbeddedStore(tree, lambda: 0))
     assert c.state.controller_epoch == 2
     assert now(c) == ([3, 2, 1], [1, 2], [3])
-    assert on_record(c) == [
-        entry([3], [2], ("foo", 1)),
-        entry([3], [2, 1]),
-    ]
+    assert on_record(c) == [entry([3], [2], ("foo", 1)), entry([3], [2, 1])]
 
 
-@pytest.mark.requirement("K236-10")
-@pytest.mark.requirement("K236-32")
+@pytest.mark.requirement("K236-10", "K236-32")
 def test_a_cancellation_found_at_take_over_comes_first() -> None:
     tree = ZnodeTree()
     first = simulated_cluster(
@@ -113,8 +100,7 @@ def test_a_cancellation_found_at_take_over_comes_first() -> None:
     assert c.znodes.children("/admin") == ["delete_topics", "reassign_partitions"]
 
 
-@pytest.mark.requirement("K236-10")
-@pytest.mark.requirement("K236-02")
+@pytest.mark.requirement("K236-10", "K236-02")
 def test_a_pure_addition_is_waited_for_by_the_next_controller_too() -> None:
     """It has begun, so AR is RAR on record; that is not the end of it."""
     c = cluster()

@@ -1,7 +1,5 @@
 """KIP-236, older draft: from a request znode to the end, row by row."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
@@ -58,8 +56,7 @@ def test_the_state_shows_what_it_would_be_rolled_back_to() -> None:
     assert cluster.describe()["topics"]["foo"]["0"]["original"] is None
 
 
-@pytest.mark.requirement("K236-03")
-@pytest.mark.requirement("K236-12")
+@pytest.mark.requirement("K236-03", "K236-12")
 def test_a_request_too_large_for_zookeeper_is_refused_whole() -> None:
     tree = ZnodeTree(max_request_bytes=600)
     store = EmbeddedStore(tree, lambda: 0)

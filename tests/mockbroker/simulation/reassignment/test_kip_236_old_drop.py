@@ -1,7 +1,5 @@
 """KIP-236's drop set: the examples of the page, and what must hold of any."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,9 +19,7 @@ def situations(draw: st.DrawFn) -> tuple[list[int], list[int], int, int, list[in
     return assigned, isr, leader, draw(st.integers(1, 9)), target
 
 
-@pytest.mark.requirement("K236-64")
-@pytest.mark.requirement("A-15")
-@pytest.mark.requirement("A-16")
+@pytest.mark.requirement("K236-64", "A-15", "A-16")
 def test_the_pages_example_and_its_defect() -> None:
     # [1,2] -> [2,3] -> [2,4], 3 not yet in sync: existing is 1,2,3.
     for literal in (False, True):
@@ -44,14 +40,9 @@ def test_those_out_of_sync_go_by_their_ids() -> None:
     assert drop_set([9, 5, 1, 7], [9, 5], -1, 1, [8]) == (5, 1, 7)
 
 
-@pytest.mark.requirement("K236-64")
-@pytest.mark.requirement("K236-65")
-@pytest.mark.requirement("A-15")
-@pytest.mark.requirement("A-16")
+@pytest.mark.requirement("K236-64", "K236-65", "A-15", "A-16")
 @given(situations(), st.booleans())
-def test_no_leader_is_dropped_and_enough_stay_in_sync(
-    situation: tuple[list[int], list[int], int, int, list[int]], literal: bool
-) -> None:
+def test_no_leader_is_dropped_and_enough_stay_in_sync(situation, literal):
     assigned, isr, leader, top, target = situation
     dropped = drop_set(assigned, isr, leader, top, target, literal=literal)
     kept = [each for each in assigned if each not in dropped]

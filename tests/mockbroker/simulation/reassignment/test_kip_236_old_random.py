@@ -1,7 +1,5 @@
 """Any commands in any order on the older draft of KIP-236, and what must hold after each."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

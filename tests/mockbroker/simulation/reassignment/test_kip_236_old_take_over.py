@@ -1,7 +1,5 @@
 """KIP-236, older draft: what a new controller finds, also one whose predecessor died midway."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -90,8 +88,7 @@ def test_the_original_replicas_of_what_came_in_a_plan_are_found_in_it() -> None:
     assert in_flight(cluster) == {("bar", 0)}
 
 
-@pytest.mark.requirement("K236-07")
-@pytest.mark.requirement("K236-60")
+@pytest.mark.requirement("K236-07", "K236-60")
 def test_original_replicas_found_in_the_plan_are_remembered() -> None:
     cluster = old_cluster("foo=1,2")
     legacy(cluster, [3, 4])
@@ -100,8 +97,7 @@ def test_original_replicas_found_in_the_plan_are_remembered() -> None:
     assert plan(cluster) == {FOO: ([3, 5], [1, 2])}
 
 
-@pytest.mark.requirement("K236-04")
-@pytest.mark.requirement("K236-60")
+@pytest.mark.requirement("K236-04", "K236-60")
 def test_a_switch_that_came_while_there_was_no_controller_goes_before_requests() -> None:
     cluster = old_cluster("foo=1,2", "bar=1")
     legacy(cluster, [3, 4])
@@ -133,8 +129,7 @@ def test_what_is_in_flight_decides_which_flag_counts(ongoing_is_legacy: bool) ->
     assert len(lost) == (1 if ongoing_is_legacy else 2)
 
 
-@pytest.mark.requirement("K236-60")
-@pytest.mark.requirement("K236-61")
+@pytest.mark.requirement("K236-60", "K236-61")
 def test_a_request_left_over_takes_nothing_out_of_a_newer_plan() -> None:
     cluster = left_behind(
         (f"{REQUESTS}/request_0000000003", request_text({FOO: [9]}, legacy=True)),
@@ -187,12 +182,9 @@ def to_the_end(cluster: Cluster) -> None:
 DEATHS: list[Callable[[Cluster], None]] = [one, by_plan, changed, by_extra, to_the_end]
 
 
-@pytest.mark.requirement("K236-60")
-@pytest.mark.requirement("K236-53")
+@pytest.mark.requirement("K236-60", "K236-53")
 @pytest.mark.parametrize("way", DEATHS)
-def test_whenever_the_controller_dies_the_next_one_brings_it_to_its_end(
-    way: Callable[[Cluster], None],
-) -> None:
+def test_whenever_the_controller_dies_the_next_one_brings_it_to_its_end(way):
     for changes in range(1000):
         cluster = old_cluster("foo=2,3", cluster_id="c")
         Operations(cluster).kill_controller_after(changes)
@@ -228,8 +220,7 @@ def finish(cluster: Cluster, way: Callable[[Cluster], None]) -> None:
     assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
 
 
-@pytest.mark.requirement("K236-60")
-@pytest.mark.requirement("K236-04")
+@pytest.mark.requirement("K236-60", "K236-04")
 def test_whenever_the_controller_dies_the_switch_has_its_way() -> None:
     for changes in range(1000):
         cluster = old_cluster("foo=2,3")

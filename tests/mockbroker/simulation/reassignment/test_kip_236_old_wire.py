@@ -1,19 +1,11 @@
 """KIP-236's older draft through Kafka's protocol: what Admin reaches of it, and what not."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.client import Admin
 from kproto.client.errors import BrokerError
 from kproto.client.values import TopicPartition
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from mockbroker import MockCluster
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.simulation.reassignment.requesting import CANCEL, REQUESTS, legacy, moves
@@ -27,8 +19,7 @@ def six(profile: str = "kip-236-old") -> MockCluster:
     return MockCluster(6, topics=["foo=1,2,3"], profile=profile, clock="manual")
 
 
-@pytest.mark.requirement("K236-12")
-@pytest.mark.requirement("K236-01")
+@pytest.mark.requirement("K236-12", "K236-01")
 async def test_alter_list_and_roll_back() -> None:
     async with six() as mock, Admin(mock.bootstrap) as admin:
         since = len(mock.cluster.log)
@@ -46,8 +37,7 @@ async def test_alter_list_and_roll_back() -> None:
         assert (partition.replicas, partition.isr) == ((1, 2, 3), (1, 2, 3))
 
 
-@pytest.mark.requirement("K236-05")
-@pytest.mark.requirement("K236-12")
+@pytest.mark.requirement("K236-05", "K236-12")
 async def test_refusals_have_codes_and_texts() -> None:
     async with six() as mock, Admin(mock.bootstrap) as admin:
 
@@ -72,13 +62,9 @@ async def test_refusals_have_codes_and_texts() -> None:
 @pytest.mark.requirement("K236-12")
 async def test_only_the_controller_takes_requests() -> None:
     async with six() as mock, connect(mock, 2) as other:
-        topics = [
-            ReassignableTopic(
-                name="foo", partitions=[ReassignablePartition(partition_index=0, replicas=[4])]
-            )
-        ]
-        altered = await other.ask(AlterPartitionReassignmentsRequest(topics=topics), 0)
-        listed = await other.ask(ListPartitionReassignmentsRequest(topics=None), 0)
+        topics = [{"name": "foo", "partition_index": 0, "replicas": [4]}]
+        altered = await other.ask("AlterPartitionReassignments", 0, topics=topics)
+        listed = await other.ask("ListPartitionReassignments", 0, topics=None)
         assert (altered.error_code, listed.error_code) == (41, 41)
         assert mock.cluster.znodes.children("/admin/reassignments") == []
 
@@ -87,9 +73,7 @@ async def test_only_the_controller_takes_requests() -> None:
 @pytest.mark.parametrize(
     ("profile", "dropped"), [("kip-236-old", set()), ("kip-236-old-literal", {(5,)})]
 )
-async def test_the_profile_says_how_replicas_are_dropped(
-    profile: str, dropped: set[tuple[int, ...]]
-) -> None:
+async def test_the_profile_says_how_replicas_are_dropped(profile, dropped):
     """foo-0 goes from 4,5 to 5,3 and then to 5,6: 3 leads by then, and 5 lags."""
     mock = MockCluster(6, topics=["foo=4,5"], profile=profile, clock="manual")
     async with mock, Admin(mock.bootstrap) as admin:

@@ -1,7 +1,5 @@
 """KIP-236, older draft: the plan znode, the extra one, the switch, and what nobody can read."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.znodes import EmbeddedStore, ZnodeTree
@@ -26,8 +24,7 @@ BROKERS = "1,2,3,4,5,6"
 # ---- /admin/reassign_partitions ------------------------------------------------------------------
 
 
-@pytest.mark.requirement("K236-07")
-@pytest.mark.requirement("K236-08")
+@pytest.mark.requirement("K236-07", "K236-08")
 def test_the_plan_on_record_has_the_original_replicas() -> None:
     cluster = old_cluster("foo1=1,2,3", "foo2=1/5,6,4")
     Operations(cluster).write_znode(
@@ -69,19 +66,10 @@ def test_a_plan_that_its_original_replicas_make_too_large_is_removed() -> None:
 
 # ---- what nobody can read, or do -----------------------------------------------------------------
 
-UNREADABLE = [
-    "",
-    "{",
-    "[" * 100_000,
-    "[]",
-    "null",
-    "\ud800",
-    '{"version":1}',
-]
+UNREADABLE = ["", "{", "[" * 100_000, "[]", "null", "\ud800", '{"version":1}']
 
 
-@pytest.mark.requirement("K236-54")
-@pytest.mark.requirement("A-20")
+@pytest.mark.requirement("K236-54", "A-20")
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,8 +95,7 @@ def test_a_request_that_cannot_be_read_is_logged_and_removed(text: str) -> None:
     assert (cluster.znodes.children(REQUESTS), in_flight(cluster)) == ([], set())
 
 
-@pytest.mark.requirement("K236-52")
-@pytest.mark.requirement("K236-58")
+@pytest.mark.requirement("K236-52", "K236-58")
 @pytest.mark.parametrize("path", [LEGACY, EXTRA])
 @pytest.mark.parametrize(
     "text",
@@ -129,8 +116,7 @@ def test_a_plan_that_cannot_be_read_is_logged_and_removed(path: str, text: str) 
     assert (cluster.znodes.read(path), in_flight(cluster)) == (None, set())
 
 
-@pytest.mark.requirement("K236-56")
-@pytest.mark.requirement("A-52")
+@pytest.mark.requirement("K236-56", "A-52")
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,7 +1,5 @@
 """What ``transcripts/kip_455.txt`` cannot say of the two drafts of KIP-455."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -21,8 +19,7 @@ from tests.mockbroker.simulation.reassignment.walks import (
 
 
 @BOTH
-@pytest.mark.requirement("K455-31")
-@pytest.mark.requirement("K455-35")
+@pytest.mark.requirement("K455-31", "K455-35")
 def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -33,8 +30,7 @@ def test_the_state_shows_the_target_as_it_stands(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("A-10")
-@pytest.mark.requirement("K455-43")
+@pytest.mark.requirement("A-10", "K455-43")
 def test_a_cancellation_before_the_controller_saw_the_isr_keeps_who_joined(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])

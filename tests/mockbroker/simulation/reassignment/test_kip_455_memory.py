@@ -1,7 +1,5 @@
 """What a controller of the KIP-455 drafts remembers, and what the next one reads from znodes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.schema.model import ZERO_UUID
@@ -33,8 +31,7 @@ from tests.mockbroker.simulation.reassignment.walks import (
 
 
 @BOTH
-@pytest.mark.requirement("K455-26")
-@pytest.mark.requirement("K455-38")
+@pytest.mark.requirement("K455-26", "K455-38")
 def test_the_list_is_the_controllers_memory_until_another_takes_over(draft: str) -> None:
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
@@ -92,8 +89,7 @@ def test_the_older_draft_forgets_which_replicas_were_to_go() -> None:
     assert "targetReplicas" not in cluster.state.znodes[STATE]
 
 
-@pytest.mark.requirement("A-09")
-@pytest.mark.requirement("A-12")
+@pytest.mark.requirement("A-09", "A-12")
 def test_a_take_over_at_the_older_drafts_last_step_finds_no_reassignment() -> None:
     cluster = cluster_of(OLD, "foo=3,4")
     Operations(cluster).stop_broker(3)
@@ -133,9 +129,7 @@ def test_null_and_empty_targets_mean_no_reassignment(draft: str, text: str) -> N
         state_with("[4,4]"),
     ],
 )
-def test_an_unreadable_state_znode_is_no_reassignment_and_the_log_says_so(
-    draft: str, text: str
-) -> None:
+def test_an_unreadable_state_znode_is_no_reassignment_and_the_log_says_so(draft, text):
     cluster = cluster_of(draft)
     alter(cluster, [4, 5, 6])
     Operations(cluster).write_znode(STATE, text)

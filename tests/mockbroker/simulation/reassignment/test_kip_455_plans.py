@@ -1,7 +1,5 @@
 """``/admin/reassign_partitions`` beside the api, in the drafts of KIP-455."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -44,9 +42,7 @@ def planned(cluster: Cluster) -> dict[str, list[int]] | None:
              "[" * 5000],
     ids=range(7),
 )  # fmt: skip
-def test_a_plan_that_cannot_be_read_starts_nothing_and_the_log_says_so(
-    draft: str, text: str
-) -> None:
+def test_a_plan_that_cannot_be_read_starts_nothing_and_the_log_says_so(draft, text):
     cluster = cluster_of(draft)
     Operations(cluster).write_znode(ZNODE, text)
     assert now(cluster)[2] is None

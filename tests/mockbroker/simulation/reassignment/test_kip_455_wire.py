@@ -1,28 +1,19 @@
 """The drafts of KIP-455 on a socket: every byte of request and response made here by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from struct import pack
+from typing import Any
 
 import aiohttp
 import pytest
 
 import kproto
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    MetadataRequestTopic,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import profile
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 OLD, NEW = "kip-455-old", "kip-455-new"
 BOTH = pytest.mark.parametrize("draft", [OLD, NEW])
@@ -95,10 +86,7 @@ def six(draft: str, *topics: str) -> MockCluster:
 
 
 @BOTH
-@pytest.mark.requirement("K455-11")
-@pytest.mark.requirement("K455-14")
-@pytest.mark.requirement("K455-10")
-@pytest.mark.requirement("A-47")
+@pytest.mark.requirement("K455-11", "K455-14", "K455-10", "A-47")
 async def test_start_list_and_cancel_all(draft: str) -> None:
     async with six(draft) as mock, connect(mock) as wire:
         asked = alter_request(1, [("foo", [(0, [4, 5, 6])])])
@@ -113,8 +101,7 @@ async def test_start_list_and_cancel_all(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-12")
-@pytest.mark.requirement("A-04")
+@pytest.mark.requirement("K455-12", "A-04")
 async def test_a_null_stands_for_what_it_cancelled(draft: str) -> None:
     topics = ["foo=1,2/1,2/1,2", "bar=1,2/1,2", "idle=1,2"]
     async with six(draft, *topics) as mock, connect(mock) as wire:
@@ -128,8 +115,7 @@ async def test_a_null_stands_for_what_it_cancelled(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-12")
-@pytest.mark.requirement("A-43")
+@pytest.mark.requirement("K455-12", "A-43")
 async def test_empty_lists_are_not_nulls(draft: str) -> None:
     async with six(draft) as mock, connect(mock) as wire:
         await say(wire, alter_request(1, [("foo", [(0, [4])])]))
@@ -142,11 +128,7 @@ async def test_empty_lists_are_not_nulls(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("K455-23")
-@pytest.mark.requirement("A-04")
-@pytest.mark.requirement("A-41")
-@pytest.mark.requirement("A-42")
+@pytest.mark.requirement("K455-22", "K455-23", "A-04", "A-41", "A-42")
 async def test_each_position_has_its_own_error(draft: str) -> None:
     async with six(draft) as mock, connect(mock) as wire:
         rows: Rows = [(0, None), (0, [1, -1]), (0, [1, 1, 2]), (0, [1, 2, 99]), (9, [1]), (0, [4])]
@@ -162,11 +144,7 @@ async def test_each_position_has_its_own_error(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-20")
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("K455-24")
-@pytest.mark.requirement("K455-25")
-@pytest.mark.requirement("A-05")
+@pytest.mark.requirement("K455-20", "K455-22", "K455-24", "K455-25", "A-05")
 async def test_only_the_controller_answers(draft: str) -> None:
     async with six(draft, "foo=1,2/1,2") as mock, connect(mock, 2) as other:
         not_controller = (41, None)
@@ -180,10 +158,7 @@ async def test_only_the_controller_answers(draft: str) -> None:
 
 
 @BOTH
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("K455-25")
-@pytest.mark.requirement("A-05")
-@pytest.mark.requirement("A-44")
+@pytest.mark.requirement("K455-22", "K455-25", "A-05", "A-44")
 async def test_recorded_in_time_or_not_at_all(draft: str) -> None:
     async with six(draft) as mock, connect(mock) as wire:
         start: Asked = [("foo", [(0, [4])])]
@@ -224,14 +199,12 @@ async def test_null_partition_ids_are_everything_in_the_newer_draft_only() -> No
         assert await wire.closed() == b""
 
 
-@pytest.mark.requirement("K455-35")
-@pytest.mark.requirement("K455-44")
+@pytest.mark.requirement("K455-35", "K455-44")
 async def test_metadata_shows_replicas_grow_one_by_one() -> None:
     async with six(NEW) as mock, connect(mock, 5) as other:
 
         async def replicas() -> list[int]:
-            body = MetadataRequest(topics=[MetadataRequestTopic(name="foo")])
-            answer = await other.ask(body, 8)
+            answer = await other.ask("Metadata", 8, name="foo")
             assert answer.controller_id == 1
             nodes: list[int] = answer.topics[0].partitions[0].replica_nodes
             return nodes
@@ -246,11 +219,10 @@ async def test_metadata_shows_replicas_grow_one_by_one() -> None:
 
 
 @BOTH
-@pytest.mark.requirement("A-02")
-@pytest.mark.requirement("K455-34")
+@pytest.mark.requirement("A-02", "K455-34")
 async def test_the_profile_is_the_release_of_its_day_and_the_drafts_keys(draft: str) -> None:
     async with six(draft) as mock, connect(mock) as wire:
-        answer = await wire.ask(ApiVersionsRequest(), 2)
+        answer = await wire.ask("ApiVersions", 2)
         rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
         assert {key: rows[key] for key in (3, 4, 43, 45, 46)} == {
             3: (0, 8), 4: (0, 3), 43: (0, 0), 45: (0, 0), 46: (0, 0),
@@ -262,24 +234,20 @@ async def test_the_profile_is_the_release_of_its_day_and_the_drafts_keys(draft: 
         }
 
 
-@pytest.mark.requirement("A-02")
-@pytest.mark.requirement("K455-12")
+@pytest.mark.requirement("A-02", "K455-12")
 async def test_a_released_request_is_no_request_of_the_draft() -> None:
     async with six(NEW) as mock, connect(mock) as wire:
-        wire.send(released(ListPartitionReassignmentsRequest(topics=None), 1))
+        wire.send(released(request_of("ListPartitionReassignments", topics=None), 1))
         assert await wire.closed() == b""
         assert [entry.event for entry in mock.journal.select(api=46)] == ["malformed"]
 
 
-def released(
-    body: AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest, number: int
-) -> bytes:
+def released(body: Any | Any, number: int) -> bytes:
     return kproto.encode_request(body, api_version=0, correlation_id=number, client_id="acc")
 
 
 @pytest.mark.parametrize("name", [OLD, NEW, "kafka-4.1"])
-@pytest.mark.requirement("A-02")
-@pytest.mark.requirement("C-07")
+@pytest.mark.requirement("A-02", "C-07")
 async def test_auto_answers_each_request_in_its_own_dialect(name: str) -> None:
     async with (
         MockCluster(6, topics=["foo=1,2,3"], profile=name, dialect="auto") as mock,
@@ -287,17 +255,12 @@ async def test_auto_answers_each_request_in_its_own_dialect(name: str) -> None:
     ):
         wire.send(alter_request(1, [("foo", [(0, [4, 5, 6])])]))
         assert await wire.receive() == alter_response(1, (0, None))
-        wire.send(released(ListPartitionReassignmentsRequest(topics=None), 2))
+        wire.send(released(request_of("ListPartitionReassignments", topics=None), 2))
         _, listed = kproto.decode_response(await wire.receive(), api_key=46, api_version=0)
         (row,) = listed.topics[0].partitions  # type: ignore[attr-defined]
         assert (row.adding_replicas, row.removing_replicas) == ([4, 5, 6], [1, 2, 3])
-        change = AlterPartitionReassignmentsRequest(
-            topics=[
-                ReassignableTopic(
-                    name="foo",
-                    partitions=[ReassignablePartition(partition_index=0, replicas=[5, 6])],
-                )
-            ]
+        change = request_of(
+            "AlterPartitionReassignments", name="foo", partition_index=0, replicas=[5, 6]
         )
         wire.send(released(change, 3))
         _, answer = kproto.decode_response(await wire.receive(), api_key=45, api_version=0)
@@ -348,7 +311,7 @@ async def bodies_shown(mock: MockCluster) -> list[object]:
 async def test_known_answers_keep_their_dialect() -> None:
     async with MockCluster(dialect="auto") as mock, connect(mock) as wire:
         for _ in range(3):
-            await wire.ask(ApiVersionsRequest(), 2)
+            await wire.ask("ApiVersions", 2)
         noted = {entry.dialect for entry in mock.journal.select(api=18)}
         assert noted == {"kafka"}
 

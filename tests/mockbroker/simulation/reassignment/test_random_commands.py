@@ -1,7 +1,5 @@
 """Any commands in any order on the two drafts of KIP-455, and what must hold after each."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

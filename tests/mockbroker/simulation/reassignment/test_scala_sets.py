@@ -1,7 +1,5 @@
 """The order of Scala's sets of ints, against what Scala 2.12.4 and 2.13 made of the same lists."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.reassignment.zookeeper.scala_sets import in_scala_2_12, in_scala_2_13
@@ -68,8 +66,6 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("ids", "of_2_12", "of_2_13"), VECTORS)
-def test_sets_are_iterated_as_scala_does(
-    ids: tuple[int, ...], of_2_12: tuple[int, ...], of_2_13: tuple[int, ...]
-) -> None:
+def test_sets_are_iterated_as_scala_does(ids, of_2_12, of_2_13):
     assert in_scala_2_12(ids) == of_2_12
     assert in_scala_2_13(ids) == of_2_13

@@ -1,7 +1,5 @@
 """Reassignments as transcripts: ``transcripts`` says how to read and write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.mockbroker.simulation.reassignment.transcripts import (

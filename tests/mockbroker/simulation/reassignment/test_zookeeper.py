@@ -3,8 +3,6 @@
 Leader epochs, ISRs and texts of znodes are those that Kafka 3.9.2 came to with the same requests.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.schema.model import ZERO_UUID
@@ -23,9 +21,7 @@ from tests.mockbroker.simulation.reassignment.zookeeper_story import (
 ALL = "1,2,3,4,5,6"
 
 
-@pytest.mark.requirement("K455-01")
-@pytest.mark.requirement("K455-41")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-01", "K455-41", "K455-42")
 def test_a_start_goes_on_record_and_is_then_told_to_old_and_new_replicas() -> None:
     cluster = cluster_of()
     since = len(cluster.log)
@@ -89,9 +85,7 @@ def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
     ],
     ids=["another order", "the same", "the leader goes", "the leader stays"],
 )
-def test_what_needs_no_new_replica_ends_within_the_call(
-    target: list[int], after: tuple[list[int], list[int], int, int]
-) -> None:
+def test_what_needs_no_new_replica_ends_within_the_call(target, after):
     """Each step raises the leader epoch, also where neither leader nor replicas are others."""
     cluster = cluster_of()
     assert alter(cluster, target) == (0, None)
@@ -99,8 +93,7 @@ def test_what_needs_no_new_replica_ends_within_the_call(
     assert listed(cluster) == {}
 
 
-@pytest.mark.requirement("K455-41")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-41", "K455-42")
 def test_another_order_is_written_twice_and_stops_nobody() -> None:
     """As Kafka does: version 2 of the topic's znode, and of the state's 1."""
     cluster = cluster_of()
@@ -117,8 +110,7 @@ def test_another_order_is_written_twice_and_stops_nobody() -> None:
     ]
 
 
-@pytest.mark.requirement("K455-42")
-@pytest.mark.requirement("K455-61")
+@pytest.mark.requirement("K455-42", "K455-61")
 def test_a_smaller_set_by_plan_is_all_of_it_at_once() -> None:
     cluster = cluster_of()
     since = len(cluster.log)
@@ -202,8 +194,7 @@ def test_a_cancellation_cannot_restore_the_order() -> None:
     assert shape(cluster)[0] == [3, 2, 1]
 
 
-@pytest.mark.requirement("K455-01")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-01", "K455-42")
 def test_a_cancellation_takes_the_lead_from_a_replica_that_goes() -> None:
     cluster = cluster_of("foo=2,3")
     alter(cluster, [4, 5])

@@ -5,8 +5,6 @@ stays under way. After every command the znodes of both are equal: replicas, add
 leader, leader epoch and ISR, whose order is a matter of who was quicker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
@@ -17,16 +15,6 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from kproto.messages import (
-    AlterPartitionReassignmentsRequest,
-    CreateTopicsRequest,
-    ListPartitionReassignmentsRequest,
-)
-from kproto.messages.alter_partition_reassignments_request import (
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from kproto.znodes import ZnodeStore
 from kproto.znodes.kafka_znodes import partition_state_path, topic_path
 from mockbroker.simulation.operations.simulated import Operations
@@ -35,6 +23,7 @@ from tests.mockbroker.simulation.reassignment.zookeeper_story import PLAN, plan_
 from tests.real.kafka import BROKER_IDS, LAGGARD, RealKafka
 from tests.real.targets import RealTarget
 from tests.support.full import drawn
+from tests.support.requests import request_of
 from tests.support.toolchain import require, require_module
 
 COMMANDS: Final = 30
@@ -61,22 +50,22 @@ class Real:
         self._store = store
 
     async def create(self, topic: str, replicas: list[int]) -> None:
-        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
-        body = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=topic, num_partitions=-1, replication_factor=-1, assignments=[assignment]
-                )
-            ],
+        assignment = {"partition_index": 0, "broker_ids": replicas}
+        body = request_of(
+            "CreateTopics",
+            name=topic,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[assignment],
             timeout_ms=20_000,
         )
         answer = await self._target.exchange(1, body, 4, None)
         assert answer.topics[0].error_code == 0, answer
 
     async def alter(self, topic: str, replicas: list[int] | None) -> Answer:
-        partition = ReassignablePartition(partition_index=0, replicas=replicas)
-        body = AlterPartitionReassignmentsRequest(
-            topics=[ReassignableTopic(name=topic, partitions=[partition])], timeout_ms=20_000
+        partition = {"partition_index": 0, "replicas": replicas}
+        body = request_of(
+            "AlterPartitionReassignments", name=topic, partitions=[partition], timeout_ms=20_000
         )
         answer = await self._target.exchange(1, body, 0, None)
         row = answer.responses[0].partitions[0]
@@ -92,7 +81,7 @@ class Real:
         then takes the partition out of the plan, even out of a plan submitted in between: without
         this wait such a plan for the same replicas would be gone before it was read.
         """
-        body = ListPartitionReassignmentsRequest(topics=None, timeout_ms=20_000)
+        body = request_of("ListPartitionReassignments", topics=None, timeout_ms=20_000)
         answer = await self._target.exchange(1, body, 0, None)
         assert answer.error_code == 0, answer
 
@@ -206,10 +195,7 @@ class Both:
 
 @pytest.mark.slow
 @pytest.mark.java
-@pytest.mark.requirement("K455-01")
-@pytest.mark.requirement("K455-42")
-@pytest.mark.requirement("K455-60")
-@pytest.mark.requirement("K455-63")
+@pytest.mark.requirement("K455-01", "K455-42", "K455-60", "K455-63")
 @pytest.mark.parametrize(
     ("release", "reassignment"), drawn("random reassignments", RELEASES, few=1)
 )

@@ -4,8 +4,6 @@ Replicas, leader epochs and plans are what Kafka 1.1.1 and 2.3.1 (``kafka_2.12``
 ZooKeeper when they were given the same plan.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.profiles import profile
@@ -137,9 +135,7 @@ def test_the_end_comes_when_the_whole_target_is_in_sync() -> None:
 
 @pytest.mark.requirement("K455-60")
 @pytest.mark.parametrize("reassignment", [OLD, LAST])
-def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(
-    reassignment: str,
-) -> None:
+def test_the_plan_is_written_anew_from_memory_whatever_became_of_the_znode(reassignment):
     cluster = cluster_of("foo=1,2,3", "bar=1,2", "two=1", reassignment=reassignment)
     submit(cluster, {FOO: [4, 5, 6], BAR: [5, 1], TWO: [4, 6, 5]})
     Operations(cluster).write_znode(PLAN, None)
@@ -162,8 +158,7 @@ def test_a_plan_is_remembered_as_a_whole_before_any_of_it_ends() -> None:
     assert planned(cluster) == {FOO: [4, 2, 3]}
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-60")
+@pytest.mark.requirement("K455-38", "K455-60")
 def test_a_new_controller_takes_replicas_that_only_add_for_done() -> None:
     """The topic says no more than that they are replicas; then the plan asks for what there is."""
     cluster = cluster_of("foo=1", reassignment=LAST)

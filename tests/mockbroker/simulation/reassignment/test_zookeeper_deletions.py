@@ -4,8 +4,6 @@ Of the latter a stopped broker has replicas. ``tests/tools/test_zookeeper_era.py
 Kafka's tools of the ZooKeeper era see of them with Kafka 2.4.1, which no broker returns to.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode

@@ -1,8 +1,6 @@
 """The main walks of the ZooKeeper controller, its znodes in a store that others use as well: the
 embedded tree, and a real ZooKeeper."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 
@@ -57,8 +55,7 @@ def read(user: ZnodeStore, path: str) -> dict[str, object]:
     return found
 
 
-@pytest.mark.requirement("K455-41")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-41", "K455-42")
 def test_there_and_back(place: Place, user: ZnodeStore) -> None:
     cluster = start(place, "foo=1,2,3")
     alter(cluster, [4, 5, 6])
@@ -85,8 +82,7 @@ def test_there_and_back(place: Place, user: ZnodeStore) -> None:
     assert (replayed.topics, replayed.znodes) == (cluster.state.topics, cluster.state.znodes)
 
 
-@pytest.mark.requirement("K455-60")
-@pytest.mark.requirement("K455-61")
+@pytest.mark.requirement("K455-60", "K455-61")
 def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
     cluster = start(place, "foo=1,2,3", "bar=1,2")
     for replicas in ([2, 4], [5]):
@@ -108,8 +104,7 @@ def test_a_plan_that_a_user_creates(place: Place, user: ZnodeStore) -> None:
     assert len(warnings(cluster)) == 1
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-63")
+@pytest.mark.requirement("K455-38", "K455-63")
 def test_another_cluster_takes_up_what_one_left(place: Place, user: ZnodeStore) -> None:
     store = place.open()
     first = simulated_cluster(6, topics=["foo=1,2,3", "bar=1,2"], reassignment=ZK, znodes=store)

@@ -1,7 +1,5 @@
 """``/admin/reassign_partitions``, as Kafka 3.9.2 was seen to treat it."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.simulation.operations.simulated import Operations
@@ -23,8 +21,7 @@ FOO_1, BAR = ("foo", 1), ("bar", 0)
 THREE = ("foo=1,2,3/1,2,3", "bar=1,2")
 
 
-@pytest.mark.requirement("K455-60")
-@pytest.mark.requirement("K455-61")
+@pytest.mark.requirement("K455-60", "K455-61")
 def test_a_plan_starts_what_it_says_and_holds_what_is_under_way() -> None:
     cluster = cluster_of(*THREE)
     submit(cluster, {FOO: [4, 1], FOO_1: [3, 2, 1], BAR: [2, 5]})
@@ -38,8 +35,7 @@ def test_a_plan_starts_what_it_says_and_holds_what_is_under_way() -> None:
     assert listed(cluster) == {}
 
 
-@pytest.mark.requirement("K455-42")
-@pytest.mark.requirement("K455-61")
+@pytest.mark.requirement("K455-42", "K455-61")
 def test_a_partition_leaves_the_plan_once_its_new_replicas_are_on_record() -> None:
     cluster = cluster_of()
     submit(cluster, {FOO: [4, 1]})
@@ -98,8 +94,7 @@ def test_deleting_the_znode_cancels_nothing_and_hides_the_next_plan() -> None:
     assert planned(cluster) == {BAR: [3]}
 
 
-@pytest.mark.requirement("K455-60")
-@pytest.mark.requirement("K860-09")
+@pytest.mark.requirement("K455-60", "K860-09")
 def test_another_replication_factor_is_no_matter() -> None:
     """The guard is the API's: even where all of that is guarded, this is not."""
     cluster = cluster_of()
@@ -158,9 +153,7 @@ def test_a_broker_nobody_knows_is_waited_for() -> None:
     ["", "{", "[]", '{"version":1}', '{"partitions":[{"topic":"foo"}]}', "\ud800", "[" * 100_000,
      '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[-1]}]}'],
 )  # fmt: skip
-def test_a_text_that_is_no_plan_is_logged_and_stays_until_something_is_taken_out(
-    text: str,
-) -> None:
+def test_a_text_that_is_no_plan_is_logged_and_stays_until_something_is_taken_out(text):
     cluster = cluster_of()
     Operations(cluster).write_znode(PLAN, text)
     (warning,) = warnings(cluster)

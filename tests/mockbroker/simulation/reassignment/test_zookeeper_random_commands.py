@@ -1,7 +1,5 @@
 """Any commands in any order on the ZooKeeper controller, and what must hold after each."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

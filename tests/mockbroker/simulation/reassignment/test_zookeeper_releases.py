@@ -1,7 +1,5 @@
 """Which release has which ZooKeeper controller, and what each writes, sends and answers."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode, message
@@ -140,9 +138,7 @@ def test_2_4_refuses_replicas_without_a_text_of_its_own(replicas: list[int]) -> 
         ("kafka-3.9-zk", ["isr 2,3 -1@1", "isr 2,3 2@2"]),
     ],
 )
-def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(
-    release: str, states: list[str]
-) -> None:
+def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(release, states):
     """Seen so on 2.4.1 and 3.9.2, whose successors take dead replicas out of the ISR first."""
     cluster = cluster_of(reassignment=profile(release).reassignment)
     since = len(cluster.log)
@@ -154,14 +150,9 @@ def test_a_controller_that_dies_and_led_costs_two_epochs_since_2_3(
 @pytest.mark.requirement("K455-38")
 @pytest.mark.parametrize(
     ("release", "epoch", "told"),
-    [
-        ("kafka-2.2", 0, []),
-        ("kafka-2.3", 1, ["LeaderAndIsr to 2,3 2,1,3+- isr 2,3 2@1"]),
-    ],
+    [("kafka-2.2", 0, []), ("kafka-2.3", 1, ["LeaderAndIsr to 2,3 2,1,3+- isr 2,3 2@1"])],
 )
-def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(
-    release: str, epoch: int, told: list[str]
-) -> None:
+def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(release, epoch, told):
     """Before, it is for the leader to take it out of the ISR, which raises none."""
     cluster = cluster_of("foo=2,1,3", reassignment=profile(release).reassignment)
     since = len(cluster.log)
@@ -177,9 +168,7 @@ def test_a_controller_that_dies_and_followed_costs_an_epoch_since_2_3(
 
 @pytest.mark.requirement("K455-38")
 @pytest.mark.parametrize(("release", "epoch"), [("kafka-2.2", 1), ("kafka-2.4", 2)])
-def test_a_take_over_raises_the_epoch_of_what_is_offline_since_2_3(
-    release: str, epoch: int
-) -> None:
+def test_a_take_over_raises_the_epoch_of_what_is_offline_since_2_3(release, epoch):
     """Seen so on 2.4.1 and 3.9.2: the last in sync is taken out, and stays in all the same."""
     cluster = cluster_of("foo=4", reassignment=profile(release).reassignment)
     Operations(cluster).stop_broker(4)
@@ -198,9 +187,7 @@ def test_a_take_over_raises_the_epoch_of_what_is_offline_since_2_3(
         ("kafka-3.9-zk", [2, 3]),
     ],
 )
-def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
-    release: str, isr: list[int]
-) -> None:
+def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(release, isr):
     """The controller died after the first write of a cancellation. Seen so on 2.4.1, whose leader
     tries in vain ("Replica with id 4 is not available on broker 2"), and on 3.9.2."""
     cluster = cluster_of(reassignment=profile(release).reassignment)
@@ -215,12 +202,9 @@ def test_who_is_in_the_isr_and_no_replica_leaves_it_by_the_leaders_hand(
     assert f'"isr":{isr}'.replace(" ", "") in cluster.state.znodes[f"{TOPIC}/partitions/0/state"]
 
 
-@pytest.mark.requirement("REL-21")
-@pytest.mark.requirement("K455-41")
+@pytest.mark.requirement("REL-21", "K455-41")
 @pytest.mark.parametrize(("release", "epoch"), [("kafka-2.6", 1), ("kafka-2.7", 2)])
-def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_6(
-    release: str, epoch: int
-) -> None:
+def test_a_leader_writes_its_isr_with_the_controller_epoch_of_its_election_to_2_6(release, epoch):
     """The leader learned of no other controller: the new one sent it no new leader epoch. Seen so
     on 2.4.1."""
     cluster = cluster_of(reassignment=profile(release).reassignment)

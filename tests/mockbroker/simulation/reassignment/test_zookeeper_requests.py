@@ -1,16 +1,7 @@
 """What the ZooKeeper controller answers to 45 and 46, word for word as Kafka 3.9.2 did."""
 
-from __future__ import annotations
-
 import pytest
 
-from kproto.messages import ListPartitionReassignmentsRequest
-from kproto.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.reassignment.zookeeper.refusal_texts import scala_set
 from tests.mockbroker.broker import DirectBroker
@@ -23,14 +14,14 @@ from tests.mockbroker.simulation.reassignment.zookeeper_story import (
     listed,
     shape,
 )
+from tests.support.requests import request_of
 
 NOT_ALIVE = "Replica assignment has brokers that are not alive. Replica list: "
 NO_REASSIGNMENT = (85, "No partition reassignment is in progress.")
 NO_PARTITION = (3, "The partition does not exist.")
 
 
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("K455-23")
+@pytest.mark.requirement("K455-22", "K455-23")
 @pytest.mark.parametrize(
     ("asked", "text"),
     [
@@ -82,8 +73,7 @@ def test_sets_are_written_as_scala_writes_them() -> None:
     assert sorted(eval(scala_set(range(200)).replace("HashSet", ""))) == list(range(200))
 
 
-@pytest.mark.requirement("K455-22")
-@pytest.mark.requirement("A-42")
+@pytest.mark.requirement("K455-22", "A-42")
 def test_unknown_partitions_and_idle_ones() -> None:
     """A cancellation of what does not exist finds nothing under way; a bad list is bad first."""
     cluster = cluster_of()
@@ -117,24 +107,19 @@ def test_a_partition_named_twice_is_asked_for_once_as_the_last_has_it() -> None:
     assert shape(cluster)[0] == [5, 1, 2, 3]
 
 
-@pytest.mark.requirement("A-47")
-@pytest.mark.requirement("K455-20")
-@pytest.mark.requirement("K455-24")
+@pytest.mark.requirement("A-47", "K455-20", "K455-24")
 def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_was_asked() -> None:
     broker = DirectBroker(
         simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
     )
-    body = AlterPartitionReassignmentsRequest(
+    body = request_of(
+        "AlterPartitionReassignments",
         topics=[
-            ReassignableTopic(
-                name="foo", partitions=[ReassignablePartition(partition_index=0, replicas=[4, 1])]
-            ),
-            ReassignableTopic(name="empty", partitions=[]),
-        ]
+            {"name": "foo", "partition_index": 0, "replicas": [4, 1]},
+            {"name": "empty", "partitions": []},
+        ],
     )
-    ask_list = ListPartitionReassignmentsRequest(
-        topics=[ListPartitionReassignmentsTopics(name="foo", partition_indexes=[0, 0, 7])]
-    )
+    ask_list = request_of("ListPartitionReassignments", name="foo", partition_indexes=[0, 0, 7])
     for request, field in ((body, "responses"), (ask_list, "topics")):
         refused = broker.ask(request, 0, broker_id=2)
         assert refused.error_code == 41
@@ -148,24 +133,17 @@ def test_on_the_wire_the_top_has_an_empty_text_and_no_other_broker_names_what_wa
     (topic,) = found.topics
     (row,) = topic.partitions
     assert (row.replicas, row.adding_replicas, row.removing_replicas) == ([4, 1, 2, 3], [4], [2, 3])
-    nothing = broker.ask(AlterPartitionReassignmentsRequest(topics=[]), 0)
+    nothing = broker.ask("AlterPartitionReassignments", 0, topics=[])
     assert (nothing.error_message, nothing.responses) == ("", [])
 
 
-@pytest.mark.requirement("K455-20")
-@pytest.mark.requirement("K455-38")
+@pytest.mark.requirement("K455-20", "K455-38")
 def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
     """In flight while another took over, or sent by one who has not heard."""
     broker = DirectBroker(
         simulated_cluster(6, topics=["foo=1,2,3"], reassignment=ZK), profile_name="kafka-3.9-zk"
     )
-    body = AlterPartitionReassignmentsRequest(
-        topics=[
-            ReassignableTopic(
-                name="foo", partitions=[ReassignablePartition(partition_index=0, replicas=[4])]
-            )
-        ]
-    )
+    body = request_of("AlterPartitionReassignments", name="foo", partition_index=0, replicas=[4])
     epoch = broker.cluster.state.controller_epoch
     Operations(broker.cluster).failover(2)
     since = len(broker.cluster.log)
@@ -176,8 +154,7 @@ def test_a_request_to_the_controller_that_was_changes_nothing() -> None:
     assert broker.cluster.state.controller_epoch == epoch + 1
 
 
-@pytest.mark.requirement("K455-24")
-@pytest.mark.requirement("A-48")
+@pytest.mark.requirement("K455-24", "A-48")
 def test_listing_leaves_out_what_is_idle_or_unknown() -> None:
     cluster = cluster_of("foo=1,2,3/1,2,3", "bar=1")
     alter(cluster, [4], ("foo", 1))

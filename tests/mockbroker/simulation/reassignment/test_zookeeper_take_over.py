@@ -1,7 +1,5 @@
 """What a new controller makes of what it finds, wherever the one before it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable
@@ -70,8 +68,7 @@ def test_the_list_is_the_controllers_memory_until_another_takes_over() -> None:
     assert listed(cluster) == {}
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-39")
+@pytest.mark.requirement("K455-38", "K455-39")
 def test_the_plan_comes_first_and_supplants_what_was_asked_for() -> None:
     """Written while no controller looked: here while the watch was used up."""
     cluster = cluster_of("foo=1,2,3", "bar=1,2")
@@ -80,10 +77,7 @@ def test_the_plan_comes_first_and_supplants_what_was_asked_for() -> None:
     submit(cluster, {FOO: [3, 4], BAR: [6, 1]})
     since = len(cluster.log)
     Operations(cluster).failover(2)
-    assert listed(cluster) == {
-        BAR: ([6, 1, 2], [6], [2]),
-        FOO: ([3, 4, 1, 2], [4], [1, 2]),
-    }
+    assert listed(cluster) == {BAR: ([6, 1, 2], [6], [2]), FOO: ([3, 4, 1, 2], [4], [1, 2])}
     assert planned(cluster) == {FOO: [3, 4], BAR: [6, 1]}
     # Once each: what the plan has started is not resumed again.
     raised = [line for line in story(cluster, since) if line.startswith("state znode")]
@@ -287,8 +281,7 @@ SCENES: dict[str, tuple[Step, Step, list[list[int]]]] = {
 if what it died in had been asked for, or never."""
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-38", "K455-42")
 @pytest.mark.parametrize("scene", SCENES)
 def test_wherever_a_controller_dies_the_next_brings_it_to_an_end(scene: str) -> None:
     """Its last write stands or never was, so the end is that of the request or that of the state
@@ -343,8 +336,7 @@ def _forgot_whom_to_stop(cluster: Cluster) -> bool:
     )
 
 
-@pytest.mark.requirement("K455-38")
-@pytest.mark.requirement("K455-42")
+@pytest.mark.requirement("K455-38", "K455-42")
 @pytest.mark.parametrize(
     ("reassignment", "left_in_the_isr"),
     [
@@ -352,9 +344,7 @@ def _forgot_whom_to_stop(cluster: Cluster) -> bool:
         (ZK, {1: (1, 2), 2: (1, 2), 3: (1, 2), 4: (1, 2)}),
     ],
 )
-def test_what_a_cancellation_drops_is_forgotten_between_two_writes(
-    reassignment: str, left_in_the_isr: dict[int, tuple[int, ...]]
-) -> None:
+def test_what_a_cancellation_drops_is_forgotten_between_two_writes(reassignment, left_in_the_isr):
     """Kafka's own gap. The topic's znode is all that says what was being added; it is written
     first, and then those that go leave the ISR. Where a controller dies between the two, nobody is
     told to delete the copies. A leader to which its successor gives another epoch, as here for the

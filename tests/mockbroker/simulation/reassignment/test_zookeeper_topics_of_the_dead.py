@@ -5,8 +5,6 @@ without its znodes; and new partitions whose state znodes a dead controller had 
 with a zkVersion that was not those znodes'.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.schema.model import ZERO_UUID

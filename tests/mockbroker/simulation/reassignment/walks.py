@@ -1,7 +1,5 @@
 """What the tests of the KIP-455 machines look at: R, I and T over time, and what was written."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import pytest

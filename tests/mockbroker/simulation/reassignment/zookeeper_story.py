@@ -1,7 +1,5 @@
 """What the tests of the ZooKeeper machine look at: what it did, in order, a line each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 A comparison in line would have no requirement and no mutant.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A case is one thing that a client, or a tester, sees of a cluster. It differs by
 the release, and between the releases before and after the fix.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
@@ -17,7 +15,6 @@ from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
-    DescribeUserScramCredentialsRequest,
     MetadataRequest,
     TxnOffsetCommitRequest,
 )
@@ -412,7 +409,7 @@ def create_the_metadata_topic(of: Profile) -> int:
 def every_scram_user(of: Profile) -> list[str]:
     at = broker(of)
     at.cluster.scram.alter([], [CredentialChange("a user~", 1, 4096, b"salt", b"password")])
-    answer = at.ask(DescribeUserScramCredentialsRequest(users=None), 0)
+    answer = at.ask("DescribeUserScramCredentials", 0, users=None)
     return [each.user for each in answer.results]
 
 

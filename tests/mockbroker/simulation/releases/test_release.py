@@ -1,7 +1,5 @@
 """Which releases have a fact, a value or a row; profiles of patch releases and of fixes."""
 
-from __future__ import annotations
-
 import gc
 import re
 import weakref
@@ -77,9 +75,7 @@ def test_a_profile_stands_for_the_release_that_its_versions_are_of() -> None:
          {"KAFKA-19233": False, "KAFKA-20601": False}),
     ],
 )  # fmt: skip
-def test_a_name_may_have_a_patch_release_and_fixes(
-    name: str, release: str, fixes: dict[str, bool]
-) -> None:
+def test_a_name_may_have_a_patch_release_and_fixes(name, release, fixes):
     found = profile(name)
     line = profile(re.sub(r"[+-]KAFKA-\d+", "", name).replace(release, release.rpartition(".")[0]))
     assert (found.name, found.release, dict(found.software.fixes)) == (name, release, fixes)

@@ -1,7 +1,5 @@
 """Tokens and messages of OAUTHBEARER: good ones, and damaged ones that a broker refuses."""
 
-from __future__ import annotations
-
 import json
 from base64 import urlsafe_b64encode
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Clusters that enforce access rules, and asking them without sockets: for this folder's tests."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

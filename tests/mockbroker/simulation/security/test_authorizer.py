@@ -1,9 +1,5 @@
 """The authorizer: which rules allow what, and what holds of any set of rules."""
 
-from __future__ import annotations
-
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,9 +126,7 @@ rules = st.builds(
     operation=st.sampled_from(OPERATIONS),
     order=st.randoms(),
 )
-def test_one_rule_more(
-    acls: list[AclBinding], more: AclBinding, operation: AclOperation, order: random.Random
-) -> None:
+def test_one_rule_more(acls, more, operation, order):
     """A DENY takes away only, an ALLOW gives only, and the order says nothing."""
     before, after = may(operation, *acls), may(operation, *acls, more)
     if more.permission_type == DENY:

@@ -1,7 +1,5 @@
 """Delegation tokens: who gets, renews, removes and sees them, and logs in with them."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -13,17 +11,6 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    CreateDelegationTokenRequest,
-    DescribeDelegationTokenRequest,
-    ExpireDelegationTokenRequest,
-    MetadataRequest,
-    RenewDelegationTokenRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
-from kproto.messages.create_delegation_token_request import CreatableRenewers
-from kproto.messages.describe_delegation_token_request import DescribeDelegationTokenOwner
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.profiles import profile
@@ -42,6 +29,7 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.control.test_command_line import run_here
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 SECRET = "the brokers' secret"
 KEY = "delegation.token.secret.key"
@@ -91,25 +79,27 @@ class Tokens:
         owner: str = "",
     ) -> Any:
         return self.ask(
-            CreateDelegationTokenRequest(
+            request_of(
+                "CreateDelegationToken",
                 max_lifetime_ms=lifetime_ms,
                 owner_principal_type="User" if owner else "",
                 owner_principal_name=owner,
                 renewers=[
-                    CreatableRenewers(principal_type=renewer_type, principal_name=each)
-                    for each in renewers
+                    {"principal_type": renewer_type, "principal_name": each} for each in renewers
                 ],
             ),
             user,
         )
 
     def renew(self, password: bytes, user: str = "alice", period_ms: int = -1) -> tuple[int, int]:
-        request = RenewDelegationTokenRequest(hmac=password, renew_period_ms=period_ms)
+        request = request_of("RenewDelegationToken", hmac=password, renew_period_ms=period_ms)
         answer = self.ask(request, user)
         return answer.error_code, answer.expiry_timestamp_ms
 
     def expire(self, password: bytes, user: str = "alice", period_ms: int = -1) -> tuple[int, int]:
-        request = ExpireDelegationTokenRequest(hmac=password, expiry_time_period_ms=period_ms)
+        request = request_of(
+            "ExpireDelegationToken", hmac=password, expiry_time_period_ms=period_ms
+        )
         answer = self.ask(request, user)
         return answer.error_code, answer.expiry_timestamp_ms
 
@@ -119,11 +109,8 @@ class Tokens:
         return [each.token_id for each in answer.tokens]
 
     def described(self, user: str, *owners: str) -> Any:
-        named = [
-            DescribeDelegationTokenOwner(principal_type="User", principal_name=each)
-            for each in owners
-        ]
-        return self.ask(DescribeDelegationTokenRequest(owners=named or None), user)
+        named = [{"principal_type": "User", "principal_name": each} for each in owners]
+        return self.ask(request_of("DescribeDelegationToken", owners=named or None), user)
 
     def codes(self, user: str, password: bytes = b"") -> list[int]:
         """What each of the four requests is answered with."""
@@ -233,7 +220,9 @@ def test_tokens_of_another_owner(name: str) -> None:
 @pytest.mark.requirement("TOKEN-17")
 @pytest.mark.parametrize("name", [NEWEST, ZOOKEEPER, "kafka-3.3-zk"])
 def test_an_owner_without_a_type(name: str) -> None:
-    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="bob")
+    request = request_of(
+        "CreateDelegationToken", owner_principal_type=None, owner_principal_name="bob"
+    )
     for user in ("alice", ANONYMOUS):
         made = Tokens(name).ask(request, user)
         assert (made.error_code, made.issue_timestamp_ms) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
@@ -335,7 +324,7 @@ def test_owners_and_renewers_see_their_tokens() -> None:
     assert tokens.describe("bob", "alice") == [first]
     assert tokens.describe("bob", "bob") == [first, second]
     assert tokens.describe("carol") == tokens.describe("alice", "carol") == []
-    nobody = tokens.ask(DescribeDelegationTokenRequest(owners=[]))
+    nobody = tokens.ask(request_of("DescribeDelegationToken", owners=[]))
     assert (nobody.error_code, nobody.tokens) == (0, [])
 
 
@@ -404,12 +393,12 @@ class Login:
 
 
 async def authenticate(wire: Wire, login: Login) -> Any:
-    assert (await wire.ask(SaslHandshakeRequest(mechanism=MECHANISM), 1)).error_code == 0
-    answer = await wire.ask(SaslAuthenticateRequest(auth_bytes=login.first), 2)
+    assert (await wire.ask(request_of("SaslHandshake", mechanism=MECHANISM), 1)).error_code == 0
+    answer = await wire.ask(request_of("SaslAuthenticate", auth_bytes=login.first), 2)
     if answer.error_code:
         return answer
     final = login.final(answer.auth_bytes)
-    return await wire.ask(SaslAuthenticateRequest(auth_bytes=final), 2)
+    return await wire.ask(request_of("SaslAuthenticate", auth_bytes=final), 2)
 
 
 def secured() -> MockCluster:
@@ -422,12 +411,12 @@ def secured() -> MockCluster:
 async def created(mock: MockCluster) -> tuple[Any, Any]:
     """A new token, with what a user sees of all tokens."""
     async with connect(mock) as wire:
-        assert (await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)).error_code == 0
-        token = SaslAuthenticateRequest(auth_bytes=b"\0alice\0pencil")
+        assert (await wire.ask(request_of("SaslHandshake", mechanism="PLAIN"), 1)).error_code == 0
+        token = request_of("SaslAuthenticate", auth_bytes=b"\0alice\0pencil")
         assert (await wire.ask(token, 2)).error_code == 0
-        made = await wire.ask(CreateDelegationTokenRequest(max_lifetime_ms=HOUR), 3)
+        made = await wire.ask(request_of("CreateDelegationToken", max_lifetime_ms=HOUR), 3)
         assert made.error_code == 0
-        return made, await wire.ask(DescribeDelegationTokenRequest(owners=None), 3)
+        return made, await wire.ask(request_of("DescribeDelegationToken", owners=None), 3)
 
 
 @pytest.mark.requirement("TOKEN-14")
@@ -438,12 +427,12 @@ async def test_a_client_authenticates_with_a_token() -> None:
         async with connect(mock) as wire:
             answer = await authenticate(wire, Login(made.token_id, made.hmac))
             assert (answer.error_code, answer.session_lifetime_ms) == (0, HOUR - 1000)
-            renewed = await wire.ask(RenewDelegationTokenRequest(hmac=made.hmac), 2)
+            renewed = await wire.ask(request_of("RenewDelegationToken", hmac=made.hmac), 2)
             assert renewed.error_code == NOT_ALLOWED
             mock.advance(HOUR - 1000)
-            assert (await wire.ask(MetadataRequest(topics=[]), 9)).brokers
+            assert (await wire.ask(request_of("Metadata", topics=[]), 9)).brokers
             mock.advance(1)
-            wire.send(wire.frame(MetadataRequest(topics=[]), 9))
+            wire.send(wire.frame(request_of("Metadata", topics=[]), 9))
             assert await wire.closed() == b""
         assert mock.cluster.tokens.login(made.token_id) is not None
 
@@ -471,11 +460,11 @@ async def test_the_journal_has_no_secret_of_a_token() -> None:
         made, described = await created(mock)
         assert described.tokens[0].hmac == made.hmac
         async with connect(mock) as wire:
-            await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-            await wire.ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0pencil"), 2)
+            await wire.ask(request_of("SaslHandshake", mechanism="PLAIN"), 1)
+            await wire.ask(request_of("SaslAuthenticate", auth_bytes=b"\0alice\0pencil"), 2)
             for body in (
-                RenewDelegationTokenRequest(hmac=made.hmac),
-                ExpireDelegationTokenRequest(hmac=made.hmac),
+                request_of("RenewDelegationToken", hmac=made.hmac),
+                request_of("ExpireDelegationToken", hmac=made.hmac),
             ):
                 assert (await wire.ask(body, 2)).error_code == 0
         assert not [entry for entry in mock.journal if made.hmac in entry.raw]
@@ -492,9 +481,7 @@ async def test_the_journal_has_no_secret_of_a_token() -> None:
 
 
 @pytest.mark.requirement("TOKEN-16")
-async def test_the_control_port_lists_tokens_without_their_secrets(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_the_control_port_lists_tokens_without_their_secrets(capsys):
     async with secured() as mock:
         made, _ = await created(mock)
         mock.advance(HOUR + 1)

@@ -1,8 +1,6 @@
 """OAUTHBEARER on the mock's listeners: which tokens it accepts, and when sessions end. The same
 messages are sent to a real Kafka by ``tests/real/test_secured.py``."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json
@@ -17,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.framing import encode_frame
-from kproto.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError, UnreadableError
 from mockbroker.simulation.security.oauthbearer import BearerExchange, bearer_validator, hide_bearer
@@ -33,6 +30,7 @@ from tests.mockbroker.simulation.security.bearer_tokens import (
     token,
 )
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 from tests.support.toolchain import require, require_module
 from tests.tools.kafka_tools import KafkaTools
 
@@ -66,11 +64,11 @@ async def wired(
 
 
 async def shake(wire: Wire, mechanism: str = "OAUTHBEARER", version: int = 1) -> Any:
-    return await wire.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+    return await wire.ask("SaslHandshake", version, mechanism=mechanism)
 
 
 async def say(wire: Wire, message: bytes, version: int = 2) -> Any:
-    return await wire.ask(SaslAuthenticateRequest(auth_bytes=message), version)
+    return await wire.ask("SaslAuthenticate", version, auth_bytes=message)
 
 
 async def authenticate(wire: Wire, bearer: str, version: int = 2) -> Any:
@@ -79,7 +77,7 @@ async def authenticate(wire: Wire, bearer: str, version: int = 2) -> Any:
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask(MetadataRequest(topics=None), 1)
+    found = await wire.ask("Metadata", 1, topics=None)
     return [topic.name for topic in found.topics] == ["foo"]
 
 
@@ -88,7 +86,7 @@ async def refusal(bearer: str, sasl: str = SCOPED, now_ms: int = 0) -> Any:
     async with wired(sasl) as (mock, wire):
         mock.advance(now_ms)
         await shake(wire)
-        wire.send(wire.frame(SaslAuthenticateRequest(auth_bytes=first_message(bearer)), 2))
+        wire.send(wire.frame(request_of("SaslAuthenticate", auth_bytes=first_message(bearer)), 2))
         try:
             frame = await wire.receive()
         except asyncio.IncompleteReadError:
@@ -122,7 +120,7 @@ async def test_another_scheme_closes(version: int) -> None:
     async with wired() as (_, wire):
         await shake(wire, version=version)
         message = first_message(token()).replace(b"Bearer", b"Basic")
-        request = wire.frame(SaslAuthenticateRequest(auth_bytes=message), 2)
+        request = wire.frame(request_of("SaslAuthenticate", auth_bytes=message), 2)
         wire.send(request if version else encode_frame(message))
         assert await wire.closed() == b""
 
@@ -292,7 +290,7 @@ async def test_lifetimes(profile: str, most_ms: int | None, lifetime_ms: int) ->
         mock.advance(lifetime_ms)
         assert await served(wire)
         mock.advance(10 * MINUTE_MS if lifetime_ms == 0 else 1)
-        wire.send(wire.frame(MetadataRequest(topics=None), 1))
+        wire.send(wire.frame(request_of("Metadata", topics=None), 1))
         if lifetime_ms == 0:
             assert await wire.receive()
         else:
@@ -319,7 +317,7 @@ async def test_an_end_that_is_too_far_away() -> None:
         async with wired(profile=profile, most_ms=most_ms) as (mock, wire):
             await shake(wire)
             message = first_message(token(exp=10**17))
-            wire.send(wire.frame(SaslAuthenticateRequest(auth_bytes=message), 2))
+            wire.send(wire.frame(request_of("SaslAuthenticate", auth_bytes=message), 2))
             if not closes:
                 assert await wire.receive()
                 continue

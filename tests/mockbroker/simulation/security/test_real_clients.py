@@ -1,8 +1,6 @@
 """Released clients, and ours, against a mock that asks who they are: by PLAIN and SCRAM, over TLS
 and not; what a principal without rights is told, and what one with rights gets done."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable

@@ -1,8 +1,6 @@
 """Sessions that end (KIP-368): who authenticates anew in time stays, who does not is closed on. The
 cluster's clock is moved by hand."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,14 +8,9 @@ from typing import Any
 import pytest
 
 from kproto.framing import encode_frame
-from kproto.messages import (
-    ApiVersionsRequest,
-    MetadataRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
 from mockbroker import MockCluster
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 USERS = ("PLAIN:alice:pencil", "PLAIN:bob:pen", "SCRAM-SHA-256:alice:pencil")
 LIFETIME_MS = 60_000
@@ -38,16 +31,16 @@ async def wired(
 
 
 async def shake(wire: Wire, mechanism: str = "PLAIN") -> int:
-    return int((await wire.ask(SaslHandshakeRequest(mechanism=mechanism), 1)).error_code)
+    return int((await wire.ask("SaslHandshake", 1, mechanism=mechanism)).error_code)
 
 
 async def authenticate(wire: Wire, user: str = "alice", password: str = "pencil") -> Any:
     assert await shake(wire) == 0
-    return await wire.ask(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{password}".encode()), 2)
+    return await wire.ask("SaslAuthenticate", 2, auth_bytes=f"\0{user}\0{password}".encode())
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask(MetadataRequest(topics=None), 1)
+    found = await wire.ask("Metadata", 1, topics=None)
     return [topic.name for topic in found.topics] == ["foo"]
 
 
@@ -61,7 +54,7 @@ async def test_who_authenticates_anew_stays() -> None:
         assert len(mock.journal.select(event="authenticated")) == 3
 
 
-@pytest.mark.parametrize("asked", [MetadataRequest(topics=None), ApiVersionsRequest()])
+@pytest.mark.parametrize("asked", [request_of("Metadata", topics=None), request_of("ApiVersions")])
 async def test_who_does_not_is_closed_on(asked: Any) -> None:
     """Also where the answer to the same bytes is known already."""
     async with wired() as (mock, wire):
@@ -84,12 +77,12 @@ async def test_a_session_that_is_over_can_still_be_begun_anew() -> None:
 
 async def test_a_session_counts_after_raw_tokens_as_well() -> None:
     async with wired("kafka-3.9") as (mock, wire):
-        await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+        await wire.ask("SaslHandshake", 0, mechanism="PLAIN")
         wire.send(encode_frame(b"\0alice\0pencil"))
         await wire.receive()
         assert await served(wire)
         mock.advance(LIFETIME_MS + 1)
-        wire.send(wire.frame(MetadataRequest(topics=None), 1))
+        wire.send(wire.frame(request_of("Metadata", topics=None), 1))
         assert await wire.closed() == b""
 
 
@@ -106,11 +99,7 @@ async def test_anew_once_a_second() -> None:
 
 OTHERS = [
     ("alice", "wrong", "Authentication failed: Invalid username or password"),
-    (
-        "bob",
-        "pen",
-        "Cannot change principals during re-authentication from User.alice: User.bob",
-    ),
+    ("bob", "pen", "Cannot change principals during re-authentication from User.alice: User.bob"),
 ]
 
 
@@ -127,7 +116,7 @@ async def test_anew_by_another_mechanism() -> None:
     async with wired() as (_, wire):
         await authenticate(wire)
         assert await shake(wire, "SCRAM-SHA-256") == 0
-        answer = await wire.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abc"), 2)
+        answer = await wire.ask("SaslAuthenticate", 2, auth_bytes=b"n,,n=alice,r=abc")
         assert answer.error_code == 58
         assert "not supported for re-authentication of mechanism 'PLAIN'" in answer.error_message
         assert await wire.closed() == b""
@@ -137,9 +126,10 @@ async def test_anew_by_another_mechanism() -> None:
 async def test_without_an_end_there_is_no_anew(profile: str, lifetime_ms: int) -> None:
     """0 is for ever, and before 2.2 there is no such config."""
     async with wired(profile, lifetime_ms) as (mock, wire):
-        await wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-        body = SaslAuthenticateRequest(auth_bytes=b"\0alice\0pencil")
-        answer = await wire.ask(body, 0 if profile == "kafka-2.1" else 2)
+        await wire.ask("SaslHandshake", 1, mechanism="PLAIN")
+        answer = await wire.ask(
+            "SaslAuthenticate", 0 if profile == "kafka-2.1" else 2, auth_bytes=b"\0alice\0pencil"
+        )
         assert answer.session_lifetime_ms == 0
         mock.advance(10 * LIFETIME_MS)
         assert await shake(wire) == 34

@@ -1,8 +1,6 @@
 """SASL on the mock's listeners, byte by byte: what is served before, during and after, how it says
 no, and what the journal keeps. Texts are those that Kafka 4.4 was seen to send."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import StringIO
@@ -15,20 +13,13 @@ from hypothesis import strategies as st
 from kproto.client import SaslScram
 from kproto.framing import encode_frame
 from kproto.journal import Journal, JournalWriter, read_journal
-from kproto.messages import (
-    ApiVersionsRequest,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
+from kproto.messages import SaslAuthenticateResponse, SaslHandshakeResponse
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.sasl import MECHANISMS, SaslRefusedError, SaslUsers, redact
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 PASSWORD = "pencil"
 USERS = tuple(f"{mechanism}:alice:{PASSWORD}" for mechanism in MECHANISMS)
@@ -47,28 +38,24 @@ async def wired(users: tuple[str, ...] = USERS) -> AsyncIterator[tuple[MockClust
 
 
 async def shake(wire: Wire, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
-    answer: SaslHandshakeResponse = await wire.ask(
-        SaslHandshakeRequest(mechanism=mechanism), version
-    )
+    answer: SaslHandshakeResponse = await wire.ask("SaslHandshake", version, mechanism=mechanism)
     return answer
 
 
 async def token(wire: Wire, data: bytes, version: int = 2) -> SaslAuthenticateResponse:
-    answer: SaslAuthenticateResponse = await wire.ask(
-        SaslAuthenticateRequest(auth_bytes=data), version
-    )
+    answer: SaslAuthenticateResponse = await wire.ask("SaslAuthenticate", version, auth_bytes=data)
     return answer
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask(MetadataRequest(topics=None), 1)
+    found = await wire.ask("Metadata", 1, topics=None)
     return [topic.name for topic in found.topics] == ["foo"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_plain(version: int) -> None:
     async with wired() as (mock, wire):
-        assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
+        assert (await wire.ask("ApiVersions", 0)).error_code == 0
         answer = await shake(wire, "PLAIN")
         assert (answer.error_code, answer.mechanisms) == (0, list(MECHANISMS))
         said = await token(wire, CREDENTIALS, version)
@@ -189,11 +176,12 @@ async def test_a_mechanism_that_is_not_enabled() -> None:
 
 
 @pytest.mark.parametrize(
-    "too_early", [MetadataRequest(topics=[]), SaslAuthenticateRequest(auth_bytes=CREDENTIALS)]
+    "too_early",
+    [request_of("Metadata", topics=[]), request_of("SaslAuthenticate", auth_bytes=CREDENTIALS)],
 )
 async def test_nothing_else_is_served_before(too_early: object) -> None:
     async with wired() as (mock, wire):
-        assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
+        assert (await wire.ask("ApiVersions", 0)).error_code == 0
         wire.send(wire.frame(too_early, 1))
         assert await wire.closed() == b""
         assert not mock.journal.select(direction="response", api=3)
@@ -202,21 +190,21 @@ async def test_nothing_else_is_served_before(too_early: object) -> None:
 async def test_versions_are_told_once_before() -> None:
     """As brokers do. One that was refused for its version may ask again (KIP-511)."""
     async with wired() as (_, wire):
-        too_new = bytearray(wire.frame(ApiVersionsRequest(), 3))
+        too_new = bytearray(wire.frame(request_of("ApiVersions"), 3))
         too_new[6:8] = (99).to_bytes(2, "big")
         wire.send(bytes(too_new))
         await wire.receive()
-        assert (await wire.ask(ApiVersionsRequest(), 0)).error_code == 0
-        wire.send(wire.frame(ApiVersionsRequest(), 0))
+        assert (await wire.ask("ApiVersions", 0)).error_code == 0
+        wire.send(wire.frame(request_of("ApiVersions"), 0))
         assert await wire.closed() == b""
 
 
 @pytest.mark.parametrize(
     ("asked", "version"),
     [
-        (ApiVersionsRequest(), 0),
-        (SaslHandshakeRequest(mechanism="PLAIN"), 1),
-        (ListPartitionReassignmentsRequest(topics=None), 0),
+        (request_of("ApiVersions"), 0),
+        (request_of("SaslHandshake", mechanism="PLAIN"), 1),
+        (request_of("ListPartitionReassignments", topics=None), 0),
     ],
 )
 async def test_anything_else_in_between_is_an_illegal_state(asked: Any, version: int) -> None:
@@ -257,7 +245,7 @@ async def test_what_others_heard_is_not_heard_before_authenticating() -> None:
         await token(wire, CREDENTIALS)
         assert await served(wire)
         async with connect(mock) as other:
-            other.send(other.frame(MetadataRequest(topics=None), 1))
+            other.send(other.frame(request_of("Metadata", topics=None), 1))
             assert await other.closed() == b""
 
 
@@ -271,16 +259,16 @@ async def test_each_principal_gets_its_own_answer() -> None:
         for wire, said in ((admin, b"\0admin\0secret"), (alice, CREDENTIALS)):
             await shake(wire, "PLAIN")
             await token(wire, said)
-        everything = MetadataRequest(topics=None)
+        everything = request_of("Metadata", topics=None)
         for _ in range(2):
             assert len((await admin.ask(everything, 1)).topics) == 1
             assert len((await alice.ask(everything, 1)).topics) == 0
-        ask = ListPartitionReassignmentsRequest(topics=None)
+        ask = request_of("ListPartitionReassignments", topics=None)
         assert [(await wire.ask(ask, 0)).error_code for wire in (admin, alice)] == [0, 31]
 
 
 async def test_without_sasl_everybody_is_anonymous() -> None:
-    ask = ListPartitionReassignmentsRequest(topics=None)
+    ask = request_of("ListPartitionReassignments", topics=None)
     for principal, code in (("User:ANONYMOUS", 0), ("User:other", 31)):
         authorizer = Authorizer(frozenset({principal}))
         async with MockCluster(1, authorizer=authorizer) as mock, connect(mock) as wire:
@@ -298,7 +286,7 @@ async def everything_said(written: StringIO) -> None:
             for said in (CREDENTIALS, b"\0bob\0pencil", b"pencil", b"\0alice\0pencil\0pencil"):
                 async with connect(mock) as wire:
                     await shake(wire, "PLAIN", handshake)
-                    frame = wire.frame(SaslAuthenticateRequest(auth_bytes=said), 2)
+                    frame = wire.frame(request_of("SaslAuthenticate", auth_bytes=said), 2)
                     wire.send(frame if handshake else encode_frame(said))
                     if said is not CREDENTIALS:
                         await wire.closed()
@@ -311,7 +299,9 @@ async def everything_said(written: StringIO) -> None:
                     await wire.closed()
         async with connect(mock) as wire:
             await shake(wire, "PLAIN")
-            too_new = bytearray(wire.frame(SaslAuthenticateRequest(auth_bytes=CREDENTIALS), 2))
+            too_new = bytearray(
+                wire.frame(request_of("SaslAuthenticate", auth_bytes=CREDENTIALS), 2)
+            )
             too_new[6:8] = (99).to_bytes(2, "big")
             wire.send(bytes(too_new))
             await wire.closed()

@@ -1,22 +1,12 @@
 """Stored SCRAM credentials: described, altered, and used to authenticate."""
 
-from __future__ import annotations
-
 import hashlib
+from typing import Any
 
 import pytest
 import scramp
 
 from kproto.error_codes import ErrorCode, message
-from kproto.messages import (
-    AlterUserScramCredentialsRequest,
-    DescribeUserScramCredentialsRequest,
-)
-from kproto.messages.alter_user_scram_credentials_request import (
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from kproto.messages.describe_user_scram_credentials_request import UserName
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import Authorizer
@@ -26,6 +16,7 @@ from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 SHA_256, SHA_512 = 1, 2
 SALT = b"twelve bytes"
@@ -42,36 +33,35 @@ def broker(security: Security = OPEN) -> DirectBroker:
 
 def upsertion(
     user: str, mechanism: int = SHA_256, iterations: int = 4096, password: str = "secret"
-) -> ScramCredentialUpsertion:
+) -> Any:
     salted = b""
     if mechanism in _HASHES and iterations > 0:
         salted = hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), SALT, iterations)
-    return ScramCredentialUpsertion(
-        name=user, mechanism=mechanism, iterations=iterations, salt=SALT, salted_password=salted
-    )
+    return {
+        "name": user,
+        "mechanism": mechanism,
+        "iterations": iterations,
+        "salt": SALT,
+        "salted_password": salted,
+    }
 
 
-def request(
-    *upsertions: ScramCredentialUpsertion, delete: tuple[tuple[str, int], ...] = ()
-) -> AlterUserScramCredentialsRequest:
-    return AlterUserScramCredentialsRequest(
+def request(*upsertions: Any, delete: tuple[tuple[str, int], ...] = ()) -> Any:
+    return request_of(
+        "AlterUserScramCredentials",
         upsertions=list(upsertions),
-        deletions=[ScramCredentialDeletion(name=user, mechanism=kind) for user, kind in delete],
+        deletions=[{"name": user, "mechanism": kind} for user, kind in delete],
     )
 
 
-def alter(
-    at: DirectBroker,
-    *upsertions: ScramCredentialUpsertion,
-    delete: tuple[tuple[str, int], ...] = (),
-) -> Results:
+def alter(at: DirectBroker, *upsertions: Any, delete: tuple[tuple[str, int], ...] = ()) -> Results:
     answer = at.ask(request(*upsertions, delete=delete), 0)
     return [(each.user, each.error_code, each.error_message) for each in answer.results]
 
 
 def described(at: DirectBroker, *users: str) -> dict[str, list[tuple[int, int]] | int]:
-    names = [UserName(name=user) for user in users] or None
-    answer = at.ask(DescribeUserScramCredentialsRequest(users=names), 0)
+    names = [{"name": user} for user in users] or None
+    answer = at.ask("DescribeUserScramCredentials", 0, users=names)
     assert (answer.error_code, answer.error_message) == (0, "")
     return {
         each.user: each.error_code
@@ -124,14 +114,14 @@ def test_what_zookeeper_mode_refuses() -> None:
     assert alter(at, few, many, delete=both)[0][2] == "Too many iterations"
     assert alter(at, many, few, delete=both)[0][2] == "Too few iterations"
     empty = upsertion("b")
-    empty.salted_password = b""
+    empty["salted_password"] = b""
     failure = ErrorCode.UNKNOWN_SERVER_ERROR
     assert alter(at, empty) == [("b", failure, message(failure))]
     assert alter(at, upsertion("."), upsertion("b")) == [(".", failure, None), ("b", failure, None)]
     assert described(at, ".", "..", "b") == {
         ".": failure, "..": failure, "b": ErrorCode.RESOURCE_NOT_FOUND,
     }  # fmt: skip
-    nameless = DescribeUserScramCredentialsRequest(users=[UserName(name=""), UserName(name="")])
+    nameless = request_of("DescribeUserScramCredentials", users=[{"name": ""}, {"name": ""}])
     (row,) = at.ask(nameless, 0).results
     assert (row.error_code, row.error_message) == (91, "Username must not be empty")
     assert described(at) == {"a": [(SHA_512, 4096)]}
@@ -163,12 +153,12 @@ def test_iterations() -> None:
 def test_a_salted_password_has_bytes() -> None:
     at = broker()
     empty, other = upsertion("a"), upsertion("b")
-    empty.salted_password = b""
+    empty["salted_password"] = b""
     failed = ("a", ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert alter(at, empty, other) == [failed, ("b", 0, None)]
     assert alter(at, empty, upsertion("a")) == [("a", *TWICE)]
     assert [user for user, _ in at.cluster.state.scram] == ["b"]
-    empty.iterations = 1
+    empty["iterations"] = 1
     assert alter(at, empty)[0][2] == "Too few iterations"
 
 
@@ -181,11 +171,11 @@ def test_describing_users() -> None:
     assert described(at) == everyone
     missing, twice = ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.DUPLICATE_RESOURCE
     assert described(at, "b", "c", "a", "a") == {"a": twice, "b": everyone["b"], "c": missing}
-    answer = at.ask(DescribeUserScramCredentialsRequest(users=[UserName(name="c")]), 0)
+    answer = at.ask("DescribeUserScramCredentials", 0, name="c")
     text = "Attempt to describe a user credential that does not exist: c"
     assert answer.results[0].error_message == text
-    names = [UserName(name="c")] * 2
-    answer = at.ask(DescribeUserScramCredentialsRequest(users=names), 0)
+    names = [{"name": "c"}] * 2
+    answer = at.ask("DescribeUserScramCredentials", 0, users=names)
     text = "Cannot describe SCRAM credentials for the same user twice in a single request: c"
     assert answer.results[0].error_message == text
 
@@ -210,9 +200,7 @@ def test_stored_credentials_authenticate() -> None:
     users.use_stored(at.cluster.scram)
     assert at.cluster.scram.describe(None)[0].credentials == ((SHA_256, 4096), (SHA_512, 4096))
 
-    def change(
-        *upsertions: ScramCredentialUpsertion, delete: tuple[tuple[str, int], ...] = ()
-    ) -> None:
+    def change(*upsertions: Any, delete: tuple[tuple[str, int], ...] = ()) -> None:
         for result in alter(DirectBroker(at.cluster), *upsertions, delete=delete):
             assert result[1] == 0
 
@@ -235,7 +223,7 @@ async def test_the_journal_has_no_salted_password() -> None:
         answer = await wire.ask(request(sent), 0)
         assert answer.results[0].error_code == 0
         (entry,) = mock.journal.select(api=51, direction="request")
-        assert sent.salted_password not in entry.raw
+        assert sent["salted_password"] not in entry.raw
         kept = entry.decode().body
         assert kept is not None
         assert kept.upsertions[0].salted_password == b"[hidden]"
@@ -246,5 +234,5 @@ def test_credentials_need_rights() -> None:
     at = broker(Security(authorizer=Authorizer(frozenset())))
     denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert [code for _, code, _ in alter(at, upsertion("a"))] == [denied]
-    answer = at.ask(DescribeUserScramCredentialsRequest(users=None), 0)
+    answer = at.ask("DescribeUserScramCredentials", 0, users=None)
     assert (answer.error_code, answer.results) == (denied, [])

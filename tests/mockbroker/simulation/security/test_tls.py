@@ -1,7 +1,5 @@
 """TLS on the mock's listeners, who a client certificate says somebody is, and the command line."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from pathlib import Path
@@ -10,13 +8,13 @@ from typing import Any
 import pytest
 
 from kproto.client import Admin, BrokerError, SaslPlain, SaslScram
-from kproto.messages import ApiVersionsRequest
 from mockbroker import MockCluster
 from mockbroker.serving import listeners
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import certificate_principal
 from tests.mockbroker.control.test_command_line import run_here, serving
 from tests.mockbroker.wire import PATIENCE, Wire, connect
+from tests.support.requests import request_of
 
 PEM = Path(__file__).parents[3] / "client" / "localhost.pem"
 SOON = 20_000
@@ -49,7 +47,7 @@ async def test_every_listener_speaks_tls_also_when_opened_again() -> None:
 
 async def test_plaintext_to_a_tls_port_is_closed_on() -> None:
     async with MockCluster(1, tls=server_context()) as mock, connect(mock) as wire:
-        wire.send(wire.frame(ApiVersionsRequest(), 0))
+        wire.send(wire.frame(request_of("ApiVersions"), 0))
         await wire.closed()  # bounded, and it may have said a TLS alert
         assert not mock.journal.select(direction="request")
 
@@ -130,7 +128,7 @@ async def ask_without_certificate(mock: MockCluster) -> None:
         host, int(port), ssl=client_context(), server_hostname="localhost"
     )
     try:
-        await Wire(reader, writer, mock.dialect).ask(ApiVersionsRequest(), 0)
+        await Wire(reader, writer, mock.dialect).ask("ApiVersions", 0)
     finally:
         writer.close()
 

@@ -4,8 +4,6 @@ The layouts and texts are those that Kafka 4.4 was seen to answer (``tests/real`
 those of drafts are their pages'.
 """
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 
@@ -19,12 +17,9 @@ from kproto.messages import (
     DescribeConfigsRequest,
     DescribeProducersRequest,
     DescribeTopicPartitionsRequest,
-    FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
     MetadataRequest,
 )
-from kproto.messages.delete_topics_request import DeleteTopicState
-from kproto.messages.metadata_request import MetadataRequestTopic
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.results import AclBinding
@@ -39,6 +34,7 @@ from tests.mockbroker.simulation.security.enforced import (
     new_cluster,
     on_topic,
 )
+from tests.support.requests import request_of
 
 NOT_COMPUTED = -(2**31)
 
@@ -84,8 +80,9 @@ def test_topics_are_deleted_by_who_may_and_named_to_who_may_describe(cluster: Cl
     assert missing[0]["errorCode"] == 3
 
     def by_id(*wanted: uuid.UUID) -> list[tuple[str | None, int]]:
-        request: Any = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=None, topic_id=each) for each in wanted],
+        request: Any = request_of(
+            "DeleteTopics",
+            topics=[{"name": None, "topic_id": each} for each in wanted],
             timeout_ms=1000,
         )
         rows = asked.ask(request, 6).responses
@@ -174,8 +171,8 @@ def test_metadata_hides_what_may_not_be_described(cluster: Cluster) -> None:
         found = ask(asked, MetadataRequest, version, topics=everything)["topics"]
         assert [topic["name"] for topic in found] == ["foo"]
     ids = {name: topic.topic_id for name, topic in cluster.topics.items()}
-    request: Any = MetadataRequest(
-        topics=[MetadataRequestTopic(name=None, topic_id=each) for each in (*ids.values(), UNKNOWN)]
+    request: Any = request_of(
+        "Metadata", topics=[{"name": None, "topic_id": each} for each in (*ids.values(), UNKNOWN)]
     )
     rows = asked.ask(request, 12).topics
     assert [(row.name, row.error_code) for row in rows] == [("foo", 0), (None, 29), (None, 100)]
@@ -205,9 +202,7 @@ def test_describe_topic_partitions_hides_as_metadata_does(cluster: Cluster) -> N
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_the_clusters_operations_are_told_to_who_may_describe_it(
-    cluster: Cluster, version: int
-) -> None:
+def test_the_clusters_operations_are_told_to_who_may_describe_it(cluster, version):
     def operations(asked: DirectBroker) -> int:
         answer = ask(
             asked, DescribeClusterRequest, version, includeClusterAuthorizedOperations=True
@@ -240,14 +235,14 @@ def test_producers_and_coordinators(cluster: Cluster) -> None:
     assert foo["partitions"][0]["errorCode"] == 29
     assert foo["partitions"][0]["errorMessage"] == "Topic authorization failed."
     assert bar["partitions"][0]["errorCode"] != 29
-    assert asked.ask(FindCoordinatorRequest(key="g"), 0).error_code == 30
+    assert asked.ask("FindCoordinator", 0, key="g").error_code == 30
     for key_type, code, text in (
         (0, 30, ""),
         (1, 53, ""),
         (2, 31, "Cluster authorization failed."),
     ):
-        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"])
+        request = request_of("FindCoordinator", key_type=key_type, coordinator_keys=["g"])
         (row,) = asked.ask(request, 6).coordinators
         assert (row.error_code, row.error_message) == (code, text)
     allow(cluster, AclOperation.DESCRIBE, "g", ResourceType.GROUP)
-    assert asked.ask(FindCoordinatorRequest(key="g"), 0).error_code == 15
+    assert asked.ask("FindCoordinator", 0, key="g").error_code == 15

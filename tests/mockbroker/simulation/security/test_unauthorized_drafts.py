@@ -1,7 +1,5 @@
 """Drafts, asked by one who may not and by one who may: as their pages have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -28,9 +26,7 @@ def cluster() -> Cluster:
 @pytest.mark.requirement("K455-21", "K455-22")
 @pytest.mark.parametrize("profile", ["kip-455-old", "kip-455-new"])
 @pytest.mark.parametrize(("topics", "entries"), [(FOO_0_1, 2), ([], 1), (None, 1)])
-def test_alter_reassignments_of_the_drafts(
-    cluster: Cluster, profile: str, topics: Any, entries: int
-) -> None:
+def test_alter_reassignments_of_the_drafts(cluster, profile, topics, entries):
     asked = as_alice(cluster, profile)
     request: Any = asked.codec.apis[45].request
     before = len(cluster.log)

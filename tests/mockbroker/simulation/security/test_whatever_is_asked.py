@@ -1,7 +1,5 @@
 """Any request at all: of one who may nothing, and of one who may everything."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Partitions of transactions and their ends, without and with transaction version 2 (KIP-890)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -124,9 +122,7 @@ def test_what_ends_can_neither_grow_nor_end_otherwise(release: Release) -> None:
 
 @BOTH
 @pytest.mark.requirement("DP-TXN-09", "DP-TXN-13", "DP-TXN-20")
-def test_a_transaction_whose_end_is_being_written_can_neither_grow_nor_end(
-    release: Release,
-) -> None:
+def test_a_transaction_whose_end_is_being_written_can_neither_grow_nor_end(release):
     cluster = coordinator(release, 2)
     producer = Producer(cluster).begun()
     tp = cluster.coordinators.partition_of(KIND, "t")

@@ -1,12 +1,9 @@
 """Markers that are written some time after the end of a transaction is answered."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
 
-from kproto.messages import EndTxnRequest, InitProducerIdRequest
 from mockbroker import MockCluster
 from mockbroker.options import Clock
 from mockbroker.simulation.operations.simulated import Operations
@@ -17,6 +14,7 @@ from tests.mockbroker.simulation.transactions.transacting import (
     markers,
 )
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 DELAY_MS = 200
 
@@ -24,9 +22,7 @@ DELAY_MS = 200
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("release", [(0, 11), (2, 3), (3, 9), (4, 0), (4, 4)])
 @pytest.mark.requirement("DP-TXN-53", "DP-TXN-06", "DP-TXN-09", "DP-TXN-13")
-def test_until_then_the_producer_gets_concurrent_transactions(
-    release: tuple[int, int], commit: bool
-) -> None:
+def test_until_then_the_producer_gets_concurrent_transactions(release, commit):
     cluster = coordinator(release, marker_delay_ms=DELAY_MS)
     producer = Producer(cluster)
     producer.init()
@@ -88,13 +84,14 @@ async def test_either_clock_writes_them(clock: Clock) -> None:
         producer = Producer(mock.cluster)
         producer.init()
         producer.write()
-        end = EndTxnRequest(
+        end = request_of(
+            "EndTxn",
             transactional_id="t",
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             committed=True,
         )
-        init = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+        init = request_of("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
         assert (await wire.ask(end, 5)).error_code == 0
         assert (await wire.ask(init, 5)).error_code == 51
         if clock == "manual":

@@ -1,7 +1,5 @@
 """Coordinators that move, load, or are lost in the midst of a change; what their log has."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.messages.transaction_log_value import TransactionLogValue
@@ -134,9 +132,7 @@ def test_held_markers_are_sent_by_the_next_coordinator(release: Release) -> None
 @BOTH
 @pytest.mark.parametrize("lost", [True, False])
 @pytest.mark.requirement("DP-TXN-20", "DP-TXN-21", "DP-COORD-06")
-def test_a_change_that_was_being_written_is_lost_with_its_record(
-    release: Release, lost: bool
-) -> None:
+def test_a_change_that_was_being_written_is_lost_with_its_record(release, lost):
     cluster = coordinator(release, 3)
     producer = Producer(cluster).begun()
     tp = own_log(cluster)

@@ -1,7 +1,5 @@
 """What a partition's leader makes of transactional batches and of markers."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.errors import ClusterError

@@ -1,7 +1,5 @@
 """InitProducerId with a transactional id: ids and epochs, retries, rotation, fencing."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.errors import ClusterError

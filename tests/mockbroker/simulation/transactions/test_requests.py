@@ -1,7 +1,5 @@
 """The APIs of transactions as messages, in every version, and who may use them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -10,24 +8,10 @@ import pytest
 from kproto.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
-    DescribeTransactionsRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ListTransactionsRequest,
-    ProduceRequest,
     TxnOffsetCommitRequest,
-    WriteTxnMarkersRequest,
 )
-from kproto.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
-from kproto.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from kproto.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kproto.records import Record, build_batch
 from mockbroker import MockCluster
 from mockbroker.profiles import profile
@@ -51,6 +35,7 @@ from tests.mockbroker.simulation.transactions.transacting import (
     markers,
 )
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.requests import request_of
 
 OFFSETS = ("__consumer_offsets", 0)
 ONE_PARTITION = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
@@ -76,8 +61,9 @@ class Client:
         return self.broker.ask(body, chosen, broker_id=broker_id)
 
     def init(self, version: int = 5, **fields: Any) -> tuple[int, int, int]:
-        body = InitProducerIdRequest(
-            **{"transactional_id": "t", "transaction_timeout_ms": 60_000, **fields}
+        body = request_of(
+            "InitProducerId",
+            **{"transactional_id": "t", "transaction_timeout_ms": 60_000, **fields},
         )
         answer = self.ask(body, version)
         if not answer.error_code:
@@ -86,10 +72,11 @@ class Client:
         return answer.error_code, answer.producer_id, answer.producer_epoch
 
     def add(self, *partitions: tuple[str, int], version: int = 3, **fields: Any) -> dict[Any, int]:
-        topics = [AddPartitionsToTxnTopic(name=n, partitions=[i]) for n, i in partitions or (FOO,)]
+        topics = [{"name": n, "partitions": [i]} for n, i in partitions or (FOO,)]
         given = {"epoch": self.producer.epoch, "name": "t", "verify": False, **fields}
         if version < 4:
-            body = AddPartitionsToTxnRequest(
+            body = request_of(
+                "AddPartitionsToTxn",
                 v3_and_below_transactional_id=given["name"],
                 v3_and_below_producer_id=self.producer.producer_id,
                 v3_and_below_producer_epoch=given["epoch"],
@@ -97,14 +84,14 @@ class Client:
             )
             rows = self.ask(body, version).results_by_topic_v3_and_below
         else:
-            body = AddPartitionsToTxnRequest(
-                transactions=[
-                    AddPartitionsToTxnTransaction(
-                        transactional_id=given["name"], producer_id=self.producer.producer_id,
-                        producer_epoch=given["epoch"], verify_only=given["verify"], topics=topics,
-                    )
-                ]
-            )  # fmt: skip
+            body = request_of(
+                "AddPartitionsToTxn",
+                transactional_id=given["name"],
+                producer_id=self.producer.producer_id,
+                producer_epoch=given["epoch"],
+                verify_only=given["verify"],
+                topics=topics,
+            )
             answer = self.ask(body, version)
             if answer.error_code:
                 return {None: answer.error_code}
@@ -119,14 +106,14 @@ class Client:
         given = {"transactional_id": "t", "group_id": "g",
                  "producer_id": self.producer.producer_id,
                  "producer_epoch": self.producer.epoch, **fields}  # fmt: skip
-        code: int = self.ask(AddOffsetsToTxnRequest(**given), version).error_code
+        code: int = self.ask(request_of("AddOffsetsToTxn", **given), version).error_code
         return code
 
     def end(self, version: int = 5, *, committed: bool = True, **fields: Any) -> Any:
         given = {"transactional_id": "t", "producer_id": self.producer.producer_id,
                  "producer_epoch": self.producer.epoch, "committed": committed,
                  **fields}  # fmt: skip
-        return self.ask(EndTxnRequest(**given), version)
+        return self.ask(request_of("EndTxn", **given), version)
 
     def commit(
         self, offsets: dict[tuple[str, int], int], version: int = 5, broker_id: int = 1,
@@ -136,19 +123,18 @@ class Client:
         given = {"transactional_id": "t", "group_id": "g",
                  "producer_id": self.producer.producer_id,
                  "producer_epoch": self.producer.epoch, **fields}  # fmt: skip
-        body = TxnOffsetCommitRequest(
+        body = request_of(
+            "TxnOffsetCommit",
             topics=[
-                TxnOffsetCommitRequestTopic(
-                    name=name,
-                    partitions=[
-                        TxnOffsetCommitRequestPartition(
-                            partition_index=index, committed_offset=offset, committed_metadata="m"
-                        )
-                    ],
+                {
+                    "name": name,
+                    "partition_index": index,
+                    "committed_offset": offset,
+                    "committed_metadata": "m",
                     **(
                         {"topic_id": known[name].topic_id} if version >= 6 and name in known else {}
                     ),
-                )
+                }
                 for (name, index), offset in offsets.items()
             ],
             **given,
@@ -228,7 +214,7 @@ def test_brokers_verify_partitions(version: int) -> None:
     Operations(client.cluster).hold_markers()
     client.end(4)
     assert client.add(FOO, version=version, verify=True) == {FOO: 51}
-    empty = client.ask(AddPartitionsToTxnRequest(transactions=[]), version)
+    empty = client.ask(request_of("AddPartitionsToTxn", transactions=[]), version)
     assert (empty.error_code, empty.results_by_transaction) == (0, [])
 
 
@@ -238,16 +224,19 @@ def test_brokers_ask_for_several_transactions_at_once() -> None:
     others = [Producer(client.cluster, name) for name in "ab"]
     for other in others:
         other.init()
-    topics = [AddPartitionsToTxnTopic(name="foo", partitions=[0])]
-    body = AddPartitionsToTxnRequest(
+    topics = [{"name": "foo", "partitions": [0]}]
+    body = request_of(
+        "AddPartitionsToTxn",
         transactions=[
-            AddPartitionsToTxnTransaction(
-                transactional_id=each.name, producer_id=each.producer_id, producer_epoch=epoch,
-                topics=topics,
-            )
+            {
+                "transactional_id": each.name,
+                "producer_id": each.producer_id,
+                "producer_epoch": epoch,
+                "topics": topics,
+            }
             for each, epoch in zip(others, (0, 5), strict=True)
-        ]
-    )  # fmt: skip
+        ],
+    )
     answer = client.ask(body, 5)
     assert [
         (each.transactional_id, each.topic_results[0].results_by_partition[0].partition_error_code)
@@ -344,19 +333,26 @@ def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code
     at = DirectBroker(cluster, profile_name=profile_name)
     for key_type, key in ((0, ""), (1, "t")):
         cluster.coordinators.find(CoordinatorKind(key_type), key, 1)
-    init = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
+    init = request_of("InitProducerId", transactional_id="t", transaction_timeout_ms=1000)
     producer = at.ask(init, 0)
-    adds = AddOffsetsToTxnRequest(
-        transactional_id="t", producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch, group_id="",
-    )  # fmt: skip
-    at.ask(adds, 0)
-    row = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    commits = TxnOffsetCommitRequest(
-        transactional_id="t", group_id="", producer_id=producer.producer_id,
+    adds = request_of(
+        "AddOffsetsToTxn",
+        transactional_id="t",
+        producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
-        topics=[TxnOffsetCommitRequestTopic(name="foo", partitions=[row])],
-    )  # fmt: skip
+        group_id="",
+    )
+    at.ask(adds, 0)
+    row = {"partition_index": 0, "committed_offset": 1}
+    commits = request_of(
+        "TxnOffsetCommit",
+        transactional_id="t",
+        group_id="",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        name="foo",
+        partitions=[row],
+    )
     answer = at.ask(commits, 0)
     assert [each.error_code for topic in answer.topics for each in topic.partitions] == [code]
 
@@ -429,16 +425,14 @@ def test_a_fenced_producer_commits_no_offsets(release: tuple[int, int], version:
 # ---- WriteTxnMarkers -----------------------------------------------------------------------------
 
 
-def marker(producer_id: int, *topics: tuple[str, int], epoch: int = 0) -> WritableTxnMarker:
-    return WritableTxnMarker(
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        transaction_result=True,
-        coordinator_epoch=3,
-        topics=[
-            WritableTxnMarkerTopic(name=name, partition_indexes=[index]) for name, index in topics
-        ],
-    )
+def marker(producer_id: int, *topics: tuple[str, int], epoch: int = 0) -> Any:
+    return {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "transaction_result": True,
+        "coordinator_epoch": 3,
+        "topics": [{"name": name, "partition_indexes": [index]} for name, index in topics],
+    }
 
 
 def marked(answer: Any) -> dict[int, dict[tuple[str, int], int]]:
@@ -457,14 +451,14 @@ def marked(answer: Any) -> dict[int, dict[tuple[str, int], int]]:
 def test_markers_are_written(release: tuple[int, int], versions: tuple[int, ...]) -> None:
     for version in versions:
         client = Client(release)
-        body = WriteTxnMarkersRequest(
-            markers=[marker(7, FOO, ("foo", 9)), marker(8, BAR), marker(7, BAR)]
+        body = request_of(
+            "WriteTxnMarkers", markers=[marker(7, FOO, ("foo", 9)), marker(8, BAR), marker(7, BAR)]
         )
         assert marked(client.ask(body, version)) == {
             7: {FOO: 0, ("foo", 9): 3, BAR: 0}, 8: {BAR: 0}
         }  # fmt: skip
         assert markers(client.cluster, BAR) == [("COMMIT", 8, 0, 3), ("COMMIT", 7, 0, 3)]
-        assert client.ask(WriteTxnMarkersRequest(markers=[]), version).markers == []
+        assert client.ask(request_of("WriteTxnMarkers", markers=[]), version).markers == []
 
 
 # ---- DescribeTransactions, ListTransactions ------------------------------------------------------
@@ -477,7 +471,7 @@ def test_transactions_are_described() -> None:
     client.add(FOO, BAR)
 
     def described(*names: str) -> list[Any]:
-        answer = client.ask(DescribeTransactionsRequest(transactional_ids=list(names)), 0)
+        answer = client.ask(request_of("DescribeTransactions", transactional_ids=list(names)), 0)
         return [
             (row.error_code, row.transaction_state, row.producer_id, row.producer_epoch,
              row.transaction_timeout_ms, row.transaction_start_time_ms,
@@ -503,15 +497,15 @@ def test_transactions_are_described() -> None:
     ("release", "start_ms"), [(OLD, 1_000_000), ((4, 0), 1_000_000), (NEWEST, -1)]
 )
 @pytest.mark.requirement("DP-DESC-01")
-def test_when_the_last_transaction_of_a_new_producer_began(
-    release: tuple[int, int], start_ms: int
-) -> None:
+def test_when_the_last_transaction_of_a_new_producer_began(release, start_ms):
     client = Client(release)
     client.init(4)
     client.add()
     client.end(3)
     client.init(4)
-    (row,) = client.ask(DescribeTransactionsRequest(transactional_ids=["t"]), 0).transaction_states
+    (row,) = client.ask(
+        request_of("DescribeTransactions", transactional_ids=["t"]), 0
+    ).transaction_states
     assert (row.transaction_state, row.transaction_start_time_ms) == ("Empty", start_ms)
 
 
@@ -528,7 +522,7 @@ def test_transactions_are_listed(version: int) -> None:
     client.cluster.turns.advance(100)
 
     def listed(**fields: Any) -> tuple[int, list[str], list[tuple[str, int, str]]]:
-        answer = client.ask(ListTransactionsRequest(**fields), version)
+        answer = client.ask(request_of("ListTransactions", **fields), version)
         rows = [
             (each.transactional_id, each.producer_id, each.transaction_state)
             for each in answer.transaction_states
@@ -555,7 +549,7 @@ def test_transactions_are_listed(version: int) -> None:
 def test_a_broker_lists_what_it_coordinates() -> None:
     client = Client(brokers=2)
     client.producer.init()
-    body = ListTransactionsRequest()
+    body = request_of("ListTransactions")
     found = {each: client.ask(body, 1, each).transaction_states for each in (1, 2)}
     assert [len(found[client.producer.at]), len(found[3 - client.producer.at])] == [1, 0]
 
@@ -576,9 +570,9 @@ def test_who_may_use_a_transaction() -> None:
     assert client.add_offsets() == 53
     assert client.commit({FOO: 1}) == {FOO: 53}
     assert client.end().error_code == 53
-    described = DescribeTransactionsRequest(transactional_ids=["t"])
+    described = request_of("DescribeTransactions", transactional_ids=["t"])
     assert client.ask(described, 0).transaction_states[0].error_code == 53
-    assert client.ask(ListTransactionsRequest(), 0).transaction_states == []
+    assert client.ask(request_of("ListTransactions"), 0).transaction_states == []
     allow(cluster, AclOperation(WRITE), "t", ResourceType(ID))
     assert client.add() == {FOO: 29}
     assert client.add(OFFSETS) == {OFFSETS: 29}
@@ -595,7 +589,7 @@ def test_who_may_use_a_transaction() -> None:
     allow(cluster, AclOperation(DESCRIBE), "t", ResourceType(ID))
     (row,) = client.ask(described, 0).transaction_states
     assert [each.topic for each in row.topics] == ["foo"]
-    assert len(client.ask(ListTransactionsRequest(), 0).transaction_states) == 1
+    assert len(client.ask(request_of("ListTransactions"), 0).transaction_states) == 1
     assert client.end(4).error_code == 0
 
 
@@ -604,7 +598,7 @@ def test_who_may_use_a_transaction() -> None:
 def test_who_may_write_markers(operation: int) -> None:
     client = Client(security=ENFORCED, principal=ALICE)
     client.producer.init()
-    body = WriteTxnMarkersRequest(markers=[marker(7, FOO, BAR)])
+    body = request_of("WriteTxnMarkers", markers=[marker(7, FOO, BAR)])
     assert marked(client.ask(body, 1)) == {7: {FOO: 31, BAR: 31}}
     assert client.add(version=4, verify=True) == {None: 31}
     allow(client.cluster, AclOperation(operation), "kafka-cluster", ResourceType(CLUSTER))
@@ -616,21 +610,19 @@ def test_who_may_write_markers(operation: int) -> None:
 # ---- Produce -------------------------------------------------------------------------------------
 
 
-def produced(producer: Producer, *partitions: tuple[str, int], sequence: int = 0) -> ProduceRequest:
+def produced(producer: Producer, *partitions: tuple[str, int], sequence: int = 0) -> Any:
     data = build_batch(
         [Record(timestamp=1_000_000, value=b"v")],
         producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=sequence,
         is_transactional=True,
     )  # fmt: skip
-    return ProduceRequest(
+    return request_of(
+        "Produce",
         transactional_id="t",
         acks=-1,
         timeout_ms=1000,
         topic_data=[
-            TopicProduceData(
-                name=name, partition_data=[PartitionProduceData(index=index, records=data)]
-            )
-            for name, index in partitions or (FOO,)
+            {"name": name, "index": index, "records": data} for name, index in partitions or (FOO,)
         ],
     )
 

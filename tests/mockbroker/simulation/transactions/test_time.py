@@ -1,7 +1,5 @@
 """Transactions that time out and transactional ids that nobody uses."""
 
-from __future__ import annotations
-
 import pytest
 
 from mockbroker.errors import ClusterError

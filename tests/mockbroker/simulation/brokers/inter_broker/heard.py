@@ -1,7 +1,5 @@
 """What the log says a broker was sent, and what its sockets carried, in one form to compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mock clusters whose controller talks to its brokers, whatever the profile."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mockbroker.running.mock_cluster import MockCluster

@@ -1,7 +1,5 @@
 """Levels, external brokers and the switch, from the command line and the control port."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -101,10 +99,7 @@ def test_the_switch_is_off(tmp_path: Path) -> None:
         (["--broker-api", "9:4=0-2"], "no broker 9"),
         (["--broker-api", "2:4=0-99"], "not 0-99"),
         (["--broker-api", "2:nonsense"], "nonsense"),
-        (
-            ["--broker-api", "2:kafka-2.0", "--broker-api", "2:4=0-1"],
-            "a release or versions",
-        ),
+        (["--broker-api", "2:kafka-2.0", "--broker-api", "2:4=0-1"], "a release or versions"),
         (["--external-broker", "2"], "ID=HOST:PORT"),
         (["--external-broker", "2=localhost"], "no port"),
         (["--external-broker", "1=localhost:9"], "broker 1 is the controller"),
@@ -112,9 +107,7 @@ def test_the_switch_is_off(tmp_path: Path) -> None:
         (["--external-broker", "2=h:9", "--inter-broker", "off"], "requests are off"),
     ],
 )
-def test_bad_usage_is_2_and_one_line(
-    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_usage_is_2_and_one_line(words, problem, capsys):
     assert run_here(["serve", "--profile", "kafka-2.4", *words]) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
     assert problem in line

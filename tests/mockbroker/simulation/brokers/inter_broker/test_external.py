@@ -1,7 +1,5 @@
 """A broker of another process: the controller's words reach it, and the journal has both sides."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator
@@ -12,7 +10,6 @@ import pytest
 
 from kproto.connection import RequestReceived, ServerConnection
 from kproto.dialects import dialect
-from kproto.messages import MetadataRequest
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.inter_broker import client
 from tests.mockbroker.simulation.brokers.inter_broker.heard import alter, heard, recorded, said
@@ -79,7 +76,7 @@ async def test_a_broker_elsewhere_is_told_like_any_other(profile: str, codec: st
             ]
             assert {entry.dialect for entry in answers} == {codec}
             async with connect(mock) as wire:
-                shown = (await wire.ask(MetadataRequest(topics=[]), 5)).brokers
+                shown = (await wire.ask("Metadata", 5, topics=[])).brokers
             assert {(b.node_id, b.port) for b in shown if b.node_id == 3} == {(3, there.port)}
             assert str(there.port) not in mock.bootstrap
 
@@ -129,9 +126,7 @@ def test_where_it_makes_no_sense_it_is_refused(options: dict[str, Any], problem:
         talking(**{"profile": "kafka-2.4", **options})
 
 
-async def test_a_full_queue_is_reported_once_and_counted(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_full_queue_is_reported_once_and_counted(monkeypatch, caplog):
     """Not a line for each request that is dropped."""
     monkeypatch.setattr(client, "_MAX_WAITING", 4)
     async with elsewhere() as there:
@@ -157,9 +152,7 @@ def about_3(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_a_broker_that_always_hangs_up_is_left_alone_longer_and_longer(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_broker_that_always_hangs_up_is_left_alone_longer_and_longer(monkeypatch, caplog):
     """Each of thousands of requests would connect three times at once, and keep a core busy."""
     slept: list[float] = []
     sleep = asyncio.sleep

@@ -1,49 +1,44 @@
 """What a broker answers to its controller, by the bytes on any listener."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from kproto.dialects import dialect
-from kproto.messages import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-    UpdateMetadataRequest,
-)
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = 11, 77
 UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH = 3, 74
 
 
 def led(leader_epoch: int = 0, replicas: tuple[int, ...] = (1, 2), **head: int) -> Any:
-    state = LeaderAndIsrPartitionState(
-        topic_name="foo", leader=1, leader_epoch=leader_epoch, isr=[1], replicas=list(replicas)
-    )
-    topic = LeaderAndIsrTopicState(topic_name="foo", partition_states=[state])
-    return lambda version: LeaderAndIsrRequest(
+    state = {
+        "topic_name": "foo",
+        "leader": 1,
+        "leader_epoch": leader_epoch,
+        "isr": [1],
+        "replicas": list(replicas),
+    }
+    topic = {"topic_name": "foo", "partition_states": [state]}
+    return lambda version: request_of(
+        "LeaderAndIsr",
         **{"controller_id": 1, "controller_epoch": 5, **head},
         ungrouped_partition_states=[state] if version < 2 else [],
         topic_states=[topic] if version >= 2 else [],
     )
 
 
-def stopped(leader_epoch: int, **head: int) -> StopReplicaRequest:
-    state = StopReplicaPartitionState(leader_epoch=leader_epoch, delete_partition=True)
-    topic = StopReplicaTopicState(topic_name="foo", partition_states=[state])
-    return StopReplicaRequest(
-        **{"controller_id": 1, "controller_epoch": 5, **head}, topic_states=[topic]
+def stopped(leader_epoch: int, **head: int) -> Any:
+    state = {"leader_epoch": leader_epoch, "delete_partition": True}
+    topic = {"topic_name": "foo", "partition_states": [state]}
+    return request_of(
+        "StopReplica", **{"controller_id": 1, "controller_epoch": 5, **head}, topic_states=[topic]
     )
 
 
@@ -98,8 +93,8 @@ def test_stop_replica_by_epochs() -> None:
 
 def test_update_metadata_by_controller_epoch() -> None:
     broker = asked()
-    newest = UpdateMetadataRequest(controller_id=1, controller_epoch=7)
-    oldest = UpdateMetadataRequest(controller_id=2, controller_epoch=6)
+    newest = request_of("UpdateMetadata", controller_id=1, controller_epoch=7)
+    oldest = request_of("UpdateMetadata", controller_id=2, controller_epoch=6)
     for version in range(9):
         assert broker.ask(newest, version).error_code == 0
         assert broker.ask(oldest, version).error_code == STALE_CONTROLLER_EPOCH
@@ -120,7 +115,7 @@ def test_a_request_for_an_earlier_life_is_refused() -> None:
     assert errors(answer, 2) == (STALE_BROKER_EPOCH, [STALE_BROKER_EPOCH])
     answer = broker.ask(stopped(9, broker_epoch=before), 3)
     assert answer.error_code == STALE_BROKER_EPOCH
-    request = UpdateMetadataRequest(controller_id=1, controller_epoch=7, broker_epoch=before)
+    request = request_of("UpdateMetadata", controller_id=1, controller_epoch=7, broker_epoch=before)
     assert broker.ask(request, 5).error_code == STALE_BROKER_EPOCH
     # An epoch of none says nothing.
     assert errors(broker.ask(led(9)(1), 1), 1) == (0, [0])
@@ -130,9 +125,7 @@ def hexed(text: str) -> bytes:
     return bytes.fromhex("".join(text.split()))
 
 
-@pytest.mark.requirement("C-07")
-@pytest.mark.requirement("K455-15")
-@pytest.mark.requirement("K455-16")
+@pytest.mark.requirement("C-07", "K455-15", "K455-16")
 async def test_a_draft_broker_reads_targets_from_version_3_on() -> None:
     """The bytes are made here by hand: foo-0 has replicas [1], and moves to [2]."""
     head = "0004 {version} 00000001 0001 61"
@@ -143,10 +136,7 @@ async def test_a_draft_broker_reads_targets_from_version_3_on() -> None:
             00000001 00000001  00000000  00000001 00000001 {target} 00
         00000000
     """
-    versions = {
-        "0002": "",
-        "0003": "00000001 00000002",
-    }
+    versions = {"0002": "", "0003": "00000001 00000002"}
     expected = {"0002": (UNKNOWN_TOPIC_OR_PARTITION, None), "0003": (0, (2,))}
     for version, target in versions.items():
         async with talking(2, profile="kip-455-new", inter_broker=False) as mock:

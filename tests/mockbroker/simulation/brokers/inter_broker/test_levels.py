@@ -1,12 +1,9 @@
 """Brokers of several ages in one cluster: what each is sent, and who follows whom because of it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.messages import ApiVersionsRequest, ListPartitionReassignmentsRequest
 from kproto.schema.model import ZERO_UUID
 from kproto.schema.versions import Versions
 from mockbroker import MockCluster
@@ -21,6 +18,7 @@ from tests.mockbroker.simulation.brokers.inter_broker.talking import talking
 from tests.mockbroker.simulation.reassignment.walks import FOO, NEW, STATE, changes, joined, now
 from tests.mockbroker.simulation.reassignment.walks import alter as alter_cluster
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 BOTH = pytest.mark.parametrize("draft", ["kip-455-old", "kip-455-new"])
 TOO_OLD = "does not fetch foo-0: it received no LeaderAndIsr with the target replicas"
@@ -37,9 +35,7 @@ def last(mock: MockCluster) -> int:
 
 
 @BOTH
-@pytest.mark.requirement("K455-64")
-@pytest.mark.requirement("K455-34")
-@pytest.mark.requirement("A-38")
+@pytest.mark.requirement("K455-64", "K455-34", "A-38")
 async def test_an_upgraded_broker_stays_stuck_until_a_new_controller_resends(draft: str) -> None:
     """Brokers A = 1 and B = 2 are new and A is the controller; C = 3 is old."""
     async with talking(
@@ -124,13 +120,13 @@ async def test_with_the_controller_downgraded_all_stop(draft: str, how: str) -> 
         # And nobody can ask the old controller what is going on.
         controller = mock.cluster.state.controller_id
         async with connect(mock, controller) as wire:
-            rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 2)).api_keys}
+            rows = {row.api_key: row for row in (await wire.ask("ApiVersions", 2)).api_keys}
             assert (45 in rows, 46 in rows, rows[4].max_version) == (False, False, 2)
             listing = mock.dialect.apis[46].request
             wire.send(wire.frame(listing(), 0))
             assert await wire.closed() == b""
         async with connect(mock, 2) as wire:
-            rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 2)).api_keys}
+            rows = {row.api_key: row for row in (await wire.ask("ApiVersions", 2)).api_keys}
             assert (46 in rows, rows[4].max_version) == (True, 3)
 
         await mock.set_level(controller, "cluster")
@@ -273,13 +269,13 @@ async def test_a_level_is_a_release_too() -> None:
     async with talking(profile="kafka-2.4", clock="manual") as mock:
         await mock.set_level(2, "kafka-2.0")
         async with connect(mock, 2) as wire:
-            rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 0)).api_keys}
+            rows = {row.api_key: row for row in (await wire.ask("ApiVersions", 0)).api_keys}
         assert 45 not in rows
         assert rows[4].max_version == 1
         await mock.set_level(2, {46: None, 45: Versions(0, 0)})
         async with connect(mock, 2) as wire:
-            rows = {row.api_key: row for row in (await wire.ask(ApiVersionsRequest(), 0)).api_keys}
+            rows = {row.api_key: row for row in (await wire.ask("ApiVersions", 0)).api_keys}
             assert 45 in rows
             assert 46 not in rows
-            wire.send(wire.frame(ListPartitionReassignmentsRequest(topics=None), 0))
+            wire.send(wire.frame(request_of("ListPartitionReassignments", topics=None), 0))
             assert await wire.closed() == b""

@@ -1,7 +1,5 @@
 """Brokers and controllers that come and go while there is something to say."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

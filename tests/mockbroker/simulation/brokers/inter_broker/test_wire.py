@@ -1,8 +1,6 @@
 """Whatever the log says was sent arrives, at every version there ever was; of each partition in the
 log's order, and step by step."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 
@@ -51,9 +49,7 @@ async def live_a_little(mock: MockCluster) -> None:
     ("profile", "versions"),
     [pytest.param(*each, id=f"{each[0]}-v{each[1][4]}") for each in RELEASED + DRAFTS],
 )
-@pytest.mark.requirement("K455-15")
-@pytest.mark.requirement("K455-16")
-@pytest.mark.requirement("K455-17")
+@pytest.mark.requirement("K455-15", "K455-16", "K455-17")
 async def test_what_arrives_is_what_the_log_says(profile: str, versions: dict[int, int]) -> None:
     apis = {key: Versions(0, highest) for key, highest in versions.items()}
     async with talking(
@@ -212,8 +208,7 @@ async def test_a_partition_that_comes_again_begins_another_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [each.name for each in all_profiles() if keeps_znodes(each.reassignment)],
+    "name", [each.name for each in all_profiles() if keeps_znodes(each.reassignment)]
 )
 @pytest.mark.parametrize("listener", ["its own", "auto"])
 async def test_every_release_and_draft_of_the_zookeeper_era(name: str, listener: str) -> None:

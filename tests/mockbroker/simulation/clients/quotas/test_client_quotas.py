@@ -1,7 +1,5 @@
 """AlterClientQuotas and DescribeClientQuotas."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable
@@ -10,9 +8,6 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
-from kproto.messages.alter_client_quotas_request import EntityData, EntryData, OpData
-from kproto.messages.describe_client_quotas_request import ComponentData
 from kproto.schema.versions import Versions
 from mockbroker.serving.exchange import Outcome
 from mockbroker.simulation.clients.quotas.client_quotas import Limit
@@ -54,17 +49,19 @@ def in_zookeeper_mode(
     return QuotaBroker(cluster, profile_name=profile, apis=apis)
 
 
-def entry(names: Names, *values: tuple[str, float | None]) -> EntryData:
-    return EntryData(
-        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()],
-        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values],
-    )
+def entry(names: Names, *values: tuple[str, float | None]) -> Any:
+    return {
+        "entity": [{"entity_type": kind, "entity_name": name} for kind, name in names.items()],
+        "ops": [
+            {"key": key, "value": value or 0.0, "remove": value is None} for key, value in values
+        ],
+    }
 
 
 def alter(
-    at: DirectBroker, *entries: EntryData, validate_only: bool = False
+    at: DirectBroker, *entries: Any, validate_only: bool = False
 ) -> list[tuple[int, str | None]]:
-    answer = at.ask(AlterClientQuotasRequest(entries=entries, validate_only=validate_only), 1)
+    answer = at.ask("AlterClientQuotas", 1, entries=entries, validate_only=validate_only)
     return [(each.error_code, each.error_message) for each in answer.entries]
 
 
@@ -85,9 +82,9 @@ def describe(
     at: DirectBroker, *parts: tuple[str, int, str | None], strict: bool = False
 ) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
     components = [
-        ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in parts
+        {"entity_type": kind, "match_type": how, "match": match} for kind, how, match in parts
     ]
-    answer = at.ask(DescribeClientQuotasRequest(components=components, strict=strict), 1)
+    answer = at.ask("DescribeClientQuotas", 1, components=components, strict=strict)
     assert (answer.error_code, answer.error_message) == (0, "")
     return {
         tuple((name.entity_type, name.entity_name) for name in each.entity): {
@@ -99,9 +96,9 @@ def describe(
 
 def refusal(at: DirectBroker, *parts: tuple[str, int, str | None]) -> tuple[int, str | None]:
     components = [
-        ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in parts
+        {"entity_type": kind, "match_type": how, "match": match} for kind, how, match in parts
     ]
-    answer = at.ask(DescribeClientQuotasRequest(components=components), 0)
+    answer = at.ask("DescribeClientQuotas", 0, components=components)
     assert answer.entries is None
     return answer.error_code, answer.error_message
 
@@ -343,9 +340,7 @@ def test_kraft_checked_only_that_values_are_whole_before_3_5() -> None:
         ),
     ],
 )
-def test_filters_in_zookeeper_mode(
-    parts: list[tuple[str, int, str | None]], code: int, text: str | None
-) -> None:
+def test_filters_in_zookeeper_mode(parts, code, text):
     assert refusal(in_zookeeper_mode(), *parts) == (code, text)
 
 
@@ -364,7 +359,7 @@ def test_addresses_have_quotas_since_2_8() -> None:
     assert one(at, ALICE, (RATE, 0.5)) == f"Configuration {RATE} must be a Long value"
     unsupported = (ErrorCode.UNSUPPORTED_VERSION, "Custom entity type 'ip' not supported")
     assert refusal(at, ("ip", 0, "1.2.3.4")) == unsupported
-    assert at.ask(DescribeClientQuotasRequest(components=[]), 0).error_message is None
+    assert at.ask("DescribeClientQuotas", 0, components=[]).error_message is None
     at = in_zookeeper_mode((2, 8), "kafka-2.8-zk")
     assert one(at, {"ip": "1.2.3.4"}, ("connection_creation_rate", 1.0)) is None
     assert list(describe(at, ("ip", 0, "1.2.3.4"))) == [(("ip", "1.2.3.4"),)]

@@ -1,12 +1,9 @@
 """Clients that exceed their quotas are throttled, by the cluster's clock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from kproto.messages import MetadataRequest
 from mockbroker import MockCluster
 from mockbroker.simulation.clients.quotas.client_quotas import Alteration, Entity
 from mockbroker.simulation.clients.quotas.meters import SampledRate
@@ -14,10 +11,11 @@ from mockbroker.simulation.cluster import Cluster
 from tests.mockbroker.serving.test_throttling import answers_in_time, ask_as
 from tests.mockbroker.simulation.operations.test_requests_that_wait import fetch, first, produce
 from tests.mockbroker.wire import Wire, connect
+from tests.support.requests import request_of
 
 CLIENT: Entity = (("client-id", "wire"),)
 USER: Entity = (("user", "ANONYMOUS"),)
-METADATA = MetadataRequest(topics=None)
+METADATA = request_of("Metadata", topics=None)
 
 
 def limit(cluster: Cluster, entity: Entity, key: str, value: float | None) -> None:

@@ -1,7 +1,5 @@
 """``controller_mutation_rate``: who changes too many partitions is refused, or throttled."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from typing import Any
@@ -9,12 +7,6 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
-from kproto.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
-    CreatePartitionsTopic,
-)
-from kproto.messages.create_topics_request import CreatableTopic
 from mockbroker import MockCluster
 from mockbroker.faults.delivery import Plan, Write
 from mockbroker.profiles import profile
@@ -26,6 +18,7 @@ from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.serving.test_throttling import answers_in_time
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.wire import connect
+from tests.support.requests import request_of
 
 REFUSED = (int(ErrorCode.THROTTLING_QUOTA_EXCEEDED), None)
 CLIENT: Entity = (("client-id", "test"),)
@@ -58,21 +51,20 @@ def limit(cluster: Cluster, rate: float | None) -> None:
     assert result.error_code == 0
 
 
-def create(*topics: tuple[str, int], validate_only: bool = False) -> CreateTopicsRequest:
+def create(*topics: tuple[str, int], validate_only: bool = False) -> Any:
     rows = [
-        CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-        for name, count in topics
+        {"name": name, "num_partitions": count, "replication_factor": 1} for name, count in topics
     ]
-    return CreateTopicsRequest(topics=rows, timeout_ms=30_000, validate_only=validate_only)
+    return request_of("CreateTopics", topics=rows, timeout_ms=30_000, validate_only=validate_only)
 
 
-def grow(name: str, count: int, **more: Any) -> CreatePartitionsRequest:
-    row = CreatePartitionsTopic(name=name, count=count, **{"assignments": None, **more})
-    return CreatePartitionsRequest(topics=[row], timeout_ms=30_000)
+def grow(name: str, count: int, **more: Any) -> Any:
+    row = {"name": name, "count": count, **({"assignments": None, **more})}
+    return request_of("CreatePartitions", topics=[row], timeout_ms=30_000)
 
 
-def delete(*names: str) -> DeleteTopicsRequest:
-    return DeleteTopicsRequest(topic_names=list(names), timeout_ms=30_000)
+def delete(*names: str) -> Any:
+    return request_of("DeleteTopics", topic_names=list(names), timeout_ms=30_000)
 
 
 def outcomes(answer: Any) -> list[tuple[int, str | None]]:
@@ -163,7 +155,7 @@ def test_replica_lists_are_checked_after_the_quota_with_kraft_alone() -> None:
     for name, code in (("kafka-4.4", REFUSED[0]), ("kafka-3.9-zk", 39)):
         asked = broker(name)
         asked.ask(create(("a", 12)), 6)
-        lists = [CreatePartitionsAssignment(broker_ids=[1, 1])]
+        lists = [{"broker_ids": [1, 1]}]
         answer = asked.ask(grow("a", 13, assignments=lists), 3)
         assert answer.results[0].error_code == code, name
         answer = asked.ask(grow("a", 14, assignments=lists), 3)

@@ -1,19 +1,11 @@
 """Subscriptions to clients' metrics as configs."""
 
-from __future__ import annotations
-
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-    ListConfigResourcesRequest,
-)
-from kproto.messages.describe_configs_request import DescribeConfigsResource
-from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 REFUSED, BAD, FAILED = (
     ErrorCode.INVALID_REQUEST,
@@ -30,15 +22,14 @@ def broker(release: tuple[int, int] = (4, 4)) -> DirectBroker:
 def alter(
     at: DirectBroker, name: str, values: dict[str, str], *, how: int = 0
 ) -> tuple[int, str | None]:
-    resource = AlterConfigsResource(
-        resource_type=16,
-        resource_name=name,
-        configs=[
-            AlterableConfig(name=key, config_operation=how, value=value)
-            for key, value in values.items()
+    resource = {
+        "resource_type": 16,
+        "resource_name": name,
+        "configs": [
+            {"name": key, "config_operation": how, "value": value} for key, value in values.items()
         ],
-    )
-    answer = at.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    }
+    answer = at.ask("IncrementalAlterConfigs", 1, resources=[resource])
     (result,) = answer.responses
     return result.error_code, result.error_message
 
@@ -66,8 +57,7 @@ def test_unknown_configs() -> None:
 
 @pytest.mark.requirement("TELEM-03")
 @pytest.mark.parametrize(
-    ("name", "value", "other"),
-    [("metrics", "a", "b"), ("match", "client_id=a", "client_id=b")],
+    ("name", "value", "other"), [("metrics", "a", "b"), ("match", "client_id=a", "client_id=b")]
 )
 def test_items_of_lists(name: str, value: str, other: str) -> None:
     twice = {name: f"{value},{other}, {value}"}
@@ -135,8 +125,8 @@ def test_a_release_without_subscriptions() -> None:
 @pytest.mark.requirement("TELEM-07")
 def test_describing_and_listing() -> None:
     def described(at: DirectBroker) -> list[tuple[str, str, int, int]]:
-        resource = DescribeConfigsResource(resource_type=16, resource_name="s")
-        (result,) = at.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+        resource = {"resource_type": 16, "resource_name": "s"}
+        (result,) = at.ask("DescribeConfigs", 4, resources=[resource]).results
         assert result.error_code == 0
         return [(c.name, c.value, c.config_source, c.config_type) for c in result.configs]
 
@@ -147,16 +137,16 @@ def test_describing_and_listing() -> None:
         ("interval.ms", "200", 7, 3), ("match", "", 5, 7), ("metrics", "a,b", 7, 7)
     ]  # fmt: skip
     assert described(old) == [("interval.ms", "200", 7, 0), ("metrics", "a, b", 7, 0)]
-    listed = at.ask(ListConfigResourcesRequest(resource_types=[16]), 1).config_resources
+    listed = at.ask("ListConfigResources", 1, resource_types=[16]).config_resources
     assert [(each.resource_type, each.resource_name) for each in listed] == [(16, "s")]
     assert alter(at, "s", {"interval.ms": "", "metrics": ""}, how=1)[0] == 0
-    assert at.ask(ListConfigResourcesRequest(resource_types=[16]), 1).config_resources == []
+    assert at.ask("ListConfigResources", 1, resource_types=[16]).config_resources == []
 
 
 @pytest.mark.requirement("TELEM-07")
 def test_describing_needs_a_name_and_a_release() -> None:
-    resource = DescribeConfigsResource(resource_type=16, resource_name="")
-    request = DescribeConfigsRequest(resources=[resource])
+    resource = {"resource_type": 16, "resource_name": ""}
+    request = request_of("DescribeConfigs", resources=[resource])
     (result,) = broker().ask(request, 4).results
     assert result.error_code == REFUSED
     assert result.error_message == "Client metrics subscription name must not be empty"

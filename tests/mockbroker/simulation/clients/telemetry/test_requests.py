@@ -1,7 +1,5 @@
 """GetTelemetrySubscriptions and PushTelemetry, answered by a broker without sockets."""
 
-from __future__ import annotations
-
 import uuid
 import zlib
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from kproto.records.crc import crc32c_pure
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
@@ -27,6 +24,7 @@ from mockbroker.simulation.releases.release import NEWEST
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.clients.telemetry.test_configs import alter
+from tests.support.requests import request_of
 from tests.telemetry.protobuf import gauge, metrics_data
 
 GOOD = metrics_data(gauge("org.apache.kafka.x", 2.0))
@@ -48,7 +46,7 @@ def broker(
 
 
 def get(at: DirectBroker, instance_id: uuid.UUID = ONE) -> Any:
-    return at.ask(GetTelemetrySubscriptionsRequest(client_instance_id=instance_id), 0)
+    return at.ask("GetTelemetrySubscriptions", 0, client_instance_id=instance_id)
 
 
 def push(
@@ -62,14 +60,13 @@ def push(
 ) -> int:
     expected = subscription_id(("a", "b"), MINUTE, instance_id)
     answer = at.ask(
-        PushTelemetryRequest(
-            client_instance_id=instance_id,
-            subscription_id=expected if number is None else number,
-            terminating=terminating,
-            compression_type=codec,
-            metrics=metrics,
-        ),
+        "PushTelemetry",
         0,
+        client_instance_id=instance_id,
+        subscription_id=expected if number is None else number,
+        terminating=terminating,
+        compression_type=codec,
+        metrics=metrics,
     )
     code: int = answer.error_code
     return code
@@ -255,7 +252,7 @@ def test_a_broker_forgets_the_instance_that_was_away_for_longest() -> None:
 
 def test_instances_belong_to_a_broker() -> None:
     at = broker()
-    request = GetTelemetrySubscriptionsRequest(client_instance_id=ONE)
+    request = request_of("GetTelemetrySubscriptions", client_instance_id=ONE)
     assert get(at).error_code == 0
     assert at.ask(request, 0, broker_id=2).error_code == 0
     assert [each.broker_id for each in at.cluster.telemetry.view().clients] == [1, 2]

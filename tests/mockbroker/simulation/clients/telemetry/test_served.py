@@ -1,7 +1,5 @@
 """Telemetry on sockets: released clients push their metrics, and a tester reads them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import struct
@@ -11,16 +9,11 @@ from typing import Any
 import pytest
 
 from kproto.dialects import dialect
-from kproto.messages import (
-    GetTelemetrySubscriptionsRequest,
-    IncrementalAlterConfigsRequest,
-    PushTelemetryRequest,
-)
-from kproto.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from mockbroker import MockCluster
 from mockbroker.simulation.clients.telemetry.subscriptions import subscription_id
 from tests.mockbroker.clients.test_java_clients import run_java
 from tests.mockbroker.control.test_command_line import ask, ctl, serving
+from tests.support.requests import request_of
 from tests.support.toolchain import require, require_module
 from tests.telemetry.protobuf import gauge, metrics_data
 
@@ -91,7 +84,7 @@ async def test_a_client_that_goes_is_forgotten() -> None:
     async with telemetry_cluster() as mock:
         host, _, port = mock.bootstrap.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        request = GetTelemetrySubscriptionsRequest()
+        request = request_of("GetTelemetrySubscriptions")
         writer.write(KAFKA.encode_request(request, api_version=0, correlation_id=1, client_id="c"))
         (size,) = struct.unpack(">i", await reader.readexactly(4))
         await reader.readexactly(size)
@@ -115,13 +108,14 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(*options, "--client-telemetry", "--control", "127.0.0.1:0") as (_, ready):
         address, url = ready["bootstrap"], ready["control"]
         values = {"metrics": "org.", "interval.ms": "200", "match": "client_id=.*"}
-        configs = [AlterableConfig(name=name, value=value) for name, value in values.items()]
-        resource = AlterConfigsResource(resource_type=16, resource_name="s", configs=configs)
-        request = IncrementalAlterConfigsRequest(resources=[resource])
+        configs = [{"name": name, "value": value} for name, value in values.items()]
+        resource = {"resource_type": 16, "resource_name": "s", "configs": configs}
+        request = request_of("IncrementalAlterConfigs", resources=[resource])
         assert ask(address, request, 1).responses[0].error_code == 0
         instance_id = uuid.UUID(int=2)
         for data in (metrics_data(gauge("org.x", 1.5)), b"\x80"):
-            push = PushTelemetryRequest(
+            push = request_of(
+                "PushTelemetry",
                 client_instance_id=instance_id,
                 subscription_id=subscription_id((), 300_000, instance_id),
                 metrics=data,

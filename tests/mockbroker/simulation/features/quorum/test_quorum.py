@@ -1,26 +1,11 @@
 """The voters of the metadata quorum, and unregistered brokers and controllers."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 
 import pytest
 
 from kproto.error_codes import ErrorCode
-from kproto.messages import (
-    AddRaftVoterRequest,
-    CreateTopicsRequest,
-    DescribeClusterRequest,
-    DescribeQuorumRequest,
-    MetadataRequest,
-    RemoveRaftVoterRequest,
-    UnregisterBrokerRequest,
-    UnregisterControllerRequest,
-)
-from kproto.messages.add_raft_voter_request import Listener
-from kproto.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
-from kproto.messages.describe_quorum_request import PartitionData, TopicData
 from mockbroker.simulation.features.feature_updates import FeatureUpdate
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
@@ -28,6 +13,7 @@ from mockbroker.simulation.security.policy import OPEN, Security
 from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
+from tests.support.requests import request_of
 
 DIRECTORY = uuid.UUID(int=7)
 TEXT = "AAAAAAAAAAAAAAAAAAAABw"
@@ -49,13 +35,14 @@ def add(
     listeners: Sequence[tuple[str, str, int]] = HERE,
     cluster_id: str | None = None,
 ) -> tuple[int, str | None]:
-    body = AddRaftVoterRequest(
+    answer = at.ask(
+        "AddRaftVoter",
+        0,
         cluster_id=cluster_id,
         voter_id=voter_id,
         voter_directory_id=directory,
-        listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners],
+        listeners=[{"name": name, "host": host, "port": port} for name, host, port in listeners],
     )
-    answer = at.ask(body, 0)
     return answer.error_code, answer.error_message
 
 
@@ -65,10 +52,9 @@ def remove(
     directory: uuid.UUID = DIRECTORY,
     cluster_id: str | None = None,
 ) -> tuple[int, str | None]:
-    body = RemoveRaftVoterRequest(
-        cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory
+    answer = at.ask(
+        "RemoveRaftVoter", 0, cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory
     )
-    answer = at.ask(body, 0)
     return answer.error_code, answer.error_message
 
 
@@ -156,8 +142,8 @@ def test_a_voter_is_removed_by_id_and_directory() -> None:
 def test_the_quorum_has_the_added_voters() -> None:
     at = broker()
     add(at)
-    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])
-    answer = at.ask(DescribeQuorumRequest(topics=[topic]), 2)
+    topic = {"topic_name": "__cluster_metadata", "partitions": {}}
+    answer = at.ask("DescribeQuorum", 2, topics=[topic])
     partition = answer.topics[0].partitions[0]
     (leader, _) = at.cluster.quorum.voters
     assert [(each.replica_id, each.replica_directory_id) for each in partition.current_voters] == [
@@ -168,12 +154,12 @@ def test_the_quorum_has_the_added_voters() -> None:
     assert [(each.name, each.host, each.port) for each in listeners[9]] == list(HERE)
     assert list(listeners) == [1, 9]
     add(at, 2)
-    partition = at.ask(DescribeQuorumRequest(topics=[topic]), 1).topics[0].partitions[0]
+    partition = at.ask("DescribeQuorum", 1, topics=[topic]).topics[0].partitions[0]
     assert [each.replica_id for each in partition.observers] == [3]
 
 
 def unregister(at: DirectBroker, broker_id: int) -> tuple[int, str | None]:
-    answer = at.ask(UnregisterBrokerRequest(broker_id=broker_id), 0)
+    answer = at.ask(request_of("UnregisterBroker", broker_id=broker_id), 0)
     return answer.error_code, answer.error_message
 
 
@@ -193,20 +179,21 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
     assert unregister(at, 2)[0] == ErrorCode.BROKER_ID_NOT_REGISTERED
     assert cluster.topics.partition("foo", 0).isr == (3,)
     assert cluster.topics.partition("bar", 0).leader == -1
-    shown = at.ask(MetadataRequest(topics=[]), 9).brokers
+    shown = at.ask("Metadata", 9, topics=[]).brokers
     assert [each.node_id for each in shown] == [1, 3]
-    shown = at.ask(DescribeClusterRequest(include_fenced_brokers=True), 2).brokers
+    shown = at.ask("DescribeCluster", 2, include_fenced_brokers=True).brokers
     assert [each.broker_id for each in shown] == [1, 3]
-    topic = CreatableTopic(
-        name="new",
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[2])],
-    )
-    (result,) = at.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+    topic = {
+        "name": "new",
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "partition_index": 0,
+        "broker_ids": [2],
+    }
+    (result,) = at.ask("CreateTopics", 7, topics=[topic]).topics
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=3)
-    (result,) = at.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+    topic = {"name": "new", "num_partitions": 1, "replication_factor": 3}
+    (result,) = at.ask("CreateTopics", 7, topics=[topic]).topics
     assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
     Operations(cluster).start_broker(2)
     assert cluster.topics.partition("bar", 0).leader == 2
@@ -217,7 +204,7 @@ def test_an_unregistered_broker_is_gone_until_it_restarts() -> None:
 def test_a_stopped_broker_is_no_longer_fenced_but_unknown() -> None:
     at = broker()
     Operations(at.cluster).stop_broker(3)
-    fenced = DescribeClusterRequest(include_fenced_brokers=True)
+    fenced = request_of("DescribeCluster", include_fenced_brokers=True)
     assert [each.broker_id for each in at.ask(fenced, 2).brokers] == [1, 2, 3]
     assert unregister(at, 3) == (0, "")
     assert [each.broker_id for each in at.ask(fenced, 2).brokers] == [1, 2]
@@ -228,7 +215,7 @@ def test_unregistering_controllers() -> None:
     at = broker()
 
     def ask(controller_id: int) -> tuple[int, str | None]:
-        answer = at.ask(UnregisterControllerRequest(controller_id=controller_id), 0)
+        answer = at.ask("UnregisterController", 0, controller_id=controller_id)
         return answer.error_code, answer.error_message
 
     itself = "Controller cannot unregister itself while it is active."
@@ -254,4 +241,4 @@ def test_the_quorum_needs_the_right_to_alter_the_cluster() -> None:
     at = broker(Security(authorizer=Authorizer(frozenset())))
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert add(at)[0] == remove(at)[0] == unregister(at, 2)[0] == refused
-    assert at.ask(UnregisterControllerRequest(controller_id=9), 0).error_code == refused
+    assert at.ask("UnregisterController", 0, controller_id=9).error_code == refused

@@ -1,7 +1,5 @@
 """Writes the outputs of all transcripts as they are now."""
 
-from __future__ import annotations
-
 from tests.mockbroker.simulation.reassignment.transcripts import FOLDER, recorded
 
 for path in sorted(FOLDER.glob("*.txt")):
