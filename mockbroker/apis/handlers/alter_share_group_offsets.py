@@ -69,10 +69,12 @@ class _Answer:
         names = (each.topic_name for each in body.topics)
         readable = authorized_names(call, names, AclOperation.READ)
         for each in body.topics:
-            if each.topic_name not in readable:
-                self._refuse(each, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif each.topic_name not in self._topics:
-                self._refuse(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if each.topic_name in readable:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if each.topic_name not in readable or each.topic_name not in self._topics:
+                for partition in each.partitions:
+                    self._add(each.topic_name, partition.partition_index, code)
         for each in body.topics:
             if each.topic_name in readable and each.topic_name in self._topics:
                 self._alter(each, self._topics[each.topic_name])
@@ -80,10 +82,6 @@ class _Answer:
     @property
     def topics(self) -> list[AlterShareGroupOffsetsResponseTopic]:
         return list(self._rows.values())
-
-    def _refuse(self, requested: AlterShareGroupOffsetsRequestTopic, code: ErrorCode) -> None:
-        for each in requested.partitions:
-            self._add(requested.topic_name, each.partition_index, code)
 
     def _alter(self, requested: AlterShareGroupOffsetsRequestTopic, topic: Topic) -> None:
         self._row(requested.topic_name)

@@ -49,6 +49,9 @@ class _Topic(msgspec.Struct):
     indexes: Sequence[int]
     rows: list[FetchedOffset]
 
+    def fail(self, code: ErrorCode) -> None:
+        self.rows = [FetchedOffset((self.name, index), error_code=code) for index in self.indexes]
+
 
 class _Group(msgspec.Struct):
     """The request for one group's offsets, and its answer. ``topics`` None requests all topics."""
@@ -96,7 +99,7 @@ def offset_fetch(call: Call) -> OffsetFetchResponse:
     (group,) = groups
     if group.error and call.version < _TOP_ERROR_SINCE_VERSION:
         for topic in group.topics or ():
-            topic.rows = _failed(topic, group.error)
+            topic.fail(group.error)
         group.error = ErrorCode.NONE
     return OffsetFetchResponse(
         error_code=group.error if call.version >= _TOP_ERROR_SINCE_VERSION else 0,
@@ -157,9 +160,9 @@ def _fill(call: Call, group: _Group) -> None:
     allowed = authorized_names(call, (topic.name for topic in group.topics), AclOperation.DESCRIBE)
     for topic in group.topics:
         if call.version >= _IDS_SINCE_VERSION and not topic.name:
-            topic.rows = _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+            topic.fail(ErrorCode.UNKNOWN_TOPIC_ID)
         elif topic.name not in allowed:
-            topic.rows = _failed(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            topic.fail(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif call.version == 0:
             topic.rows = [
                 call.cluster.znode_offsets.fetch(call.broker_id, group.group_id, (topic.name, i))
@@ -185,10 +188,6 @@ def _all_topics(call: Call, group_id: str) -> list[_Topic]:
             topic_id = known[name].topic_id if name in known else ZERO_UUID
             topics.setdefault(name, _Topic(name, topic_id, (), [])).rows.append(row)
     return list(topics.values())
-
-
-def _failed(topic: _Topic, code: ErrorCode) -> list[FetchedOffset]:
-    return [FetchedOffset((topic.name, index), error_code=code) for index in topic.indexes]
 
 
 def _fields(row: FetchedOffset) -> dict[str, Any]:

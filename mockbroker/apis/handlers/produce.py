@@ -29,13 +29,13 @@ from kproto.messages.produce_response import (
 )
 from mockbroker.apis.common.group_answers import GroupAnswer
 from mockbroker.apis.common.log_waits import wait_for_replicas
+from mockbroker.apis.common.refusals import refusal
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.errors import UnreadableError
 from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
 from mockbroker.simulation.log.producing.produce_rules import (
     ALL_IN_SYNC,
-    Refusal,
     RequestFacts,
     has_unknown_codec,
 )
@@ -69,7 +69,9 @@ def produce(call: Call) -> Answer:
     if refused is not None:
         if refused.disconnects:
             raise UnreadableError(refused.disconnects)
-        return _refuse_all(call, request, refused)
+        if request.acks == 0 and any(topic.partition_data for topic in request.topic_data):
+            call.session.ended = True
+        return refusal(call, refused.error, refused.text, extent="everywhere")
     if facts.producers and request.transactional_id is not None:
         return _transactional(call, request, facts)
     return _append_all(call, request, facts)
@@ -301,17 +303,6 @@ def _access(
         name is None or call.authorizes(AclOperation.WRITE, ResourceType.TOPIC, name),
         found,
     )
-
-
-def _refuse_all(call: Call, request: ProduceRequest, refused: Refusal) -> ProduceResponse:
-    outcomes = []
-    for topic in request.topic_data:
-        row = [
-            AppendOutcome((topic.name, each.index), refused.error, text=refused.text)
-            for each in topic.partition_data
-        ]
-        outcomes.append((topic, row))
-    return _response(call, outcomes)
 
 
 def _response(call: Call, outcomes: _Outcomes) -> ProduceResponse:
