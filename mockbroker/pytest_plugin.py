@@ -22,6 +22,7 @@ __all__ = [
     "mock_kafka_module",
     "mock_kafka_session",
     "mock_kafka_session_options",
+    "mock_kafka_shared",
 ]
 
 _MARKER: Final = (
@@ -77,6 +78,16 @@ def mock_kafka_module(request: pytest.FixtureRequest) -> Iterator[MockKafka]:
     options."""
     for factory in _running(request):
         yield factory(**_marked(request.node))
+
+
+@pytest.fixture
+def mock_kafka_shared(mock_kafka_module: MockKafka) -> Iterator[MockKafka]:
+    """The cluster of ``mock_kafka_module``, which is reset after each test: to its last
+    ``snapshot``, which a fixture of the module may take, or to what it is before the first test."""
+    if not mock_kafka_module.has_snapshot:
+        mock_kafka_module.snapshot()
+    yield mock_kafka_module
+    mock_kafka_module.reset()
 
 
 @pytest.fixture(scope="session")

@@ -633,6 +633,42 @@ func (m *Mock) MakeSource(topic string, records NewRecords) []Action {
 	return m.carryOut("make-source", body)
 }
 
+// Snapshot: Remember the state of the cluster for `reset`.
+func (m *Mock) Snapshot() []Action {
+	m.t.Helper()
+	body := map[string]any{}
+	return m.carryOut("snapshot", body)
+}
+
+// Reset: Return the cluster to the last `snapshot`.
+func (m *Mock) Reset() []Action {
+	m.t.Helper()
+	body := map[string]any{}
+	return m.carryOut("reset", body)
+}
+
+// SetLatency: Delay everything that passes, in each direction; 0 ends it.
+func (m *Mock) SetLatency(duration string, where ...string) []Action {
+	m.t.Helper()
+	body := map[string]any{}
+	body["duration"] = duration
+	if len(where) > 0 {
+		body["where"] = where[0]
+	}
+	return m.carryOut("set-latency", body)
+}
+
+// SetBandwidth: Limit the bytes a second of each connection, in each direction; 0 ends it.
+func (m *Mock) SetBandwidth(bytes int, where ...string) []Action {
+	m.t.Helper()
+	body := map[string]any{}
+	body["bytes"] = bytes
+	if len(where) > 0 {
+		body["where"] = where[0]
+	}
+	return m.carryOut("set-bandwidth", body)
+}
+
 // CreateTopic: Create a topic.
 func (m *Mock) CreateTopic(topic string) []Action {
 	m.t.Helper()

@@ -780,6 +780,14 @@ export interface Operations {
   makeSink(topic: string): Promise<Action[]>
   /** Turn a topic into a source that serves one batch without end. */
   makeSource(topic: string, records: NewRecords): Promise<Action[]>
+  /** Remember the state of the cluster for `reset`. */
+  snapshot(): Promise<Action[]>
+  /** Return the cluster to the last `snapshot`. */
+  reset(): Promise<Action[]>
+  /** Delay everything that passes, in each direction; 0 ends it. */
+  setLatency(duration: string, where?: string): Promise<Action[]>
+  /** Limit the bytes a second of each connection, in each direction; 0 ends it. */
+  setBandwidth(bytes: number, where?: string): Promise<Action[]>
   /** Create a topic. */
   createTopic(topic: string): Promise<Action[]>
   /** Delete a topic. */

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from kproto.codec.message import Buffer
@@ -19,13 +19,13 @@ from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from mockbroker.apis import Session
 from mockbroker.faults.delivery import Plan
 from mockbroker.proxy.foreign_bytes import describe_foreign
-from mockbroker.proxy.pacing import Pace, Pacing
 from mockbroker.proxy.passage import Held, Passage, Passing
 from mockbroker.proxy.targets import Target
 from mockbroker.serving.endpoints import show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import Turn, turns_of_loop
+from mockbroker.serving.pacing import MOST_QUEUED, PacedWriter, Paces, Pacing
 from mockbroker.simulation.security.policy import certificate_principal
 from mockbroker.simulation.security.sasl import SaslSession, SaslUsers
 
@@ -36,68 +36,8 @@ _log = logging.getLogger("mockbroker.proxy")
 CONNECT_SECONDS = 10.0
 """How long an upstream broker may take to accept a connection, TLS and authentication included."""
 
-_MOST_UNWRITTEN: Final = 256 * 1024
-"""Bytes that one side has not taken, beyond which the other is not read: as much as uvloop reads at
-once. With more, bytes leave the processor's caches before they are written."""
 _FIRST: Final = 8
 """Bytes of a connection's beginning that are kept to say what they look like."""
-
-
-class PacedWriter:
-    """Writes to one side, no sooner than ``pace`` allows."""
-
-    def __init__(self, pacing: Pacing, changed: Callable[[], None]) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.pace = Pace(pacing)
-        self._changed = changed
-        self._closing = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def full(self) -> bool:
-        """Whether more waits than the other side may go on sending to."""
-        return self.pace.queued > _MOST_UNWRITTEN
-
-    def write(self, parts: list[bytes]) -> None:
-        """Write all of these, and empty the list."""
-        if self.transport is None:
-            pass
-        elif not self.pace.idle:
-            self.pace.add(b"".join(parts), asyncio.get_running_loop().time())
-            self._write_due()
-        elif len(parts) == 1:
-            self.transport.write(parts[0])
-        else:
-            self.transport.writelines(parts)
-        parts.clear()
-
-    def close(self) -> None:
-        """Close once everything is written."""
-        self._closing = True
-        if self.pace.due is None and self.transport is not None:
-            self.transport.close()
-
-    def lost(self) -> None:
-        """The transport is gone, and so is what waits."""
-        self.transport = None
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _write_due(self) -> None:
-        loop = asyncio.get_running_loop()
-        was_full = self.full
-        due = self.pace.take(loop.time())
-        if due and self.transport is not None:
-            self.transport.write(b"".join(due))
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self.pace.due is not None:
-            self._timer = loop.call_at(self.pace.due, self._write_due)
-        elif self._closing and self.transport is not None:
-            self.transport.close()
-        if was_full and not self.full:
-            self._changed()
 
 
 class UpstreamSide(asyncio.Protocol):
@@ -110,7 +50,7 @@ class UpstreamSide(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(_MOST_UNWRITTEN)
+        self.transport.set_write_buffer_limits(MOST_QUEUED)
         self.writer.transport = self.transport
 
     def data_received(self, data: bytes) -> None:
@@ -123,7 +63,7 @@ class UpstreamSide(asyncio.Protocol):
         self._client.upstream_paused(paused=False)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.transport = None
+        self.transport = self.writer.transport = None
         self.writer.lost()
         self._client.upstream_lost(error)
 
@@ -140,7 +80,7 @@ class Owner(Protocol):
 
     passing: Passing
     budget: BufferBudget
-    pacing: Pacing
+    paces: Paces
     users: SaslUsers | None
 
     def next_connection_id(self) -> int: ...
@@ -161,7 +101,8 @@ class ProxiedConnection(PlannedConnection):
     def __init__(
         self, owner: Owner, target: Target, open_connections: set[ProxiedConnection]
     ) -> None:
-        super().__init__(owner.budget)
+        pacing = owner.paces.of(target.node_id, target.listener)
+        super().__init__(owner.budget, pacing)
         self._owner = owner
         self.target = target
         self._open_connections = open_connections
@@ -175,8 +116,7 @@ class ProxiedConnection(PlannedConnection):
             self._turn, self._upstream_turn,
         )  # fmt: skip
         self._recorder = owner.passing.recorder
-        self._writer = PacedWriter(owner.pacing, self.update_reading)
-        self._upstream = UpstreamSide(self, owner.pacing)
+        self._upstream = UpstreamSide(self, pacing)
         self._ends = Ends(None, None)
         self._connected = False
         self._upstream_writing_paused = False
@@ -192,7 +132,7 @@ class ProxiedConnection(PlannedConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(_MOST_UNWRITTEN)
+        self._transport.set_write_buffer_limits(MOST_QUEUED)
         self._writer.transport = self._transport
         peer = transport.get_extra_info("peername")
         self._ends = Ends(peer, transport.get_extra_info("sockname"))
@@ -249,10 +189,6 @@ class ProxiedConnection(PlannedConnection):
         self._writing_paused = False
         self.update_reading()
         self._hold()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._writer.lost()
-        super().connection_lost(error)
 
     def _finish(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
@@ -474,9 +410,6 @@ class ProxiedConnection(PlannedConnection):
         upstream = self._upstream.transport
         if upstream is not None:
             self._upstream.writer.close()
-
-    def _close(self) -> None:
-        self._writer.close()
 
     def _note_event(self, event: str, note: str) -> None:
         self._recorder.event(self.session, event, note)

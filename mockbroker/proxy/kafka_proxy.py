@@ -29,7 +29,6 @@ from mockbroker.profiles import profile as profile_of
 from mockbroker.proxy.addresses import Role, rewrite
 from mockbroker.proxy.connections import Ends, ProxiedConnection, UpstreamSide
 from mockbroker.proxy.fault_rules import ProxyFaults
-from mockbroker.proxy.pacing import Pacing
 from mockbroker.proxy.passage import Held, Passing
 from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from mockbroker.proxy.recorder import Detail, Recorder
@@ -41,11 +40,13 @@ from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.listeners import BrokerListener
+from mockbroker.serving.pacing import Paces, check_place
 from mockbroker.serving.preloading import preload
 from mockbroker.simulation.operations import (
     PROXY_OPERATIONS,
     BrokerChoice,
     OperationCall,
+    Place,
     parse_operation,
 )
 from mockbroker.simulation.security.policy import Security
@@ -146,7 +147,7 @@ class KafkaProxy:
         self.journal: Journal = options.limits.new_journal()
         self.budget = BufferBudget(options.limits)
         self.users = Security.of(None, options.sasl).sasl
-        self.pacing = Pacing(options.latency_ms / 1000, options.bandwidth)
+        self.paces = Paces(options.latency_ms / 1000, options.bandwidth)
         self.recorder = Recorder(self.journal, self.dialect, options.detail)
         self._faults = ProxyFaults(self.dialect, self.recorder, self._carry_out_step, self.served)
         self.passing = Passing(
@@ -158,7 +159,7 @@ class KafkaProxy:
         self._names = None if options.sni is None else ServerNames(
             cast(ssl.SSLContext, options.tls)
         )  # fmt: skip
-        self._bootstrap = Target("bootstrap", BOOTSTRAP, list(options.upstream))
+        self._bootstrap = Target("bootstrap", BOOTSTRAP, addresses=list(options.upstream))
         self._controllers: dict[Address, Target] = {}
         self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
         self._connection_ids = itertools.count(1)
@@ -430,16 +431,17 @@ class KafkaProxy:
             if self.served is not None:
                 self.served.learn(body)
 
+    @property
+    def _targets(self) -> list[Target]:
+        brokers = [self.brokers[each] for each in sorted(self.brokers)]
+        return [self._bootstrap, *brokers, *self._controllers.values()]
+
     def to_dict(self) -> dict[str, Any]:
         """The listeners, what stands behind each, and the settings, as JSON values."""
-        targets = [self._bootstrap, *self._controllers.values()]
-        targets[1:1] = [self.brokers[each] for each in sorted(self.brokers)]
         return {
             "bootstrap": self.bootstrap,
             "profile": self.options.profile,
             "detail": self.recorder.detail,
-            "latency_ms": round(self.pacing.latency * 1000),
-            "bandwidth": self.pacing.bandwidth,
             "serve": [] if self.served is None else list(self.served.versions),
             "buffered_bytes": self.budget.held,
             "listeners": [
@@ -450,8 +452,9 @@ class KafkaProxy:
                     "upstream": [show(*each) for each in target.addresses],
                     "connections": len(self._connections_of(target)),
                     "refused": target.refused,
+                    **self.paces.of(target.node_id, target.listener).to_dict(),
                 }
-                for target in targets
+                for target in self._targets
             ],
         }
 
@@ -538,13 +541,23 @@ class KafkaProxy:
         """Accept connections for an upstream broker again."""
         self._target(broker_id).refused = False
 
-    def set_latency(self, milliseconds: int) -> None:
-        """Delay everything that passes, in each direction."""
-        self.pacing.latency = milliseconds / 1000
+    def set_latency(self, milliseconds: int, place: Place | None = None) -> None:
+        """Delay everything that passes, in each direction. Raises ClusterError for an unknown
+        place."""
+        self._check_place(place)
+        self.paces.set_latency(milliseconds / 1000, place)
 
-    def set_bandwidth(self, bytes_per_second: int) -> None:
-        """Limit the bytes a second of each connection, in each direction; 0 ends it."""
-        self.pacing.bandwidth = bytes_per_second
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None = None) -> None:
+        """Limit the bytes a second of each connection, in each direction; 0 ends it. Raises
+        ClusterError for an unknown place."""
+        self._check_place(place)
+        self.paces.set_bandwidth(bytes_per_second, place)
+
+    def _check_place(self, place: Place | None) -> None:
+        found: dict[int, list[str]] = {}
+        for each in self._targets:
+            found.setdefault(each.node_id, []).append(each.listener)
+        check_place(place, found)
 
     # ---- what clients lose -------------------------------------------------------------------
 

@@ -23,5 +23,6 @@ class Target(msgspec.Struct):
 
     name: str
     node_id: int
+    listener: str = ""
     addresses: list[Address] = msgspec.field(default_factory=list)
     refused: bool = False

@@ -39,6 +39,7 @@ from mockbroker.serving.client_listeners import (
     broker_listeners,
     controller_ids,
     made_listeners,
+    unnamed,
 )
 from mockbroker.serving.cluster_clock import ClusterClock
 from mockbroker.serving.dispatch import Dispatcher
@@ -51,8 +52,10 @@ from mockbroker.serving.inter_broker_setup import (
 )
 from mockbroker.serving.limits import Admission, BufferBudget, idle_timeout_ms
 from mockbroker.serving.listeners import BrokerListener
+from mockbroker.serving.pacing import Paces
 from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
+from mockbroker.serving.saved_state import ClusterSnapshots
 from mockbroker.serving.scripts import EVERY_VERSION, Script, Scripted
 from mockbroker.serving.served_versions import (
     check_release,
@@ -173,6 +176,7 @@ class MockCluster(DataMethods, LoopOperations):
         self._dispatcher = self._make_dispatcher(security, served, self._served_by_release)
         self._controllers = self._controller_dispatcher(security) if nodes else self._dispatcher
         self._budget = BufferBudget(options)
+        self._paces = Paces()
         self._admissions: dict[int, Admission] = {}
         self._sockets = BrokerSockets(
             self.cluster,
@@ -184,6 +188,7 @@ class MockCluster(DataMethods, LoopOperations):
             ),
             Advertised(options.advertise),
             self._set_endpoint,
+            self._paces,
             apart_listeners(
                 options,
                 nodes if options.controllers else (),
@@ -192,10 +197,18 @@ class MockCluster(DataMethods, LoopOperations):
                 self._make_listener,
             ),
         )
+        self._saved = ClusterSnapshots(
+            (self._dispatcher, self._controllers),
+            self._sockets,
+            self._clock,
+            self.journal,
+            outside=isinstance(options.zookeeper, str),
+        )
         self._fault_operations = FaultOperations(
             self.cluster,
             self._clock,
             self._sockets,
+            self._saved,
             self._software,
             self._dispatcher.software.release,
             self._schedule,
@@ -203,6 +216,7 @@ class MockCluster(DataMethods, LoopOperations):
         self._target = RunningCluster(
             self.cluster,
             self._sockets,
+            self._saved,
             self._clock.advance,
             self._software,
             self._dispatcher.software.release,
@@ -327,8 +341,11 @@ class MockCluster(DataMethods, LoopOperations):
             admission = self._admissions[broker_id] = Admission(self.cluster.configs, broker_id)
         return BrokerProtocol(
             dispatcher, broker_id, connections, self._budget, admission, named,
-            partial(self.connections, broker_id),
+            partial(self.connections, broker_id), self._paces.of(broker_id, self._name_of(named)),
         )  # fmt: skip
+
+    def _name_of(self, listener: Listener) -> str:
+        return listener.name or unnamed(self.options)
 
     def _controller_protocol(
         self, named: Listener, connections: set[BrokerProtocol]
@@ -339,7 +356,11 @@ class MockCluster(DataMethods, LoopOperations):
         broker_id = state.controller_id
         if broker_id == NO_CONTROLLER:
             broker_id = min(state.brokers)
-        return BrokerProtocol(self._controllers, broker_id, connections, self._budget, None, named)
+        assert named.controller is not None
+        return BrokerProtocol(
+            self._controllers, broker_id, connections, self._budget, None, named,
+            pacing=self._paces.of(named.controller, named.name),
+        )  # fmt: skip
 
     # ---- starting and stopping ---------------------------------------------------------------
 
@@ -411,6 +432,11 @@ class MockCluster(DataMethods, LoopOperations):
     def served(self) -> Mapping[int, Versions]:
         """API key -> versions, as ApiVersions lists them."""
         return self._dispatcher.served
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether there is a snapshot that ``reset`` returns to."""
+        return self._saved.exists
 
     def connections(self, broker_id: int) -> int:
         """The number of open client connections to a broker; 0 for a broker of another process."""

@@ -189,6 +189,18 @@ class AwaitableOperations(OperationMethods):
         """Turn a topic into a sink that stores no records."""
     def make_source(self, topic: str, records: str) -> Awaitable[None]:
         """Turn a topic into a source that serves one batch without end."""
+    def snapshot(self) -> Awaitable[None]:
+        """Remember the state of the cluster for `reset`."""
+    def reset(self) -> Awaitable[None]:
+        """Return the cluster to the last `snapshot`."""
+    def set_latency(
+        self, milliseconds: int | str, where: int | str | None = None
+    ) -> Awaitable[None]:
+        """Delay everything that passes, in each direction; 0 ends it."""
+    def set_bandwidth(
+        self, bytes_per_second: int | str, where: int | str | None = None
+    ) -> Awaitable[None]:
+        """Limit the bytes a second of each connection, in each direction; 0 ends it."""
     def create_topic(self, topic: str) -> Awaitable[None]:
         """Create a topic."""
     def delete_topic(self, topic: str) -> Awaitable[None]:
@@ -375,6 +387,14 @@ class LoopOperations(OperationMethods):
         """Turn a topic into a sink that stores no records."""
     def make_source(self, topic: str, records: str) -> None:
         """Turn a topic into a source that serves one batch without end."""
+    async def snapshot(self) -> None:
+        """Remember the state of the cluster for `reset`."""
+    async def reset(self) -> None:
+        """Return the cluster to the last `snapshot`."""
+    def set_latency(self, milliseconds: int | str, where: int | str | None = None) -> None:
+        """Delay everything that passes, in each direction; 0 ends it."""
+    def set_bandwidth(self, bytes_per_second: int | str, where: int | str | None = None) -> None:
+        """Limit the bytes a second of each connection, in each direction; 0 ends it."""
     def create_topic(self, topic: str) -> None:
         """Create a topic."""
     def delete_topic(self, topic: str) -> None:
@@ -559,6 +579,14 @@ class ThreadOperations(OperationMethods):
         """Turn a topic into a sink that stores no records."""
     def make_source(self, topic: str, records: str) -> None:
         """Turn a topic into a source that serves one batch without end."""
+    def snapshot(self) -> None:
+        """Remember the state of the cluster for `reset`."""
+    def reset(self) -> None:
+        """Return the cluster to the last `snapshot`."""
+    def set_latency(self, milliseconds: int | str, where: int | str | None = None) -> None:
+        """Delay everything that passes, in each direction; 0 ends it."""
+    def set_bandwidth(self, bytes_per_second: int | str, where: int | str | None = None) -> None:
+        """Limit the bytes a second of each connection, in each direction; 0 ends it."""
     def create_topic(self, topic: str) -> None:
         """Create a topic."""
     def delete_topic(self, topic: str) -> None:

@@ -292,6 +292,11 @@ class ThreadedCluster(ForwardedMethods, ThreadOperations, RecordedRequests):
         return self._read(lambda mock: mock.faults)
 
     @property
+    def has_snapshot(self) -> bool:
+        """Whether there is a snapshot that ``reset`` returns to."""
+        return self._read(lambda mock: mock.has_snapshot)
+
+    @property
     def profile(self) -> Profile:
         """The release that the cluster behaves as."""
         return self.cluster.profile

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -11,7 +13,9 @@ from mockbroker.options.addresses import parse_endpoint
 from mockbroker.serving.client_listeners import ClientListener
 from mockbroker.serving.endpoints import Advertised, dialable, show
 from mockbroker.serving.inter_broker_network import InterBrokerNetwork
+from mockbroker.serving.pacing import Paces, check_place
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.operations import Place
 from mockbroker.simulation.state.cluster_parts import BrokerEndpoint
 
 __all__ = ["BrokerSockets", "SetEndpoint"]
@@ -37,6 +41,7 @@ class BrokerSockets:
         network: InterBrokerNetwork | None,
         advertised: Advertised,
         set_endpoint: SetEndpoint,
+        paces: Paces,
         controllers: Mapping[int, ClientListener] = MappingProxyType({}),
     ) -> None:
         self.listeners = listeners
@@ -45,7 +50,9 @@ class BrokerSockets:
         self._cluster = cluster
         self._advertised = advertised
         self._set_endpoint = set_endpoint
-        self._own_advertised: dict[tuple[int, str], tuple[str, int]] = {}
+        self.paces = paces
+        self.own_advertised: dict[tuple[int, str], tuple[str, int]] = {}
+        """What ``advertise`` has set, by broker and listener."""
 
     @property
     def addresses(self) -> dict[int, str]:
@@ -82,6 +89,22 @@ class BrokerSockets:
         for each in self.controllers.values():
             await each.socket.close()
 
+    async def disconnect(self) -> None:
+        """Break all connections, and wait until nothing is left of their requests."""
+        pending: set[asyncio.Future[Any]] = set()
+        every = [*itertools.chain(*self.listeners.values()), *self.controllers.values()]
+        while found := [each for listener in every for each in listener.socket.connections]:
+            pending.update(each.pending for each in found if each.pending is not None)
+            for connection in found:
+                connection.abort()
+            await asyncio.sleep(0)
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    async def follow_brokers(self) -> None:
+        """Listen for the brokers that are live, and for no others. Raises OSError."""
+        for broker in self._cluster.brokers.values():
+            await (self.reopen if broker.live else self.close)(broker.broker_id)
+
     async def close(self, broker_id: int) -> None:
         """Close a broker's listeners and connections, as when its process ends."""
         await self._close(broker_id)
@@ -107,6 +130,16 @@ class BrokerSockets:
         if self.network is not None:
             self.network.hang_up(broker_id)
 
+    def set_latency(self, milliseconds: int, place: Place | None) -> None:
+        """Raises ClusterError for an unknown place."""
+        check_place(place, self.named_addresses)
+        self.paces.set_latency(milliseconds / 1000, place)
+
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None) -> None:
+        """Raises ClusterError for an unknown place."""
+        check_place(place, self.named_addresses)
+        self.paces.set_bandwidth(bytes_per_second, place)
+
     def advertise(self, broker_id: int, address: str) -> None:
         """Send clients of a broker to this ``host:port``, also after a restart, or those of one of
         its listeners to ``NAME://host:port``. Raises ClusterError for an unknown broker or listener
@@ -122,7 +155,7 @@ class BrokerSockets:
             raise ClusterError(
                 f"broker {broker_id} has no listener {name.upper()}; it has {', '.join(names)}"
             )
-        self._own_advertised[broker_id, name.upper() or (names[0] if names else "")] = host, port
+        self.own_advertised[broker_id, name.upper() or (names[0] if names else "")] = host, port
         self._cluster.brokers.set_endpoint(broker_id, *self._endpoints(broker_id, (host, port)))
 
     async def _listen(self, broker_id: int) -> None:
@@ -150,12 +183,12 @@ class BrokerSockets:
         first = listeners[0]
         if first.config is None:
             place = list(self._cluster.brokers).index(broker_id)
-            own = self._own_advertised.get((broker_id, first.name))
+            own = self.own_advertised.get((broker_id, first.name))
             socket = first.socket
             return *(own or self._advertised.endpoint(place, socket.host, socket.port)), ()
         endpoints, between = [], ("", 0)
         for each in listeners:
-            found = self._own_advertised.get((broker_id, each.name), _advertised(each))
+            found = self.own_advertised.get((broker_id, each.name), _advertised(each))
             if found is not None and each.config is not None and not each.of_controller:
                 endpoints.append(BrokerEndpoint(each.name, each.config.protocol, *found))
                 between = found if each.between_brokers else between

@@ -33,7 +33,8 @@ class ClusterClock:
         self._timers = cluster.timers
         self._calls = calls
         self._follows_wall = follows_wall
-        self._skipped_ms = 0
+        self.skipped_ms = 0
+        """What ``advance`` has added to real time."""
         self._alarm = make_alarm(self._due)
         self._alarm_set = False
         if follows_wall:
@@ -52,7 +53,7 @@ class ClusterClock:
         """Bring the simulated time up to real time, unless the clock is manual."""
         if not self._follows_wall or self._calls.busy:
             return
-        if not self._timers.pass_until(wall_ms() + self._skipped_ms):
+        if not self._timers.pass_until(wall_ms() + self.skipped_ms):
             # A timer is due, and its effects are a step.
             self._calls.spawn(partial(self._cluster.turns.follow, self._now))
 
@@ -62,12 +63,12 @@ class ClusterClock:
         if milliseconds < 0:
             raise ClusterError(f"time cannot go back by {-milliseconds} ms")
         self._cluster.turns.advance(milliseconds)
-        self._skipped_ms += milliseconds
+        self.skipped_ms += milliseconds
         if self._follows_wall:
             self._set_alarm()
 
     def _now(self) -> int:
-        return wall_ms() + self._skipped_ms
+        return wall_ms() + self.skipped_ms
 
     def _set_alarm(self) -> None:
         due_ms = self._cluster.timers.next_due_ms

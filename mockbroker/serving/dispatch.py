@@ -182,6 +182,10 @@ class Dispatcher:
         self._link_stages()
         self.response_cache.forget()
 
+    def state_replaced(self) -> None:
+        """The cluster, the rules of faults and the scripts are no longer what they were."""
+        self._scripts_changed()
+
     # ---- what may answer ---------------------------------------------------------------------
 
     def replay(self, recording: Replay) -> None:

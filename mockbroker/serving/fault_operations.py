@@ -13,6 +13,7 @@ from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
 from mockbroker.serving.broker_sockets import BrokerSockets
 from mockbroker.serving.cluster_clock import ClusterClock
+from mockbroker.serving.saved_state import ClusterSnapshots
 from mockbroker.simulation.brokers.upgrades import Software
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations import BrokerChoice, OperationCall, RunningCluster
@@ -31,13 +32,14 @@ class FaultOperations:
         cluster: Cluster,
         clock: ClusterClock,
         sockets: BrokerSockets,
+        saved: ClusterSnapshots,
         software: Callable[[Level], Mapping[int, Versions | None]],
         release: Callable[[str], Software],
         schedule: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._clock = clock
         self._target = RunningCluster(
-            cluster, sockets, clock.advance, software, release, _run, self._schedule_change
+            cluster, sockets, saved, clock.advance, software, release, _run, self._schedule_change
         )
         self._schedule = schedule
 

@@ -21,6 +21,7 @@ from mockbroker.faults.rule import CloseWith
 from mockbroker.serving.acceptor import BACKLOG, SPARE_FOR_CLIENTS, Acceptor, bound_sockets
 from mockbroker.serving.limits import BufferBudget
 from mockbroker.serving.loop_turns import Turn, turns_of_loop
+from mockbroker.serving.pacing import PacedWriter, Pacing
 
 __all__ = ["IDLE_CHECKS", "TLS_HANDSHAKE_SECONDS", "BrokerListener", "PlannedConnection"]
 
@@ -39,8 +40,9 @@ class PlannedConnection(asyncio.Protocol):
     Kafka, that ends with the first request whose answer cannot be sent.
     """
 
-    def __init__(self, budget: BufferBudget) -> None:
+    def __init__(self, budget: BufferBudget, pacing: Pacing) -> None:
         self._budget = budget
+        self._writer = PacedWriter(pacing, self.update_reading)
         self._turn = Turn(turns_of_loop(), self._continue)
         self._transport: asyncio.Transport | None = None
         self._lost = False
@@ -56,6 +58,10 @@ class PlannedConnection(asyncio.Protocol):
     @abstractmethod
     def _work(self) -> None:
         """Take a turn at what was received."""
+
+    @abstractmethod
+    def update_reading(self) -> None:
+        """Read only while what comes of it can be worked on."""
 
     @abstractmethod
     def _finish(self, error: Exception | None) -> None:
@@ -82,7 +88,8 @@ class PlannedConnection(asyncio.Protocol):
     # ---- turns -------------------------------------------------------------------------------
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._transport = None
+        self._transport = self._writer.transport = None
+        self._writer.lost()
         self._lost, self._lost_because, self._gone = True, error, True
         if self._closing or not self._turn.waiting:
             self._finish(error)
@@ -140,7 +147,9 @@ class PlannedConnection(asyncio.Protocol):
     def _write(self, answers: Sequence[Buffer]) -> None:
         if not answers or self._transport is None or self._gone:
             return
-        if len(answers) == 1:
+        if not self._writer.pace.idle:
+            self._writer.add(b"".join(answers))
+        elif len(answers) == 1:
             self._transport.write(answers[0])
         elif sum(map(len, answers)) > _MOST_JOINED:
             self._transport.writelines(answers)
@@ -156,8 +165,7 @@ class PlannedConnection(asyncio.Protocol):
 
     def _close(self) -> None:
         """Close the transport once everything is written."""
-        if self._transport is not None:
-            self._transport.close()
+        self._writer.close()
 
     # ---- plans of fault rules ----------------------------------------------------------------
 
@@ -198,6 +206,7 @@ class PlannedConnection(asyncio.Protocol):
         self._closing = True
         self._stop()
         if how == "half-close":
+            self._writer.flush()
             transport.write_eof()
             return None
         _reset_on_close(transport)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kproto.codec.message import Buffer
 from kproto.connection import ServerConnection
@@ -28,6 +28,7 @@ from mockbroker.serving.limits import (
 )
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import LARGE_READ
+from mockbroker.serving.pacing import PacedBytes, Pacing
 from mockbroker.simulation.security.policy import certificate_principal
 from mockbroker.simulation.security.sasl import SaslSession, SaslUsers
 
@@ -61,8 +62,11 @@ class BrokerProtocol(PlannedConnection):
         admission: Admission | None = None,
         listener: Listener | None = None,
         count: Callable[[], int] | None = None,
+        pacing: Pacing | None = None,
     ) -> None:
-        super().__init__(BufferBudget() if budget is None else budget)
+        pacing = Pacing() if pacing is None else pacing
+        super().__init__(BufferBudget() if budget is None else budget, pacing)
+        self._incoming = PacedBytes(pacing, self._receive, self.update_reading)
         self._dispatcher = dispatcher
         self._admission = admission
         self._count = count or open_connections.__len__
@@ -96,7 +100,7 @@ class BrokerProtocol(PlannedConnection):
     # ---- called by asyncio -------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = self._writer.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._session.peer = f"{peer[0]}:{peer[1]}"
@@ -116,6 +120,11 @@ class BrokerProtocol(PlannedConnection):
             self._waits = True
             self._transport.pause_reading()
         return None
+
+    @property
+    def pending(self) -> asyncio.Future[Any] | None:
+        """The request that waits for its answer."""
+        return self._pending
 
     @property
     def address(self) -> str:
@@ -138,6 +147,15 @@ class BrokerProtocol(PlannedConnection):
         asyncio.get_running_loop().call_later(milliseconds / 1000, self._close)
 
     def data_received(self, data: bytes) -> None:
+        if self._incoming.pace.idle:
+            self._receive(data)
+            return
+        self._incoming.add(data)
+        if self._incoming.full:
+            self.update_reading()
+        self._hold()
+
+    def _receive(self, data: bytes) -> None:
         self._quiet = 0
         if self._closing:
             return
@@ -158,12 +176,13 @@ class BrokerProtocol(PlannedConnection):
             if len(data) >= LARGE_READ:
                 turn.ends()
         if self._pending is not None or turn.waiting:
-            self._update_reading()
+            self.update_reading()
         if self._held or self._unread or self._connection.buffered:
             self._hold()
 
     def eof_received(self) -> bool:
         """A client that half-closes gets no more answers, as from a broker."""
+        self._incoming.flush()
         self._connection.receive_eof()
         if not self._closing:
             self._closed_by = CLOSED_BY_CLIENT
@@ -177,7 +196,7 @@ class BrokerProtocol(PlannedConnection):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
-        self._update_reading()
+        self.update_reading()
         self._hold()
 
     def resume_writing(self) -> None:
@@ -185,6 +204,11 @@ class BrokerProtocol(PlannedConnection):
         self._writing_paused = False
         self._go_on()
         self._hold()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._gone = True
+        self._incoming.flush()
+        super().connection_lost(error)
 
     def _finish(self, error: Exception | None) -> None:
         if self._pending is not None:
@@ -215,11 +239,11 @@ class BrokerProtocol(PlannedConnection):
         """Take a turn, unless one is waited for, and read again if that leaves nothing to do."""
         if not self._turn.waiting:
             self._work()
-        self._update_reading()
+        self.update_reading()
 
     def _continue(self) -> None:
         super()._continue()
-        self._update_reading()
+        self.update_reading()
         if self._held:
             self._hold()
 
@@ -293,7 +317,7 @@ class BrokerProtocol(PlannedConnection):
         # before its first step would leave it never awaited, which Python warns about.
         self._pending = asyncio.ensure_future(answer)
         self._pending.add_done_callback(self._answered_late)
-        self._update_reading()
+        self.update_reading()
 
     def _answered_late(self, task: asyncio.Future[Frames | Close | Plan]) -> None:
         self._pending = None
@@ -314,12 +338,13 @@ class BrokerProtocol(PlannedConnection):
         self._go_on()
         return None
 
-    def _update_reading(self) -> None:
+    def update_reading(self) -> None:
         """Stop reading while requests cannot be worked on, to bound the memory of a connection."""
         if self._transport is None or self._closing:
             return
         muted = self._pending is not None and self._connection.buffered > _READ_AHEAD
-        if muted or self._writing_paused or self._turn.waiting:
+        full = self._incoming.full or self._writer.full
+        if muted or full or self._writing_paused or self._turn.waiting:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -334,8 +359,10 @@ class BrokerProtocol(PlannedConnection):
 
     @property
     def _working(self) -> bool:
-        return self._pending is not None or self._turn.waiting or self._waits
+        paced = self._incoming.pace.queued or self._writer.pace.queued
+        return self._pending is not None or self._turn.waiting or self._waits or bool(paced)
 
     @property
     def _buffered(self) -> int:
-        return len(self._unread) + self._connection.buffered
+        paced = self._incoming.pace.queued + self._writer.pace.queued
+        return len(self._unread) + self._connection.buffered + paced

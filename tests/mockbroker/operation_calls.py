@@ -92,6 +92,8 @@ _PROGRAM = [
     "throttle-client reader 500ms",
     "advance 2000ms",
     "propagation 0ms",
+    "set-latency 5ms 2",
+    "set-bandwidth 1000000 2",
     "hold-elections",
     "release-elections",
     "write-znode /admin/mine some text",

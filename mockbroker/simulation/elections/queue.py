@@ -13,7 +13,6 @@ Time is the controller's clock. What is due happens after each step; a timer is 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -132,7 +131,7 @@ class ElectionQueue:
         self._controller = controller
         self.rules = rules
         self._busy_is_error = busy_is_error
-        self._ids = itertools.count(1)
+        self._last_id = 0
         self._for_flag: list[_Election] = []
         self._enqueued: dict[int, _Election] = {}
         self._for_metadata: list[StartedElection] = []
@@ -225,7 +224,7 @@ class ElectionQueue:
     def _enqueue(self, election: _Election) -> None:
         """Enqueue the election, which sets the flag. If the controller dies before the change is
         recorded, the election is not enqueued."""
-        number = next(self._ids)
+        number = self._last_id = self._last_id + 1
         if isinstance(election, StartedElection):
             topics = tuple((name, tuple(indexes)) for name, indexes in election.topics)
             change = ElectionEnqueued(number, election.election_type, topics)

@@ -24,6 +24,7 @@ from mockbroker.simulation.operations.arguments import (
     Argument,
     ArgumentType,
     BrokerChoice,
+    Place,
 )
 from mockbroker.simulation.operations.operation import (
     OPERATIONS,
@@ -46,6 +47,7 @@ __all__ = [
     "BrokerChoice",
     "Operation",
     "OperationCall",
+    "Place",
     "RunningCluster",
     "Sockets",
     "parse_operation",

@@ -49,6 +49,8 @@ __all__ = [
     "OffsetArgument",
     "PartitionArgument",
     "PathArgument",
+    "Place",
+    "PlaceArgument",
     "RecordsArgument",
     "ReleaseArgument",
     "TargetArgument",
@@ -69,6 +71,20 @@ the live broker with the lowest id among the rest."""
 Level: TypeAlias = str | Mapping[int, Versions | None]
 """A broker's software: a release (``"kafka-2.3"``), the API versions that differ from the
 cluster's (``"4=0-2,45=off"``, or by API key, where None hides one), or ``"cluster"`` for none."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A broker, the listeners of a name, or one listener of a broker."""
+
+    broker_id: int | None = None
+    listener: str | None = None
+
+    def has(self, broker_id: int, listener: str) -> bool:
+        """Whether the listener of this broker is there."""
+        return self.broker_id in (None, broker_id) and self.listener in (None, listener)
+
+    def __str__(self) -> str:
+        return "/".join(str(each) for each in (self.broker_id, self.listener) if each is not None)
 
 
 class ArgumentType(msgspec.Struct, frozen=True):
@@ -172,6 +188,18 @@ def _count_word(word: str) -> int:
     if not re.fullmatch(r"[0-9]{1,12}", word):
         raise ClusterError(f"{word!r} is not a count")
     return int(word)
+
+
+def _place(text: str) -> Place:
+    broker, slash, listener = text.partition("/")
+    if not re.fullmatch(r"[0-9]{1,9}", broker):
+        broker, slash, listener = "", "/", text
+    if (slash and not listener) or "/" in listener:
+        raise ClusterError(
+            f"{text!r:.80} is not a broker id (2), the name of a listener (EXTERNAL), or both "
+            "(2/EXTERNAL)"
+        )
+    return Place(int(broker) if broker else None, listener.upper() or None)
 
 
 _KINDS: Final = {kind.name.lower(): kind for kind in CoordinatorKind}
@@ -284,6 +312,14 @@ SOFTWARE_LEVEL: Final = ArgumentType(
 RELEASE_NAME: Final = ArgumentType(
     "RELEASE", {"type": "string", "examples": ["kafka-3.9", "kafka-3.9-zk"]}, text_of, str
 )
+PLACE: Final = ArgumentType(
+    "BROKER|LISTENER",
+    {"type": "string", "examples": ["2", "EXTERNAL", "2/EXTERNAL"]},
+    lambda name, value: _place(text_of(name, value)),
+    _place,
+    accepts=int | str,
+    from_value=lambda value: _place(str(value)),
+)
 DIRECTORY_PATH: Final = ArgumentType(
     "DIRECTORY", {"type": "string", "examples": ["/var/lib/kafka/data"]}, text_of, str
 )
@@ -347,6 +383,14 @@ DurationArgument = Annotated[int, Argument(MILLISECONDS, name="duration")]
 DirectoryArgument = Annotated[
     str | None,
     Argument(DIRECTORY_PATH, "A directory of the broker's `log.dirs`. Default: all of them."),
+]
+PlaceArgument = Annotated[
+    Place | None,
+    Argument(
+        PLACE,
+        "A broker's id, the name of a listener, or both as in 2/EXTERNAL; none for all.",
+        "where",
+    ),
 ]
 ReleaseArgument = Annotated[
     str, Argument(RELEASE_NAME, "A release, as `mockbroker profiles` lists them.")

@@ -10,11 +10,12 @@ from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.brokers.upgrades import Software
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.operations.arguments import Level
+from mockbroker.simulation.operations.arguments import Level, Place
 from mockbroker.simulation.operations.methods import OperationMethods
 from mockbroker.simulation.operations.operation import OperationCall, RunningCluster
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.state.snapshots import Snapshot
 
 __all__ = ["SimulatedMethods"]
 
@@ -24,6 +25,7 @@ class _NoSockets:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._saved: Snapshot | None = None
 
     async def close(self, broker_id: int) -> None:
         pass
@@ -34,6 +36,26 @@ class _NoSockets:
     def hang_up(self, broker_id: int) -> None:
         pass
 
+    def set_latency(self, milliseconds: int, place: Place | None) -> None:
+        pass
+
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None) -> None:
+        pass
+
+    async def snapshot(self) -> None:
+        self._saved = Snapshot(self._cluster)
+
+    async def reset(self) -> None:
+        if self._saved is not None:
+            self._saved.restore()
+
+    def check_snapshot(self) -> None:
+        pass
+
+    def check_reset(self) -> None:
+        if self._saved is None:
+            raise ClusterError("there is no snapshot to return to; take one with `snapshot`")
+
     def advertise(self, broker_id: int, address: str) -> None:
         host, _, port = address.rpartition(":")
         self._cluster.brokers.set_endpoint(broker_id, host, int(port))
@@ -43,8 +65,9 @@ class SimulatedMethods(OperationMethods):
     """Carries out operations on a simulated cluster, where none waits."""
 
     def __init__(self, cluster: Cluster) -> None:
+        sockets = _NoSockets(cluster)
         self._target = RunningCluster(
-            cluster, _NoSockets(cluster), cluster.turns.advance, _versions, _software, _run, _then
+            cluster, sockets, sockets, cluster.turns.advance, _versions, _software, _run, _then
         )
 
     def carry_out(self, call: OperationCall) -> Any:
@@ -72,4 +95,6 @@ async def _run(change: Callable[[], object]) -> object:
 
 
 async def _then(follow: Callable[[], Awaitable[None] | None]) -> None:
-    pass
+    following = follow()
+    if following is not None:
+        await following

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 import msgspec
 
 from kproto.schema.versions import Versions
-from mockbroker.simulation.operations.arguments import Argument, BrokerChoice, Level
+from mockbroker.simulation.operations.arguments import Argument, BrokerChoice, Level, Place
 
 if TYPE_CHECKING:
     from mockbroker.simulation.brokers.upgrades import Software
@@ -22,8 +22,10 @@ __all__ = [
     "PROXY_OPERATIONS",
     "Operation",
     "OperationCall",
+    "Paced",
     "Proxy",
     "RunningCluster",
+    "SavedState",
     "Sockets",
     "operation",
 ]
@@ -42,11 +44,22 @@ class Sockets(Protocol):
     async def reopen(self, broker_id: int) -> None: ...
     def hang_up(self, broker_id: int) -> None: ...
     def advertise(self, broker_id: int, address: str) -> None: ...
+    def set_latency(self, milliseconds: int, place: Place | None) -> None: ...
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None) -> None: ...
+
+
+class SavedState(Protocol):
+    """Remembers the state of a cluster. The checks raise ClusterError where that is impossible."""
+
+    def check_snapshot(self) -> None: ...
+    def check_reset(self) -> None: ...
+    async def snapshot(self) -> None: ...
+    async def reset(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """A simulated cluster with its sockets and its clock.
+    """A simulated cluster with its sockets, its clock and its last snapshot.
 
     ``run`` runs a change of the simulated cluster, which may have to wait for its turn.
     ``then`` does something to the sockets: at once, or, for an operation of a fault rule, when the
@@ -56,11 +69,18 @@ class RunningCluster:
 
     cluster: Cluster
     sockets: Sockets
+    saved: SavedState
     advance: Callable[[int], None]
     software: Callable[[Level], Mapping[int, Versions | None]]
     release: Callable[[str], Software]
     run: Callable[[Callable[[], object]], Awaitable[object]]
     then: Callable[[Callable[[], Awaitable[None] | None]], Awaitable[None]]
+
+    def set_latency(self, milliseconds: int, place: Place | None) -> None:
+        self.sockets.set_latency(milliseconds, place)
+
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None) -> None:
+        self.sockets.set_bandwidth(bytes_per_second, place)
 
     async def change(self, effect: Callable[..., object], *arguments: object) -> None:
         """Change the simulated cluster in a turn of its own."""
@@ -71,14 +91,19 @@ class RunningCluster:
             effect(*arguments)
 
 
-class Proxy(Protocol):
+class Paced(Protocol):
+    """What passes bytes on, as a running cluster and a proxy do."""
+
+    def set_latency(self, milliseconds: int, place: Place | None) -> None: ...
+    def set_bandwidth(self, bytes_per_second: int, place: Place | None) -> None: ...
+
+
+class Proxy(Paced, Protocol):
     """What a proxy can do."""
 
     def drop_upstream(self, broker_id: int) -> None: ...
     def refuse_upstream(self, broker_id: int) -> None: ...
     def allow_upstream(self, broker_id: int) -> None: ...
-    def set_latency(self, milliseconds: int) -> None: ...
-    def set_bandwidth(self, bytes_a_second: int) -> None: ...
 
 
 # ---- operations ----------------------------------------------------------------------------------
@@ -89,8 +114,8 @@ class Operation(msgspec.Struct, frozen=True):
 
     ``name`` is what texts and routes call it, ``method`` what Python does. ``help`` is one
     sentence, ``details`` what ``mockbroker ctl OPERATION --help`` adds to it. ``acts_on`` is
-    ``Cluster``, ``RunningCluster`` or ``Proxy``. ``in_turn``: the effect runs in one turn of the
-    simulated cluster.
+    ``Cluster``, ``RunningCluster``, ``Proxy``, or ``Paced`` for the last two. ``in_turn``: the
+    effect runs in one turn of the simulated cluster.
     """
 
     name: str
@@ -261,8 +286,10 @@ def _declare(name: str | None, in_turn: bool, effect: EffectT) -> EffectT:
         effect,
         in_turn,
     )
-    declared = PROXY_OPERATIONS if made.acts_on == "Proxy" else OPERATIONS
-    declared[made.name] = made
+    if made.acts_on != "Proxy":
+        OPERATIONS[made.name] = made
+    if made.acts_on in ("Proxy", "Paced"):
+        PROXY_OPERATIONS[made.name] = made
     return effect
 
 

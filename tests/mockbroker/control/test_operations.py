@@ -95,14 +95,23 @@ async def test_the_control_port_carries_out_every_operation() -> None:
 async def test_fault_rules_carry_out_every_operation() -> None:
     from tests.mockbroker.wire import connect
 
-    rule = Fault(api=46, steps_before=tuple(CALLS))
-    assert rule.steps_before == tuple(CALLS)
+    calls = tuple(each for each in CALLS if each not in ("snapshot", "reset"))
+    rule = Fault(api=46, steps_before=calls)
+    assert rule.steps_before == calls
     async with cluster() as mock:
         hit = mock.fault(rule)
         async with connect(mock, 1) as wire:
             await wire.ask("ListPartitionReassignments", 0, topics=None)
         assert (hit.hits, mock.journal.select(event="fault-step-failed")) == (1, [])
         assert mock.cluster.timers.now_ms == 2000
+    async with cluster() as mock:
+        await mock.snapshot()
+        mock.fault(api=46, steps_before=("stop-broker 2",), steps_after=("reset",))
+        async with connect(mock, 1) as wire:
+            await wire.ask("ListPartitionReassignments", 0, topics=None)
+            assert await wire.closed() == b""
+        assert mock.cluster.brokers[2].live
+        assert mock.faults == []
     with pytest.raises(FaultError, match=f"not an operation.*{', '.join(OPERATIONS)}"):
         Fault(steps_after=("fly 3",))
 

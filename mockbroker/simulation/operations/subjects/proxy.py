@@ -1,15 +1,8 @@
-"""Operations on a proxy: its connections to the upstream, and their speed."""
+"""Operations on a proxy: its connections to the upstream."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from mockbroker.simulation.operations.arguments import (
-    COUNT,
-    Argument,
-    BrokerArgument,
-    DurationArgument,
-)
+from mockbroker.simulation.operations.arguments import BrokerArgument
 from mockbroker.simulation.operations.operation import Proxy, operation
 
 
@@ -32,17 +25,3 @@ def refuse_upstream(proxy: Proxy, broker_id: BrokerArgument) -> None:
 def allow_upstream(proxy: Proxy, broker_id: BrokerArgument) -> None:
     """Accept connections for an upstream broker again."""
     proxy.allow_upstream(broker_id)
-
-
-@operation
-def set_latency(proxy: Proxy, milliseconds: DurationArgument) -> None:
-    """Delay everything that passes, in each direction; 0 ends it."""
-    proxy.set_latency(milliseconds)
-
-
-@operation
-def set_bandwidth(
-    proxy: Proxy, bytes_per_second: Annotated[int, Argument(COUNT, name="bytes")]
-) -> None:
-    """Limit the bytes a second of each connection, in each direction; 0 ends it."""
-    proxy.set_bandwidth(bytes_per_second)

@@ -441,6 +441,36 @@ public abstract class Operations {
         return carryOut("make-source", "topic", topic, "records", records);
     }
 
+    /** Remember the state of the cluster for {@code reset}. */
+    public List<Action> snapshot() {
+        return carryOut("snapshot");
+    }
+
+    /** Return the cluster to the last {@code snapshot}. */
+    public List<Action> reset() {
+        return carryOut("reset");
+    }
+
+    /** Delay everything that passes, in each direction; 0 ends it. */
+    public List<Action> setLatency(String duration, String where) {
+        return carryOut("set-latency", "duration", duration, "where", where);
+    }
+
+    /** Delay everything that passes, in each direction; 0 ends it. */
+    public List<Action> setLatency(String duration) {
+        return carryOut("set-latency", "duration", duration);
+    }
+
+    /** Limit the bytes a second of each connection, in each direction; 0 ends it. */
+    public List<Action> setBandwidth(long bytes, String where) {
+        return carryOut("set-bandwidth", "bytes", bytes, "where", where);
+    }
+
+    /** Limit the bytes a second of each connection, in each direction; 0 ends it. */
+    public List<Action> setBandwidth(long bytes) {
+        return carryOut("set-bandwidth", "bytes", bytes);
+    }
+
     /** Create a topic. */
     public List<Action> createTopic(String topic) {
         return carryOut("create-topic", "topic", topic);

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mockbroker.proxy.pacing import Pace, Pacing
+from mockbroker.serving.pacing import Pace, Pacing
 
 
 def test_without_settings_nothing_waits() -> None:
