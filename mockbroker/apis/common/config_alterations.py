@@ -14,7 +14,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.apis.common.config_types import config_type_name, known_config_type
-from mockbroker.errors import UnreadableError
+from mockbroker.errors import Refusal, UnreadableError
 from mockbroker.simulation.configs.changes import ConfigOperation
 from mockbroker.simulation.configs.effective import broker_as_text, integer
 from mockbroker.simulation.releases import facts
@@ -72,7 +72,10 @@ def alter_each(
             text = "AlterConfigs is only supported for topics, but resource type is BROKER"
             results.append(_refused(kind, name, text))
         elif kind == BROKER and _is_elsewhere(call, name):
-            results.append(_refused(kind, name, _elsewhere(call, name, is_older=is_older)))
+            text = _elsewhere(call, name, is_older=is_older)
+            if not (is_older and replaces):
+                text = _wrong_operations(call, operations) or text
+            results.append(_refused(kind, name, text))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
         else:
@@ -157,6 +160,15 @@ def _failure_of_all(
         elif kind not in (TOPIC, *BROKER_CONFIG_TYPES):
             text = f"Unexpected resource type {config_type_name(call, kind)}"
             return ErrorCode.INVALID_REQUEST, text
+    return None
+
+
+def _wrong_operations(call: Call, operations: Sequence[ConfigOperation]) -> str | None:
+    """What is wrong with operations whatever their resource is."""
+    try:
+        call.cluster.config_changes.check_operations(operations)
+    except Refusal as refusal:
+        return refusal.message
     return None
 
 

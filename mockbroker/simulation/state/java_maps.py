@@ -26,9 +26,10 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def hash_order(keys: Iterable[str]) -> list[str]:
-    """Return distinct texts, given in the order of their insertion, in the order of iteration."""
-    return _in_order(keys, java_hash)
+def hash_order(keys: Iterable[str], capacity: int = _FEWEST) -> list[str]:
+    """Return distinct texts, given in the order of their insertion, in the order of iteration.
+    ``capacity`` is that with which the map begins."""
+    return _in_order(keys, java_hash, capacity)
 
 
 def hash_order_of_numbers(keys: Iterable[int]) -> list[int]:
@@ -46,9 +47,11 @@ def _uuid_hash(key: uuid.UUID) -> int:
     return halves >> 32 ^ halves & 0xFFFFFFFF
 
 
-def _in_order(keys: Iterable[KeyT], hash_of: Callable[[KeyT], int]) -> list[KeyT]:
+def _in_order(
+    keys: Iterable[KeyT], hash_of: Callable[[KeyT], int], capacity: int = _FEWEST
+) -> list[KeyT]:
     found = list(dict.fromkeys(keys))
-    slots = _FEWEST
+    slots = 1 << (capacity - 1).bit_length()
     while len(found) > slots * _LOAD:
         slots *= 2
 

@@ -86,6 +86,7 @@ def test_configs_of_brokers_are_replaced(profile: str) -> None:
         (TOPIC, "", {"retention.ms": "1"}, (42, "Default topic resources are not allowed.")),
         (BROKER, "2", {THROTTLE: "1"}, (42, "Unexpected broker id, expected 1, but received 2")),
         (BROKER, "x", {THROTTLE: "1"}, (42, "Node id must be an integer, but it is: x")),
+        (BROKER, "x", {THROTTLE: None}, (42, f"Null value not supported for : {THROTTLE}")),
         (
             BROKER, "1", {THROTTLE: "y"},
             (42, f"Invalid value y for configuration {THROTTLE}: Not a number of type LONG"),

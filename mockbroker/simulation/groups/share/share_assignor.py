@@ -1,8 +1,8 @@
 """The simple assignor of share groups, as a pure function.
 
-Members share a partition if there are more members than partitions, and none is left idle. Numbers
-are Kafka's. Kafka deals in the order of Java's hash tables, here members come by id and partitions
-in their order, so another member may get the larger share.
+Members share a partition if there are more members than partitions, and none is left idle. Members
+come in the order of Java's hash tables, as in Kafka, so each gets as many partitions; which ones
+may differ.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
+from mockbroker.simulation.state.java_maps import hash_order
 
 __all__ = ["ASSIGNOR", "simple"]
 
@@ -27,7 +28,7 @@ def simple(
     """Return the targets of members. ``topics`` are those that each member subscribes to,
     ``partitions`` all that may be assigned, ``current`` is the former target. All partitions
     are balanced together if all members have one subscription, else those of each topic."""
-    members = sorted(topics)
+    members = hash_order(topics)
     targets: dict[str, set[TopicIdPartition]] = {member: set() for member in members}
     if len(set(topics.values())) <= 1:
         subscribed = frozenset().union(*topics.values())

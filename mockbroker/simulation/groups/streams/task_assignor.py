@@ -1,9 +1,8 @@
 """The assignor of the broker, as a pure function: which member runs which tasks.
 
 ``sticky`` balances tasks over members, leaves with a member what it has, prefers members with a
-standby of a task, and never puts two copies of a task into one process. Numbers of tasks are
-Kafka's. Kafka takes members and processes in the order of Java's hash tables, here they come by id,
-so another of two equal members may get a task.
+standby of a task, and never puts two copies of a task into one process. As in Kafka, members and
+processes come in the order of Java's hash tables, which decides between equal ones.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Final
 import msgspec
 
 from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, Task, Tasks
+from mockbroker.simulation.state.java_maps import hash_order
 
 __all__ = ["ASSIGNOR", "Worker", "sticky"]
 
@@ -77,9 +77,12 @@ class _Assignment:
         self.quota = _Quota(active + standby, len(order))
         self.formerly_active: dict[Task, str] = {}
         self.formerly_standby: dict[Task, list[str]] = {}
+        processes = (workers[member].process_id for member in order)
+        for process_id in hash_order(processes, len(order)):
+            self.processes[process_id] = _Process()
         for member in order:
             worker = workers[member]
-            process = self.processes.setdefault(worker.process_id, _Process())
+            process = self.processes[worker.process_id]
             process.held[member] = 0
             self.process_of[member] = process
             for task in worker.former.active:
@@ -119,7 +122,7 @@ def sticky(
 ) -> dict[str, Tasks]:
     """Assign the tasks. ``counts`` are the numbers of tasks by subtopology; those of ``stateful``
     subtopologies get this many standbys, as far as there are processes for them."""
-    order = sorted(workers)
+    order = hash_order(workers)
     if not order:
         return {}
     tasks = [(name, index) for name in sorted(counts) for index in range(counts[name])]

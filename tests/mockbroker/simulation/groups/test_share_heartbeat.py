@@ -174,6 +174,15 @@ def test_the_assignor_balances(members: int, partitions: int) -> None:
 
 
 @pytest.mark.requirement("DP-SHARE-02")
+def test_the_first_of_javas_hash_table_gets_the_larger_share() -> None:
+    """As on 4.4.0."""
+    topic = Sharers().key()[0]
+    topics = dict.fromkeys(("-1.x", "m1", "\u00e9"), frozenset({topic}))
+    targets = simple(topics, [(topic, 0), (topic, 1)], {})
+    assert {name: len(each) for name, each in targets.items()} == {"m1": 2, "\u00e9": 1, "-1.x": 1}
+
+
+@pytest.mark.requirement("DP-SHARE-02")
 def test_subscriptions_may_differ() -> None:
     at = Sharers(topics=("foo:2:1", "bar:1:1"))
     at.join("a", topics=["foo"])

@@ -226,6 +226,14 @@ def test_tasks_are_balanced_and_stay() -> None:
 
 
 @pytest.mark.requirement("DP-STREAMS-18")
+def test_hash_tables_of_java_decide_between_equals() -> None:
+    """Their order is p, b for members, and d, b for processes, whose table has four slots."""
+    one = tasks("0_0")
+    assert sticky({"b": Worker("x"), "p": Worker("x")}, {"0": 1}, (), 0)["p"].active == one
+    assert sticky({"a": Worker("b"), "c": Worker("d")}, {"0": 1}, (), 0)["c"].active == one
+
+
+@pytest.mark.requirement("DP-STREAMS-18")
 def test_standbys_are_in_other_processes() -> None:
     workers = {"a": Worker("p"), "b": Worker("p"), "c": Worker("q")}
     found = sticky(workers, {"0": 3, "1": 3}, ("1",), 1)
