@@ -183,6 +183,8 @@ async def test_a_difference_is_named_by_its_field_and_made_small(
 ) -> None:
     """An empty group ends with its last offset up to 3.9."""
     monkeypatch.setattr("tests.real.search.kinds.SECONDS", 600.0)
+    monkeypatch.setattr("tests.real.search.play.SPREAD_SECONDS", 0.2)
+    monkeypatch.setattr("tests.real.search.play.UNTIL_SECONDS", 1.0)
     commit = _step(8, 7)
     deletion = _step(47, 0)
     listing = _step(15, 5, groups=["$g"])
@@ -211,6 +213,11 @@ def test_only_what_a_decision_names_is_left_out() -> None:
     assert undecided(repeated, [silent]) == undecided(_step(24, 4, transactions=[]), [silent]) == []
     assert undecided(repeated, [closed]) == [closed]
     assert undecided(once, [silent]) == undecided(_step(24, 4), [silent]) == [silent]
+    newest = _step(2, 9)
+    newest["body"]["topics"][0]["partitions"][0]["timestamp"] = -3
+    found = ("topics[0].partitions[0].timestamp", 5, -1)
+    assert undecided(newest, [found], sent={21}) == []
+    assert undecided(newest, [found]) == undecided(_step(2, 9), [found], sent={21}) == [found]
 
 
 class _Closing(Arena):

@@ -65,8 +65,13 @@ _BOTH: Final[Mapping[str, str]] = {
         for kind in ("consumer", "share", "streams")
         for name in ("heartbeat.interval", "session.timeout")
     },
+    **{
+        f"group.{kind}.assignor.offload.enable": "false"
+        for kind in ("consumer", "share", "streams")
+    },
 }
-"""Neither side waits for more members, or with the next assignment. Sessions may be short."""
+"""Neither side waits for more members, or with the next assignment. Sessions may be short. On
+another thread (4.4) assignors may be too late for a change of the group, and skip it."""
 
 
 _LEVELS: Final[Mapping[str, str]] = {
@@ -83,6 +88,15 @@ _LEVELS: Final[Mapping[str, str]] = {
 """Those of the file that Kafka comes with, as far as the mock has them."""
 
 
+def _log4j2(name: str, level: str) -> str:
+    """Lines for the successor of log4j, which Kafka has since 4.0."""
+    kind, _, logger = name.partition(".")
+    if not logger:
+        return f"{kind}.level={level}\n"
+    label = logger.replace(".", "_").replace("$", "_")
+    return f"logger.{label}.name={logger}\nlogger.{label}.level={level}\n"
+
+
 _HEAP: Final = "-Xmx512m"
 """With half of it a broker of 2.8 that answers thousands of requests runs out of memory."""
 
@@ -94,7 +108,13 @@ class SearchKafka(RealKafka):
         super().__init__(release.kafka, folder, zookeeper=release.zookeeper, broker_ids=(BROKER,))
         levels = folder / "log4j.properties"
         levels.write_text("".join(f"log4j.{name}={level}\n" for name, level in _LEVELS.items()))
-        self.options = (f"-Dlog4j.configuration={levels.as_uri()}", _HEAP)
+        levels2 = folder / "log4j2.properties"
+        levels2.write_text("".join(_log4j2(name, level) for name, level in _LEVELS.items()))
+        self.options = (
+            f"-Dlog4j.configuration={levels.as_uri()}",
+            f"-Dlog4j2.configurationFile={levels2.as_uri()}",
+            _HEAP,
+        )
         self._own = {
             **_BOTH, **KAFKA_CONFIGS,
             **({"authorizer.class.name": name} if (name := _authorizer(release)) else {}),

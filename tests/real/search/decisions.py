@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tests.real.search.side import SILENT
@@ -108,10 +108,24 @@ def _deletes_a_config(body: Mapping[str, Any]) -> bool:
     )
 
 
+_NEWEST: Final = -3
+"""In place of a timestamp: the largest one."""
+_DELETE_RECORDS: Final = 21
+
+
+def _asks_for_newest(body: Mapping[str, Any]) -> bool:
+    return any(
+        partition["timestamp"] == _NEWEST
+        for topic in body["topics"] or ()
+        for partition in topic["partitions"] or ()
+    )
+
+
 class Decision(NamedTuple):
     """``path`` is that of a field, or empty where Kafka does not answer, or ``ANY``. ``applies`` is
     a condition on the request's body. ``releases`` are those that it holds for, or empty for all.
-    ``codes``: Kafka answers with the first of these error codes where the mock has the second."""
+    ``codes``: Kafka answers with the first of these error codes where the mock has the second.
+    ``after``: only once the program has sent a request of this API."""
 
     api_key: int
     path: str
@@ -119,6 +133,7 @@ class Decision(NamedTuple):
     applies: Callable[[Mapping[str, Any]], bool] = _any
     releases: tuple[str, ...] = ()
     codes: tuple[int, int] | None = None
+    after: int | None = None
     harms: bool = False
     """Kafka fails for good: no program may have such a request."""
 
@@ -129,6 +144,10 @@ _PREVIEWS: Final = ("2.8.2", "3.0.2")
 
 DECISIONS: Final = (
     Decision(0, ANY, "Kafka fails after the answer, which may not go out", _has_null_records),
+    Decision(
+        2, ANY, "Kafka may find a deleted record of the first segment", _asks_for_newest,
+        after=_DELETE_RECORDS,
+    ),
     Decision(11, ANY, "Kafka fails once members are listed", _repeats_protocols),
     Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
     Decision(27, "", "Kafka never answers a marker with a partition twice", _repeats_partitions),
@@ -178,8 +197,14 @@ DECISIONS: Final = (
 )  # fmt: skip
 
 
-def undecided(step: Mapping[str, Any], fields: Sequence[Field], release: str = "") -> list[Field]:
-    """The differences in the answers to a step that no decision about the release explains."""
+def undecided(
+    step: Mapping[str, Any],
+    fields: Sequence[Field],
+    release: str = "",
+    sent: Set[int] = frozenset(),
+) -> list[Field]:
+    """The differences in the answers to a step that no decision about the release explains.
+    ``sent`` are the APIs of the steps so far."""
     codes = {(kafka, mock) for path, kafka, mock in fields if path.endswith("rrorCode")}
     possible = [
         each
@@ -187,6 +212,7 @@ def undecided(step: Mapping[str, Any], fields: Sequence[Field], release: str = "
         if each.api_key == step["api"]
         and (not each.releases or release in each.releases)
         and (each.codes is None or each.codes in codes)
+        and (each.after is None or each.after in sent)
     ]
     return [field for field in fields if not any(_explains(each, step, field) for each in possible)]
 

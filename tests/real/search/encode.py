@@ -69,7 +69,8 @@ class _Encoder:
         for field in kind.fields:
             if self._version not in field.versions:
                 continue
-            given = value.get(field_name(field), default_of(field))
+            name = field_name(field)
+            given = value[name] if name in value else default_of(field)
             if not field.is_tagged(self._version):
                 self._field(out, field, given)
             elif given != default_of(field):

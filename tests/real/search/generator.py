@@ -9,7 +9,7 @@ from typing import Any, Final
 from kproto.schema.versions import Versions
 from tests.real.programs.model import Program
 from tests.real.search.changes import apply, draw_change
-from tests.real.search.requests import EXCLUDED, NEEDS, body_of, setup
+from tests.real.search.requests import EXCLUDED, NEEDS, STATE_WAIT_MS, body_of, setup
 
 __all__ = ["requests"]
 
@@ -57,11 +57,14 @@ CreatePartitions by an overflow even for the least number."""
 
 
 def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
-    """Only validate what would change the whole cluster: other programs are played at once."""
+    """Only validate what would change the whole cluster: other programs are played at once. Leave
+    out what only chance decides."""
     if api_key in (33, 44):
         rows = body.get("resources") or []
         if any(row.get("resourceType") in _CLUSTER_WIDE for row in rows):
             body["validateOnly"] = True
+    elif api_key == 78:
+        body["maxWaitMs"] = max(body["maxWaitMs"], STATE_WAIT_MS)
     elif api_key in _COUNTS:
         for row in body.get("topics") or []:
             row[_COUNTS[api_key]] = max(-_MANY, min(row[_COUNTS[api_key]], _MANY))

@@ -16,7 +16,7 @@ from tests.real.data.side import CLOSED, Cluster, Side
 from tests.real.search.clusters import BROKER, Release, SearchKafka, search_mock
 from tests.real.search.play import Arena
 
-__all__ = ["Pair", "pair", "paired", "warm_up"]
+__all__ = ["Pair", "pair", "paired", "served_by", "warm_up"]
 
 PATIENCE: Final = 60.0
 COMING: Final = frozenset({14, 15, 16})
@@ -46,8 +46,8 @@ async def paired(release: Release, kafka: SearchKafka, run: int) -> AsyncIterato
     async with search_mock(release, kafka.configs) as mock:
         host, port = mock.addresses[BROKER].rsplit(":", 1)
         real = ("127.0.0.1", kafka.ports[BROKER])
-        theirs = await _served(real)
-        ours = await _served((host, int(port)))
+        theirs = await served_by(real)
+        ours = await served_by((host, int(port)))
         served = {
             key: both
             for key, versions in theirs.items()
@@ -63,7 +63,7 @@ async def paired(release: Release, kafka: SearchKafka, run: int) -> AsyncIterato
         yield Pair(Arena(real, (host, int(port)), run, release.name), served, differing, kafka)
 
 
-async def _served(address: tuple[str, int]) -> dict[int, Versions]:
+async def served_by(address: tuple[str, int]) -> dict[int, Versions]:
     side = Side(Cluster({BROKER: address}), "warm-up", 18, 0, {})
     try:
         answer = await side.exchange(ApiVersionsRequest(), 0, BROKER, "main")

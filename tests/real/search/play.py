@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from tests.real.programs.model import Program
 from tests.real.search.decisions import undecided
 from tests.real.search.side import CLOSED, SILENT, Side
 
-__all__ = ["Arena", "Found", "Played"]
+__all__ = ["Arena", "Found", "Lane", "Played"]
 
 QUIET_SECONDS: Final = 1.0
 """Neither side has answered a request that may wait: both wait for something."""
@@ -21,6 +22,7 @@ MAY_WAIT: Final = frozenset({1, 11, 14, 78})
 """APIs whose requests wait by design: for records, and for members."""
 PATIENCE: Final = 15.0
 """Afterwards a side does not answer. A busy machine takes seconds for what is no wait at all."""
+CORES: Final = os.cpu_count() or 1
 UNTIL_SECONDS: Final = 20.0
 SPREAD_SECONDS: Final = 5.0
 """How long a broker may take to show what its controller has done."""
@@ -96,14 +98,16 @@ class Arena:
         sides = [Side(address, name) for address in self._addresses]
         played = Played()
         try:
-            await _Lane(sides, played, patience, self._release).play(program.steps)
+            await Lane(sides, played, patience, self._release).play(program.steps)
         finally:
             for side in sides:
                 side.close()
         return played
 
 
-class _Lane:
+class Lane:
+    """A program on both sides."""
+
     def __init__(
         self, sides: Sequence[Side], played: Played, patience: float, release: str
     ) -> None:
@@ -117,9 +121,10 @@ class _Lane:
         """The mock has decided otherwise on a change, so that the states differ from here on."""
         self._sent: set[int] = set()
 
-    async def play(self, steps: Sequence[Mapping[str, Any]]) -> None:
-        for place, step in enumerate(steps):
-            found = await self._step(place, step)
+    async def play(self, steps: Sequence[Mapping[str, Any]], first: int = 0) -> None:
+        """Play the steps from ``first`` on; those before it have been played."""
+        for place in range(first, 0 if self._decided else len(steps)):
+            found = await self._step(place, steps[place])
             found = found or await self._deferred(steps, patience=0.0)
             if found is not None:
                 self._played.found = found
@@ -162,7 +167,7 @@ class _Lane:
             return None
         found = await self._compare(place, step, answers)
         if _settles_later(step, answers):
-            await asyncio.sleep(SETTLES_SECONDS)
+            await asyncio.sleep(self._by_load(SETTLES_SECONDS))
         return found
 
     async def _both(
@@ -178,7 +183,7 @@ class _Lane:
             self._open.append(_Open(place, (tasks[0], tasks[1])))
             return None
         if waiting:
-            await asyncio.wait(waiting, timeout=self._patience)
+            await asyncio.wait(waiting, timeout=self._by_load(self._patience))
         answers = [await task if task.done() else SILENT for task in tasks]
         for side, task in zip(self._sides, tasks, strict=True):
             if not task.done():
@@ -186,13 +191,20 @@ class _Lane:
                 task.cancel()
         return answers
 
+    def _by_load(self, seconds: float) -> float:
+        """Longer where more processes want to run than there are cores, unless the caller has
+        little patience."""
+        if self._patience < PATIENCE:
+            return seconds
+        return seconds * max(1.0, os.getloadavg()[0] / CORES)
+
     async def _until(self, side: Side, step: Mapping[str, Any]) -> Any:
         """The answer once it has none of the codes that pass, and something at the path that the
         step may name."""
-        deadline = time.monotonic() + min(UNTIL_SECONDS, 2 * self._patience)
+        deadline = time.monotonic() + self._by_load(min(UNTIL_SECONDS, 2 * self._patience))
         while True:
             task = await side.send(step)
-            await asyncio.wait([task], timeout=self._patience)
+            await asyncio.wait([task], timeout=self._by_load(self._patience))
             if not task.done():
                 task.cancel()
                 side.set_aside(step.get("on", "main"))
@@ -208,7 +220,9 @@ class _Lane:
     ) -> Found | None:
         real, mock = answers
         is_of_deleted = step["api"] in OF_DELETED and DELETE_TOPICS in self._sent
-        deadline = time.monotonic() + (DELETION_SECONDS if is_of_deleted else SPREAD_SECONDS)
+        deadline = time.monotonic() + self._by_load(
+            DELETION_SECONDS if is_of_deleted else SPREAD_SECONDS
+        )
         while True:
             for side, answer in zip(self._sides, (real, mock), strict=True):
                 side.keep(step, answer)
@@ -219,14 +233,14 @@ class _Lane:
                 break
             await asyncio.sleep(POLL_SECONDS)
             task = await self._real.send(step)
-            await asyncio.wait([task], timeout=self._patience)
+            await asyncio.wait([task], timeout=self._by_load(self._patience))
             if not task.done():
                 task.cancel()
                 self._real.set_aside(step.get("on", "main"))
                 break
             real = await task
         self._played.fields += count
-        left = undecided(step, fields, self._release)
+        left = undecided(step, fields, self._release, self._sent)
         self._decided |= len(left) < len(fields) and step["api"] not in READS
         return Found(place, tuple(left)) if left else None
 
@@ -250,7 +264,7 @@ class _Lane:
             done = [task.done() for task in each.tasks]
             if not any(done):
                 continue
-            await asyncio.wait(each.tasks, timeout=self._patience)
+            await asyncio.wait(each.tasks, timeout=self._by_load(self._patience))
             self._open.remove(each)
             answers = [await task if task.done() else SILENT for task in each.tasks]
             found = await self._compare(each.step, steps[each.step], answers)
@@ -289,7 +303,10 @@ def _differences(real: Any, mock: Any) -> tuple[list[tuple[str, Any, Any]], int]
         same = real == mock
         shown = [each if isinstance(each, str) else "answers" for each in (real, mock)]
         return ([] if same else [("", *shown)]), 1
-    theirs, ours = dict(leaves(real)), dict(leaves(mock))
+    theirs = dict(leaves(real))
+    if real == mock:
+        return [], len(theirs)
+    ours = dict(leaves(mock))
     paths = list(dict.fromkeys([*theirs, *ours]))
     absent = "<absent>"
     rows = [

@@ -17,7 +17,7 @@ from tests.real.search.changes import apply, draw_change
 from tests.real.search.generator import guard
 from tests.real.search.requests import SHORT_SESSION_MS, SHORT_TRANSACTION_MS, body_of, setup
 
-__all__ = ["FAMILIES", "family_of", "programs"]
+__all__ = ["FAMILIES", "drawn_request", "family_of", "programs"]
 
 Body = dict[str, Any]
 Keep = dict[str, str]
@@ -57,7 +57,7 @@ def _program(name: str, served: Mapping[int, Versions]) -> Program:
         if place == pause:
             steps.append({"api": 0, "version": 0, "body": {}, "pause": family.pause})
         (api,) = draw.choices(list(weights), list(weights.values()))
-        steps.append(_request(draw, api, draw.choice(list(served[api])), family))
+        steps.append(drawn_request(draw, api, draw.choice(list(served[api])), family))
         if api in _WITH_SESSIONS and draw.random() < 0.3:
             steps[-1]["on"] = "other"
         if draw.random() < 0.04:
@@ -69,7 +69,7 @@ def _program(name: str, served: Mapping[int, Versions]) -> Program:
 _WITH_SESSIONS: Final = (1, 78, 79)
 
 
-def _request(draw: random.Random, api: int, version: int, family: Family) -> dict[str, Any]:
+def drawn_request(draw: random.Random, api: int, version: int, family: Family) -> dict[str, Any]:
     body = body_of(api, version)
     for (key, path), values in family.pools.items():
         if key == api and draw.random() < 0.6:

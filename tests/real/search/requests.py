@@ -25,6 +25,7 @@ __all__ = [
     "NEEDS",
     "SHORT_SESSION_MS",
     "SHORT_TRANSACTION_MS",
+    "STATE_WAIT_MS",
     "THEN",
     "batch_text",
     "body_of",

@@ -23,7 +23,7 @@ from tests.real.search.results import Counts, Result
 __all__ = ["Limits", "Search", "kinds_file", "play_all", "sessions_file"]
 
 HERE: Final = Path(__file__).resolve().parent
-AT_ONCE: Final = 24
+AT_ONCE: Final = 64
 """Programs that are played together. Most of a program's time passes in waiting."""
 SAID_AFTER: Final = 100
 

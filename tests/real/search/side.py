@@ -47,12 +47,16 @@ class Side:
         self._names.coordinators = {1}
         self._names.own = name
 
+    def address_of(self, connection: str) -> tuple[str, int]:
+        return self._address
+
     async def send(self, step: Mapping[str, Any]) -> asyncio.Task[Any]:
         """Send the step's request; the task's result is the plain answer, or CLOSED."""
         api_key, version = step["api"], step["version"]
         connection = step.get("on", "main")
         if connection not in self._connections:
-            self._connections[connection] = await asyncio.open_connection(*self._address)
+            address = self.address_of(connection)
+            self._connections[connection] = await asyncio.open_connection(*address)
         reader, writer = self._connections[connection]
         self._sent += 1
         writer.write(self.frame(step, self._sent))
@@ -106,7 +110,13 @@ class Side:
         """The answer as it is compared."""
         if not isinstance(answer, dict):
             return answer
-        return normal_plain(self._own(answer, step["api"]), step["api"], self._names)
+        if step["api"] in INTERNAL_LISTED or self._names_others(answer):
+            answer = self._own(answer, step["api"])
+        return normal_plain(answer, step["api"], self._names)
+
+    def _names_others(self, answer: Any) -> bool:
+        """Whether other programs are named anywhere. Most answers name none, and go on whole."""
+        return any(name != self.name for name in _OTHERS.findall(json.dumps(answer)))
 
     def _own(self, value: Any, api_key: int) -> Any:
         """Without rows that other programs made."""
