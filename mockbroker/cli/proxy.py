@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import ssl
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +40,7 @@ from mockbroker.cli.security import server_tls
 from mockbroker.errors import ClusterError
 from mockbroker.options import Limits
 from mockbroker.options.addresses import parse_endpoint
+from mockbroker.options.listener_configs import PROTOCOLS
 from mockbroker.options.versions import versions
 from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.simulation.state.option_types import feature_level, parse_size
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from kproto.client import SaslMechanism
     from mockbroker.proxy.kafka_proxy import KafkaProxy
     from mockbroker.proxy.server_names import NamePattern
+    from mockbroker.proxy.targets import UpstreamListener
 
 __all__ = ["proxy"]
 
@@ -58,11 +61,31 @@ _KEPT_BYTES = 16 << 20
 returns to the system what a large Fetch took, and takes it again for the next."""
 
 
-def _upstream(text: str) -> list[tuple[str, int]]:
-    addresses = [parse_endpoint(each.strip()) for each in text.split(",") if each.strip()]
+def _upstream(text: str) -> UpstreamListener:
+    from mockbroker.proxy.targets import UpstreamListener
+
+    name, _, rest = text.rpartition("=")
+    protocol, _, listed = rest.rpartition("://")
+    if protocol and (not name or protocol.upper() not in PROTOCOLS):
+        raise ClusterError(
+            f"{text!r}: use NAME=PROTOCOL://HOST:PORT with the protocol {', '.join(PROTOCOLS)}"
+        )
+    addresses = [parse_endpoint(each.strip()) for each in listed.split(",") if each.strip()]
     if not addresses:
         raise ClusterError(f"{text!r}: use HOST:PORT, or several with commas between")
-    return [(host, _DEFAULT_PORT if port is None else port) for host, port in addresses]
+    return UpstreamListener(
+        name.upper(),
+        [(host, _DEFAULT_PORT if port is None else port) for host, port in addresses],
+        protocol.upper() or None,
+    )
+
+
+def _listeners(upstreams: Sequence[UpstreamListener]) -> dict[str, Any]:
+    if len(upstreams) == 1 and not upstreams[0].name:
+        return {"upstream": upstreams[0].addresses}
+    if not all(each.name for each in upstreams):
+        raise ClusterError("several --upstream need names: --upstream NAME=HOST:PORT")
+    return {"listeners": upstreams}
 
 
 def _name_pattern(text: str) -> NamePattern:
@@ -83,9 +106,14 @@ def _keys(text: str) -> list[int]:
     "Upstream",
     click.option(
         "--upstream",
-        type=ParsedOption("HOST:PORT[,HOST:PORT]", _upstream),
+        "upstreams",
+        type=ParsedOption("[NAME=[PROTOCOL://]]HOST:PORT[,HOST:PORT]", _upstream),
         required=True,
-        help="The cluster's bootstrap addresses. Its brokers are found in its answers.",
+        multiple=True,
+        help="The cluster's bootstrap addresses. Its brokers are found in its answers. Repeatable "
+        "with the names of several listeners, also of controllers, such as EXTERNAL=broker:9094: "
+        "each has its own ports here, 100 above those of the one before. With a PROTOCOL of "
+        "Kafka's, TLS and SASL are used as it says, otherwise as the options say.",
     ),
     click.option(
         "--upstream-tls",
@@ -289,7 +317,7 @@ def _build(options: dict[str, Any], stack: contextlib.ExitStack) -> KafkaProxy:
         sink = journal and stack.enter_context(journal_sink(journal, overwrite=overwrite))
         running = KafkaProxy(
             ProxyOptions(
-                upstream=options["upstream"],
+                **_listeners(options["upstreams"]),
                 host=host,
                 port=port,
                 broker_port_base=options["broker_port_base"],
@@ -384,6 +412,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
         ready = {
             "bootstrap": running.bootstrap,
             "brokers": {str(key): address for key, address in running.addresses.items()},
+            **({"listeners": running.listeners} if running.listeners else {}),
             "control": None if control is None else control.url,
             "versions": versions(),
             **served,

@@ -20,6 +20,7 @@ from mockbroker.errors import ClusterError
 
 __all__ = [
     "FILES",
+    "PROTOCOLS",
     "BrokerListeners",
     "ListenerConfig",
     "ListenerConfigError",
@@ -36,7 +37,7 @@ _INTER_BROKER: Final = "inter.broker.listener.name"
 _INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 _CONTROLLERS: Final = "controller.listener.names"
 _ROLES: Final = "process.roles"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PREFIX: Final = "listener.name."
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _NAMELESS: Final = "The provided listener name is null or empty string"
@@ -173,7 +174,7 @@ def _protocol_map(configs: Mapping[str, str], controllers: Sequence[str]) -> dic
     listeners of controllers speak PLAINTEXT."""
     text = configs.get(_MAP)
     if text is None:
-        return dict.fromkeys(controllers, "PLAINTEXT") | {each: each for each in _PROTOCOLS}
+        return dict.fromkeys(controllers, "PLAINTEXT") | {each: each for each in PROTOCOLS}
     found = {}
     for pair in _items(text):
         name, colon, protocol = pair.rpartition(":")
@@ -181,11 +182,11 @@ def _protocol_map(configs: Mapping[str, str], controllers: Sequence[str]) -> dic
             raise ListenerConfigError(_MAP, f"{pair!r} is not LISTENER:PROTOCOL")
         if not name.strip():
             raise ListenerConfigError(_MAP, _NAMELESS)
-        if protocol.strip().upper() not in _PROTOCOLS:
+        if protocol.strip().upper() not in PROTOCOLS:
             raise ListenerConfigError(
                 _MAP,
                 f"Invalid security protocol `{protocol}` defined in listener.security.protocol.map;"
-                f" use {', '.join(_PROTOCOLS)}",
+                f" use {', '.join(PROTOCOLS)}",
             )
         found[name.strip().upper()] = protocol.strip().upper()
     return found
@@ -273,11 +274,11 @@ def _ip_version(host: str) -> int:
 
 def _check_inter_broker_protocol(configs: Mapping[str, str]) -> None:
     protocol = configs.get(_INTER_BROKER_PROTOCOL, "PLAINTEXT")
-    if protocol not in _PROTOCOLS:
+    if protocol not in PROTOCOLS:
         raise ListenerConfigError(
             _INTER_BROKER_PROTOCOL,
             f"Invalid value {protocol} for configuration {_INTER_BROKER_PROTOCOL}: String must be "
-            f"one of: {', '.join(_PROTOCOLS)}",
+            f"one of: {', '.join(PROTOCOLS)}",
         )
 
 

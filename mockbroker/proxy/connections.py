@@ -78,11 +78,11 @@ class Ends(NamedTuple):
 class Owner(Protocol):
     """What a connection needs of its proxy."""
 
-    passing: Passing
     budget: BufferBudget
     paces: Paces
-    users: SaslUsers | None
 
+    def passing_of(self, target: Target) -> Passing: ...
+    def users_of(self, target: Target) -> SaslUsers | None: ...
     def next_connection_id(self) -> int: ...
     def target_of(self, target: Target, tls: Any) -> Target: ...
     def closed(self, connection_id: int) -> None: ...
@@ -106,16 +106,18 @@ class ProxiedConnection(PlannedConnection):
         self._owner = owner
         self.target = target
         self._open_connections = open_connections
+        users = owner.users_of(target)
+        self._passing = passing = owner.passing_of(target)
         self.session = Session(
             owner.next_connection_id(), target.node_id, peer="",
-            sasl=None if owner.users is None else SaslSession(owner.users),
+            sasl=None if users is None else SaslSession(users), listener=target.listener,
         )  # fmt: skip
         self._upstream_turn = Turn(turns_of_loop(), self._continue_upstream)
         self.passage = Passage(
-            owner.passing, self.session, owner.budget.limits.max_frame_bytes,
+            passing, self.session, owner.budget.limits.max_frame_bytes,
             self._turn, self._upstream_turn,
         )  # fmt: skip
-        self._recorder = owner.passing.recorder
+        self._recorder = passing.recorder
         self._upstream = UpstreamSide(self, pacing)
         self._ends = Ends(None, None)
         self._connected = False
@@ -350,7 +352,7 @@ class ProxiedConnection(PlannedConnection):
 
     def _refuse_request(self, held: Held) -> None:
         """Answer ApiVersions above the clamp with what there is; close on any other request."""
-        head, passing = held.head, self._owner.passing
+        head, passing = held.head, self._passing
         limit = passing.clamp.limit(head.api_key)
         raw = held.frame if self._recorder.frames else b""
         note = f"versions {limit} pass" if limit else "the API does not pass"

@@ -1,4 +1,4 @@
-"""A running proxy: one listener for bootstrapping and one for each broker of the upstream."""
+"""A running proxy: listeners for bootstrapping and for each broker, at each of the upstream's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,6 +17,7 @@ from kproto.client import BrokerError, Connection, SaslMechanism
 from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
 from kproto.journal import Journal
+from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.os_errors import os_error_text
 from kproto.schema.versions import Versions
@@ -34,7 +36,13 @@ from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.proxy.server_names import NamePattern, ServerNames
-from mockbroker.proxy.targets import BOOTSTRAP, Address, Target
+from mockbroker.proxy.targets import (
+    BOOTSTRAP,
+    PORTS_BETWEEN,
+    Address,
+    Target,
+    UpstreamListener,
+)
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show
@@ -50,20 +58,26 @@ from mockbroker.simulation.operations import (
     parse_operation,
 )
 from mockbroker.simulation.security.policy import Security
-from mockbroker.simulation.security.sasl import parse_credentials
+from mockbroker.simulation.security.sasl import SaslUsers, parse_credentials
 
-__all__ = ["KafkaProxy", "ProxyOptions"]
+__all__ = ["KafkaProxy", "ProxyOptions", "UpstreamListener"]
 
 _log = logging.getLogger("mockbroker.proxy")
 
 _METADATA: Final = 3
+_DESCRIBE_CLUSTER: Final = 60
+_CONTROLLERS: Final = 2
+"""The endpoint type of DescribeCluster that asks for controllers (KIP-919)."""
 _MOST_TARGETS: Final = 100_000
 _PROBE_SECONDS: Final = 10.0
 
 
 class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``upstream`` are the bootstrap addresses. The bootstrap listener is at ``host`` and ``port``;
-    the broker of id n listens on ``broker_port_base`` + n, or on a free port. ``advertise`` is the
+    """``upstream`` are the bootstrap addresses, or ``listeners`` has those of several listeners of
+    the upstream, each of which has its own ports here; a client keeps to the listener that it came
+    in on. The bootstrap listener is at ``host`` and ``port``; the broker of id n listens on
+    ``broker_port_base`` + n, or on a free port; those of each further listener
+    ``PORTS_BETWEEN`` above. ``advertise`` is the
     host in answers and, if it has a port, the base of the ports there.
 
     With ``sasl`` (``MECHANISM:USER:PASSWORD`` texts) clients authenticate to the proxy instead of
@@ -84,7 +98,8 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     Raises ClusterError or UnknownNameError for what cannot be.
     """
 
-    upstream: Sequence[Address]
+    upstream: Sequence[Address] = ()
+    listeners: Sequence[UpstreamListener] = ()
     host: str = "127.0.0.1"
     port: int = 0
     broker_port_base: int | None = None
@@ -113,8 +128,18 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise ClusterError(
                 f"max_targets is {self.max_targets}; it must be between 1 and {_MOST_TARGETS}"
             )
-        if not self.upstream:
-            raise ClusterError("a proxy needs the address of an upstream broker")
+        if bool(self.upstream) == bool(self.listeners):
+            raise ClusterError(
+                "a proxy needs the address of an upstream broker, or named listeners"
+            )
+        if len({each.name for each in self.listeners}) != len(self.listeners):
+            raise ClusterError("two listeners of the upstream have the same name")
+        for each in self.listeners:
+            if each.protocol is not None and each.may_use_tls and self.upstream_tls is None:
+                raise ClusterError(
+                    f"listener {each.name} is {each.protocol}; say which authorities have signed "
+                    "its certificates (--upstream-tls)"
+                )
         if self.upstream_sasl is not None and not self.sasl and not self.open_to_all:
             raise ClusterError(
                 "with credentials for the upstream, clients need users of the proxy's own, or "
@@ -122,10 +147,25 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.sni is not None and (self.tls is None or self.advertise is not None):
             raise ClusterError("brokers by host name need TLS, and give the advertised addresses")
-        for each in self.sasl:
+        for text in self.sasl:
             # SaslUsers of the mock takes OAUTHBEARER, whose sessions end, which those of a proxy
             # do not.
-            parse_credentials(each)
+            parse_credentials(text)
+
+    @property
+    def all_listeners(self) -> Sequence[UpstreamListener]:
+        """The listeners of the upstream; one that has no name of its own is called ``""``."""
+        return self.listeners or [UpstreamListener("", self.upstream)]
+
+
+class _Listener(msgspec.Struct):
+    """What the proxy has for one listener of the upstream; it is the one of this ``place``."""
+
+    upstream: UpstreamListener
+    place: int
+    bootstrap: Target
+    passing: Passing
+    brokers: dict[int, Target] = msgspec.field(default_factory=dict)
 
 
 class KafkaProxy:
@@ -150,16 +190,23 @@ class KafkaProxy:
         self.paces = Paces(options.latency_ms / 1000, options.bandwidth)
         self.recorder = Recorder(self.journal, self.dialect, options.detail)
         self._faults = ProxyFaults(self.dialect, self.recorder, self._carry_out_step, self.served)
-        self.passing = Passing(
-            self.dialect, self.clamp, self.recorder, self.endpoint_for,
-            self._faults.concerned, self._learn,
-        )  # fmt: skip
+        self._upstreams = {
+            each.name: _Listener(
+                each,
+                place,
+                Target("bootstrap", BOOTSTRAP, each, list(each.addresses)),
+                Passing(
+                    self.dialect, self.clamp, self.recorder, partial(self._endpoint_for, each.name),
+                    self._faults.concerned, partial(self._learn, place),
+                ),
+            )
+            for place, each in enumerate(options.all_listeners)
+        }  # fmt: skip
+        self._first = next(iter(self._upstreams.values()))
         self.upstream_versions: Mapping[int, Versions] | None = None
-        self.brokers: dict[int, Target] = {}
         self._names = None if options.sni is None else ServerNames(
             cast(ssl.SSLContext, options.tls)
         )  # fmt: skip
-        self._bootstrap = Target("bootstrap", BOOTSTRAP, addresses=list(options.upstream))
         self._controllers: dict[Address, Target] = {}
         self._listeners: dict[int, BrokerListener[ProxiedConnection]] = {}
         self._connection_ids = itertools.count(1)
@@ -181,18 +228,25 @@ class KafkaProxy:
         address is not available. An upstream that does not answer yet is only logged, except if
         API keys are served here: then its brokers and topics are needed. Raises ClusterError."""
         preload(self.dialect, self.dialect.apis)
-        await self._listener_of(self._bootstrap, self.options.port).open()
+        for listener in self._upstreams.values():
+            port = self.options.port and self.options.port + listener.place * PORTS_BETWEEN
+            await self._listener_of(listener.bootstrap, port).open()
         self._faults.start()
+        await asyncio.gather(*map(self._begin, self._upstreams.values()))
+        await self._all_open()
+
+    async def _begin(self, listener: _Listener) -> None:
+        """Open a listener for each broker that the upstream names at a listener of its own."""
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
-                metadata = await self._probe()
-            if self.served is not None:
+                metadata = await self._probe(listener)
+            if self.served is not None and listener is self._first:
                 await self.served.start(metadata)
         except (OSError, KprotoError) as error:  # TimeoutError is an OSError
-            where = ", ".join(show(*each) for each in self.options.upstream)
+            where = ", ".join(show(*each) for each in listener.upstream.addresses)
             text = os_error_text(error) if isinstance(error, OSError) else str(error)
             reason = text or f"no answer within {_PROBE_SECONDS:g} s"
-            if self.served is not None:
+            if self.served is not None and listener is self._first:
                 await self.stop()
                 raise ClusterError(
                     f"serving APIs needs the upstream's brokers and topics, but {where}: {reason}"
@@ -200,7 +254,6 @@ class KafkaProxy:
             _log.warning(
                 "upstream %s: %s; the brokers' listeners open when a client asks", where, reason
             )
-        await self._all_open()
 
     async def stop(self) -> None:
         self._faults.stop()
@@ -214,24 +267,33 @@ class KafkaProxy:
         if self._opening:
             await asyncio.gather(*self._opening, return_exceptions=True)
 
-    async def _probe(self) -> Any:
-        """Learn the upstream's versions and brokers. Returns its Metadata with the proxy's
-        addresses, with all topics if API keys are served here."""
+    async def _probe(self, listener: _Listener) -> Any:
+        """Learn the upstream's versions and brokers, or its controllers at a listener for those.
+        Returns its Metadata with the proxy's addresses, with all topics if API keys are served
+        here."""
         problem: Exception | None = None
-        for host, port in self.options.upstream:
+        for host, port in listener.upstream.addresses:
             try:
-                connection = await self._open(host, port, own_header())
+                connection = await self._open(listener.upstream, host, port, own_header())
             except (OSError, KprotoError) as error:
                 problem = error
                 continue
             async with connection:
-                self.upstream_versions = connection.peer_versions
+                versions = connection.peer_versions
+                if versions is not None and _METADATA not in versions:
+                    version = connection.version_for(_DESCRIBE_CLUSTER)
+                    request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+                    found = await connection.request(request, version)
+                    rewrite(_DESCRIBE_CLUSTER, version, found, listener.passing.endpoint_for)
+                    return found
+                self.upstream_versions = versions
                 version = connection.version_for(_METADATA, self.clamp.limit(_METADATA))
                 # In version 0 an empty list stands for all topics.
                 wants_all = version and self.served is not None
-                request = MetadataRequest(topics=None if wants_all else [])
-                body = await connection.request(request, version)
-                rewrite(_METADATA, version, body, self.endpoint_for)
+                body = await connection.request(
+                    MetadataRequest(topics=None if wants_all else []), version
+                )
+                rewrite(_METADATA, version, body, listener.passing.endpoint_for)
                 return body
         assert problem is not None
         raise problem
@@ -240,14 +302,37 @@ class KafkaProxy:
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of the bootstrap listener, for a client on this machine."""
-        return self._address(self._bootstrap)
+        """``host:port`` of the bootstrap listener, for a client on this machine: of several
+        listeners, of the first."""
+        return self._address(self._first.bootstrap)
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Broker id -> ``host:port`` of its listener, for a client on this machine."""
+        """Broker id -> ``host:port`` of its listener, for a client on this machine: of several
+        listeners, of the first."""
+        return self._addresses_at(self._first)
+
+    @property
+    def listeners(self) -> dict[str, dict[str, Any]]:
+        """The upstream's listeners by name, each with ``bootstrap`` and ``brokers`` as above."""
         return {
-            broker_id: self._address(target) for broker_id, target in sorted(self.brokers.items())
+            name: {
+                "bootstrap": self._address(each.bootstrap),
+                "brokers": {str(key): at for key, at in self._addresses_at(each).items()},
+            }
+            for name, each in self._upstreams.items()
+            if name
+        }
+
+    @property
+    def brokers(self) -> dict[int, Target]:
+        """The brokers that the upstream has named; at several listeners, at the first."""
+        return self._first.brokers
+
+    def _addresses_at(self, listener: _Listener) -> dict[int, str]:
+        return {
+            broker_id: self._address(target)
+            for broker_id, target in sorted(listener.brokers.items())
         }
 
     def _address(self, target: Target) -> str:
@@ -270,7 +355,7 @@ class KafkaProxy:
             self.options.host,
             port,
             lambda _node_id, connections: ProxiedConnection(self, target, connections),
-            self.options.tls,
+            self._client_tls(target.upstream),
             self.options.limits.idle_timeout_ms,
             self._note_refused,
             # Each client needs one more descriptor, for its connection to the upstream.
@@ -279,27 +364,34 @@ class KafkaProxy:
         self._listeners[id(target)] = listener
         return listener
 
-    def endpoint_for(self, role: Role, node_id: int, host: str, port: int) -> Address:
-        """Return the address that stands for this one of the upstream's. One that is new gets its
-        listener first, except for a broker that clients ask for by its host name. Raises
-        ClusterError if it cannot have one."""
-        sni = self.options.sni
+    def _client_tls(self, upstream: UpstreamListener) -> ssl.SSLContext | None:
+        return self.options.tls if upstream.may_use_tls else None
+
+    def _endpoint_for(
+        self, listener_name: str, role: Role, node_id: int, host: str, port: int
+    ) -> Address:
+        """Return the address that stands for this one, which the upstream gave at a listener. One
+        that is new gets its listener first, except for a broker that clients ask for by its host
+        name. Raises ClusterError if it cannot have one."""
+        its = self._upstreams[listener_name]
+        sni = self.options.sni if its.upstream.may_use_tls else None
+        above = its.place * PORTS_BETWEEN
         if role == "broker":
-            target = self.brokers.get(node_id)
+            target = its.brokers.get(node_id)
             if target is None:
                 self._check_number()
-                target = Target(f"broker {node_id}", node_id)
+                target = Target(f"broker {node_id}", node_id, its.upstream)
                 base = self.options.broker_port_base
                 if sni is not None:
-                    self._listeners[id(target)] = self._listeners[id(self._bootstrap)]
+                    self._listeners[id(target)] = self._listeners[id(its.bootstrap)]
                 else:
-                    self._listen(target, 0 if base is None else base + node_id)
-                self.brokers[node_id] = target
+                    self._listen(target, 0 if base is None else base + above + node_id)
+                its.brokers[node_id] = target
         else:
             target = self._controllers.get((host, port))
             if target is None:
                 self._check_number()
-                target = Target(f"controller {node_id}", node_id)
+                target = Target(f"controller {node_id}", node_id, its.upstream)
                 self._listen(target, 0)
                 self._controllers[host, port] = target
         if target.addresses != [(host, port)]:
@@ -311,12 +403,15 @@ class KafkaProxy:
             return dialable(listener.host), listener.port
         advertised, base = self.options.advertise
         own_port = base is None or role != "broker"
-        return advertised, listener.port if own_port else base + node_id  # type: ignore[operator]
+        if own_port:
+            return advertised, listener.port
+        return advertised, base + above + node_id  # type: ignore[operator]
 
     def _check_number(self) -> None:
         """Raises ClusterError if the upstream may name no more brokers and controllers."""
         most = self.options.max_targets
-        if len(self.brokers) + len(self._controllers) >= most:
+        brokers = sum(len(each.brokers) for each in self._upstreams.values())
+        if brokers + len(self._controllers) >= most:
             raise ClusterError(
                 f"the upstream names more than {most} brokers and controllers (--max-targets)"
             )
@@ -344,16 +439,26 @@ class KafkaProxy:
         """Connections are counted from 1, over all listeners."""
         return next(self._connection_ids)
 
+    def passing_of(self, target: Target) -> Passing:
+        """Return what the connections to this target share."""
+        return self._upstreams[target.listener].passing
+
+    def users_of(self, target: Target) -> SaslUsers | None:
+        """Return the users that may authenticate here; None needs no authentication."""
+        return self.users if target.upstream.may_use_sasl else None
+
     def target_of(self, target: Target, tls: Any) -> Target:
         """Return the target of a connection that the listener of ``target`` has accepted, with this
         SSL object."""
         sni = self.options.sni
-        if sni is None or self._names is None or target is not self._bootstrap:
+        its = self._upstreams[target.listener]
+        if sni is None or self._names is None or target is not its.bootstrap:
             return target
         broker_id = sni.broker_id(self._names.requested(tls))
         if broker_id is None:
             return target
-        return self.brokers.get(broker_id) or Target(f"broker {broker_id}", broker_id)
+        found = its.brokers.get(broker_id)
+        return found or Target(f"broker {broker_id}", broker_id, its.upstream)
 
     def _note_refused(self, node_id: int, peer: str, note: str) -> None:
         session = Session(self.next_connection_id(), node_id, peer)
@@ -374,7 +479,7 @@ class KafkaProxy:
         try:
             for host, port in list(target.addresses):
                 try:
-                    await self._connect(upstream, host, port, header)
+                    await self._connect(upstream, target.upstream, host, port, header)
                 except OSError as error:
                     problem = error
                 else:
@@ -383,9 +488,11 @@ class KafkaProxy:
             self._connecting -= 1
         raise OSError("no address is known") if problem is None else problem
 
-    async def _connect(self, upstream: UpstreamSide, host: str, port: int, header: bytes) -> None:
-        if self.options.upstream_sasl is None:
-            tls = self.options.upstream_tls
+    async def _connect(
+        self, upstream: UpstreamSide, at: UpstreamListener, host: str, port: int, header: bytes
+    ) -> None:
+        if self.options.upstream_sasl is None or not at.may_use_sasl:
+            tls = self.options.upstream_tls if at.may_use_tls else None
             place: dict[str, Any] = {"host": host, "port": port}
             if self.options.send_proxy_header:
                 place = {
@@ -394,22 +501,23 @@ class KafkaProxy:
                 }
             await asyncio.get_running_loop().create_connection(lambda: upstream, ssl=tls, **place)
             return
-        connection = await self._open(host, port, header)
+        connection = await self._open(at, host, port, header)
         try:
             connection.hand_over(upstream)
         except BaseException:
             await connection.close()
             raise
 
-    async def _open(self, host: str, port: int, header: bytes) -> Connection:
+    async def _open(self, at: UpstreamListener, host: str, port: int, header: bytes) -> Connection:
         """Connect as a client of its own. Raises OSError or KprotoError."""
         sock = await _dial(host, port, header) if self.options.send_proxy_header else None
+        tls = self.options.upstream_tls if at.may_use_tls else None
         try:
-            connection = await Connection.open(host, port, ssl=self.options.upstream_tls, sock=sock)
+            connection = await Connection.open(host, port, ssl=tls, sock=sock)
         except BrokerError as error:
             raise ClusterError(f"the upstream says: {error}") from None
         mechanism = self.options.upstream_sasl
-        if mechanism is None:
+        if mechanism is None or not at.may_use_sasl:
             return connection
         try:
             await connection.authenticate(mechanism.mechanism, mechanism.exchange())
@@ -425,16 +533,18 @@ class KafkaProxy:
         """Deal with a request that a rule of faults may take."""
         await self._faults.take_over(connection, held)
 
-    def _learn(self, body: Any, api_key: int) -> None:
+    def _learn(self, place: int, body: Any, api_key: int) -> None:
         if api_key == _METADATA:
             self._faults.topics.learn(body)
-            if self.served is not None:
+            if self.served is not None and not place:
                 self.served.learn(body)
 
     @property
     def _targets(self) -> list[Target]:
-        brokers = [self.brokers[each] for each in sorted(self.brokers)]
-        return [self._bootstrap, *brokers, *self._controllers.values()]
+        found: list[Target] = []
+        for each in self._upstreams.values():
+            found += [each.bootstrap, *(each.brokers[key] for key in sorted(each.brokers))]
+        return [*found, *self._controllers.values()]
 
     def to_dict(self) -> dict[str, Any]:
         """The listeners, what stands behind each, and the settings, as JSON values."""
@@ -448,6 +558,7 @@ class KafkaProxy:
                 {
                     "name": target.name,
                     "node_id": target.node_id,
+                    "listener": target.listener,
                     "address": self._address(target),
                     "upstream": [show(*each) for each in target.addresses],
                     "connections": len(self._connections_of(target)),
@@ -519,27 +630,28 @@ class KafkaProxy:
 
         self.run_call(call.with_broker(broker_id))
 
-    def _target(self, broker_id: int) -> Target:
-        """Raises UnknownBrokerError."""
-        if broker_id == BOOTSTRAP:
-            return self._bootstrap
-        if broker_id not in self.brokers:
+    def _targets_of(self, broker_id: int) -> list[Target]:
+        """Return a broker at all listeners. Raises UnknownBrokerError."""
+        found = [each for each in self._targets if each.node_id == broker_id]
+        if not found:
             raise UnknownBrokerError(f"the upstream has named no broker {broker_id} yet")
-        return self.brokers[broker_id]
+        return found
 
     def drop_upstream(self, broker_id: int) -> None:
         """Close the connections to an upstream broker, and those of their clients."""
-        target = self._target(broker_id)
-        for connection in self._connections_of(target):
-            connection.drop(f"drop-upstream {broker_id}")
+        for target in self._targets_of(broker_id):
+            for connection in self._connections_of(target):
+                connection.drop(f"drop-upstream {broker_id}")
 
     def refuse_upstream(self, broker_id: int) -> None:
         """Close new connections for an upstream broker at once."""
-        self._target(broker_id).refused = True
+        for target in self._targets_of(broker_id):
+            target.refused = True
 
     def allow_upstream(self, broker_id: int) -> None:
         """Accept connections for an upstream broker again."""
-        self._target(broker_id).refused = False
+        for target in self._targets_of(broker_id):
+            target.refused = False
 
     def set_latency(self, milliseconds: int, place: Place | None = None) -> None:
         """Delay everything that passes, in each direction. Raises ClusterError for an unknown

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from mockbroker import MockCluster
+from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions, UpstreamListener
 from tests.mockbroker.clients.tools import Tools
+from tests.mockbroker.proxy.conftest import address
 from tests.support.toolchain import require
 from tests.tools.kafka_tools import RELEASES, KafkaTools
 
@@ -41,10 +43,10 @@ class ControllerTools(Tools):
 
 
 async def check_tools(
-    kafka: tuple[str, KafkaTools], profile: str, mock: MockCluster, nodes: list[int]
+    kafka: tuple[str, KafkaTools], mock: MockCluster, nodes: list[int], bootstrap: str
 ) -> None:
     tools = ControllerTools(kafka, mock)
-    tools.bootstrap = mock.bootstrap_of("CONTROLLER")
+    tools.bootstrap = bootstrap
     status = dict(line.split(":", 1) for line in await tools.run(
         "metadata-quorum", "describe", "--status"))  # fmt: skip
     assert status["LeaderId"].strip() == str(nodes[0])
@@ -81,13 +83,20 @@ async def check_tools(
 async def test_controllers_apart_from_brokers(kafka: tuple[str, KafkaTools]) -> None:
     for profile in PROFILES[kafka[0]]:
         async with MockCluster(3, controllers=2, profile=profile) as mock:
-            await check_tools(kafka, profile, mock, [3000, 3001])
+            await check_tools(kafka, mock, [3000, 3001], mock.bootstrap_of("CONTROLLER"))
 
 
-async def test_brokers_that_are_controllers(kafka: tuple[str, KafkaTools]) -> None:
+@pytest.mark.requirement("DP-PROXY-58")
+async def test_brokers_that_are_controllers_through_a_proxy(kafka: tuple[str, KafkaTools]) -> None:
     for profile in PROFILES[kafka[0]]:
         async with MockCluster(3, profile=profile, broker_configs=COMBINED) as mock:
-            await check_tools(kafka, profile, mock, [1, 2, 3])
+            listeners = [
+                UpstreamListener(name, [address(mock.bootstrap_of(name))])
+                for name in ("PLAINTEXT", "CONTROLLER")
+            ]
+            async with KafkaProxy(ProxyOptions(listeners=listeners)) as proxy:
+                bootstrap = proxy.listeners["CONTROLLER"]["bootstrap"]
+                await check_tools(kafka, mock, [1, 2, 3], bootstrap)
 
 
 async def test_reassignments_through_the_active_controller() -> None:

@@ -95,7 +95,7 @@ async def test_the_number_of_brokers_is_bounded_without_listeners_too(proxied: P
     async with MockCluster(brokers=2) as mock:
         options = {"tls": server_context(), "sni": NamePattern("broker-{id}.test")}
         proxy = await proxied(mock, max_targets=3, **options)
-        proxy.endpoint_for("broker", 3, "h", 9092)
+        proxy._endpoint_for("", "broker", 3, "h", 9092)
         with pytest.raises(ClusterError, match="names more than 3 brokers and controllers"):
-            proxy.endpoint_for("broker", 4, "h", 9092)
+            proxy._endpoint_for("", "broker", 4, "h", 9092)
         assert set(proxy.brokers) == {1, 2, 3}
