@@ -16,12 +16,15 @@ from typing import Any, Final
 import click
 from rich.table import Table
 
+from kproto.builds import cache
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_json
 from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.holes.mutant_client import every_mutation, places_by_name
-from kspec.holes.search import Baseline, Outcome, baseline, sample, search
+from kspec.holes.right_client import baseline
+from kspec.holes.search import Outcome, sample, search
+from kspec.holes.stored_plays import PlaysInFiles
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import Interrupted, interrupted
 
@@ -70,12 +73,13 @@ def holes_command(
     started, status = time.monotonic(), 0
     try:
         with interrupted():
-            right: Baseline = baseline(
+            right = baseline(
                 cases,
                 jobs=jobs,
-                on_progress=lambda done: progress.say(
-                    f"the right client: {done} of {2 * len(cases)} plays"
+                on_progress=lambda done, of: progress.say(
+                    f"the right client: {done} of {of} plays"
                 ),
+                stored=PlaysInFiles(cache() / "holes"),
             )
             found = search(drawn, right, places_by_name(), subjects=subjects, jobs=jobs)
             with closing(found):

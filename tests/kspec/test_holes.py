@@ -10,14 +10,19 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from kspec.holes.fingerprint import fingerprint
 from kspec.holes.mutant_client import every_mutation, mutant_client, source_of
 from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
 from kspec.holes.reasons import REASONS, reason_for
-from kspec.holes.search import baseline, sample
+from kspec.holes.right_client import RightPlays, baseline
+from kspec.holes.search import sample
+from kspec.holes.stored_plays import PlaysInFiles
+from kspec.model import Case, CaseFile, Variant
 from kspec.reference_client.client import Client
 from kspec.runner.files import choose, load_cases
 
@@ -125,12 +130,35 @@ def test_what_changes_from_play_to_play_tells_nothing() -> None:
     assert right.difference(first, {"Fetch": 90}) == "number of Fetch"
 
 
+def test_stored_plays_are_of_what_a_case_does(tmp_path: Path) -> None:
+    (case,) = choose(load_cases(), ["fetch/001"])
+    (variant,) = case.variants
+    plays = RightPlays(frozenset({("link", 3)}), fingerprint([({"a": frozenset("1")}, {})]), 0.5)
+    stored = PlaysInFiles(tmp_path / "holes")
+    stored.store(case, plays)
+    stricter = msgspec.structs.replace(variant.case, must=[])
+    assert stored.find(with_case(case, stricter)) == plays
+    other = msgspec.structs.replace(variant.case, steps=[])
+    assert stored.find(with_case(case, other)) is None
+    for path in (tmp_path / "holes").iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    assert stored.find(case) is None
+
+
+def with_case(case: CaseFile, changed: Case) -> CaseFile:
+    return msgspec.structs.replace(case, variants=[Variant("", changed)])
+
+
 @pytest.mark.slow
-def test_the_right_client_runs_what_its_cases_are_about() -> None:
+def test_the_right_client_runs_what_its_cases_are_about(tmp_path: Path) -> None:
     cases = choose(load_cases(), ["fetch/001", "produce/007"])
-    told: list[int] = []
-    right = baseline(cases, jobs=2, on_progress=told.append)
-    assert told == [1, 2, 3, 4]
+    told: list[tuple[int, int]] = []
+    stored = PlaysInFiles(tmp_path / "holes")
+    right = baseline(cases, jobs=2, on_progress=lambda *each: told.append(each), stored=stored)
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    again = baseline(cases, jobs=2, on_progress=lambda *each: told.append(each), stored=stored)
+    assert len(told) == 4
+    assert again.plays == right.plays
     wanted = chosen("consumer", "offset >= position -> offset > position")
     assert right.running(wanted, {}) == ["fetch/001-a-batch-from-its-middle"]
     assert right.subject(right.running(wanted, {})) == "fetch"
