@@ -97,6 +97,7 @@ class ConsumedRow(Row, frozen=True):
     key: str | dict[str, str] | None = None
     value: str | dict[str, str] | None = None
     headers: list[tuple[str | None, str | dict[str, str] | None]] | None = None
+    delivery_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +376,15 @@ ADAPTER_CALLS: Final = (
         'a list of records in the order in which the client returned them: `{"topic", '
         '"partition", "offset", "timestamp", "key", "value", "headers"}`, the timestamp in '
         "ms and -1 for none, headers as in `produce`, and more records if the client "
-        "returned more",
+        "returned more. Of a share group records have their `delivery_count`, too, and with "
+        "explicit acknowledgement the first records end the call",
+    ),
+    AdapterCall(
+        "acknowledge",
+        _NOTHING,
+        '`records`: `{"foo-0": {"3": "release"}}`, by partition and offset `accept`, `release` or '
+        "`reject`; of a consumer of a share group",
+        "null. `commit` without offsets sends the acknowledgements and has their outcomes",
     ),
     AdapterCall("position", _OFFSETS, "`partitions`: a list", '`{"foo-0": 5}`'),
     AdapterCall(

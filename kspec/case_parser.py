@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -404,5 +404,9 @@ def api_key(api: str | int, codec: Dialect | None = None) -> int | None:
     apis = (codec or dialect("kafka")).apis
     if isinstance(api, int):
         return api if api in apis else None
-    wanted = squash(api)
-    return next((key for key, each in apis.items() if squash(each.name) == wanted), None)
+    return _keys_by_name(codec or dialect("kafka")).get(squash(api))
+
+
+@lru_cache(maxsize=8)
+def _keys_by_name(codec: Dialect) -> Mapping[str, int]:
+    return {squash(each.name): key for key, each in codec.apis.items()}

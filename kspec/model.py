@@ -221,6 +221,7 @@ class ClusterSpec(Strict, frozen=True):
     scram_first: str | None = None
     scram_final: str | None = None
     broker_configs: dict[str, str] = {}
+    group_configs: dict[str, dict[str, str]] = {}
     propagation_ms: int = 0
 
 
@@ -250,7 +251,7 @@ class ConsumerSpec(Strict, frozen=True):
     max_wait_ms: int = 100
     partition_max_bytes: int | None = None
     rack: str | None = None
-    protocol: Literal["classic", "consumer", "streams"] | None = None
+    protocol: Literal["classic", "consumer", "streams", "share"] | None = None
     instance_id: str | None = None
     session_timeout_ms: int | None = None
     heartbeat_ms: int | None = None
@@ -259,6 +260,7 @@ class ConsumerSpec(Strict, frozen=True):
     assignors: list[Literal["range", "roundrobin", "sticky", "cooperative-sticky"]] | None = None
     remote_assignor: str | None = None
     auto_commit_ms: int | None = None
+    acknowledgement: Literal["implicit", "explicit"] | None = None
 
 
 class ClientSpec(Strict, frozen=True):
@@ -395,6 +397,17 @@ class Case(Strict, frozen=True):
     def expectations(self) -> Sequence[tuple[Level, Expectation]]:
         """Return every expectation except ``applies``, strictest level first."""
         return [(level, each) for level in LEVELS for each in getattr(self, level)]
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether an expectation is about the final state of the cluster."""
+        every = [each for _, each in self.expectations()] + list(self.applies)
+        while every:
+            each = every.pop()
+            if each.state is not None:
+                return True
+            every += [*(each.order or ()), *(each.any_of or ())]
+        return False
 
     @property
     def informational(self) -> bool:

@@ -57,6 +57,7 @@ _GUIDE: Final = f"{_SITE}/design/protocol/"
 _CLASSES: Final = {
     "KafkaConsumer": "clients/consumer",
     "KafkaProducer": "clients/producer",
+    "KafkaShareConsumer": "clients/consumer",
     "Header": "common/header",
 }
 """The packages of the classes whose documentation cases quote."""

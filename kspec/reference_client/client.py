@@ -23,6 +23,8 @@ from kspec.reference_client.membership import Membership
 from kspec.reference_client.processor import Processor
 from kspec.reference_client.producer import Producer
 from kspec.reference_client.rules import outcome
+from kspec.reference_client.share_consumer import ShareConsumer
+from kspec.reference_client.share_group_member import ShareGroupMember
 from kspec.reference_client.streams_group_member import StreamsGroupMember
 from kspec.reference_client.telemetry import Telemetry
 from kspec.reference_client.transactional_producer import TransactionalProducer
@@ -44,6 +46,8 @@ class Client(AdminRules):
     membership: ClassVar[type[Membership]] = Membership
     consumer_group_member: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
     streams_group_member: ClassVar[type[StreamsGroupMember]] = StreamsGroupMember
+    share_group_member: ClassVar[type[ShareGroupMember]] = ShareGroupMember
+    share_consumer: ClassVar[type[ShareConsumer]] = ShareConsumer
     telemetry: ClassVar[type[Telemetry]] = Telemetry
     processor: ClassVar[type[Processor]] = Processor
     data: DataClients | None = None
@@ -53,7 +57,7 @@ class Client(AdminRules):
             "client": self.name,
             "version": "1",
             "language": "python",
-            "connect": ["tls"],
+            "connect": ["tls", "oauthbearer"],
             "records": ["headers"],
             "capabilities": sorted({*calls.CALLS, *ADMIN_CALLS, *CLUSTER_CALLS, *DATA_CALLS}),
         }
@@ -63,6 +67,8 @@ class Client(AdminRules):
         return made(self, options)
 
     def new_consumer(self, options: Mapping[str, Any]) -> Consumer:
+        if options.get("protocol") == "share":
+            return self.share_consumer(self, options, self.share_group_member(self, options))
         kinds: dict[str, type[Membership]] = {
             "classic": self.membership,
             "consumer": self.consumer_group_member,

@@ -557,19 +557,21 @@ class Consumer:
         records = [] if hidden else self.records(batch)
         for record in records:
             if self.is_wanted(record.offset, each.position):
-                each.queue.append(
-                    {
-                        "topic": tp[0],
-                        "partition": tp[1],
-                        "offset": record.offset,
-                        "timestamp": record.timestamp,
-                        "key": _text(record.key),
-                        "value": _text(record.value),
-                        "headers": self.headers(record),
-                    }
-                )
+                each.queue.append(self.delivery(tp, record))
         each.epoch = batch.partition_leader_epoch
         each.position = self.next_position(batch, each.position, [one.offset for one in records])
+
+    def delivery(self, tp: TopicPartition, record: Record) -> dict[str, Any]:
+        """The record as the application gets it."""
+        return {
+            "topic": tp[0],
+            "partition": tp[1],
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "key": _text(record.key),
+            "value": _text(record.value),
+            "headers": self.headers(record),
+        }
 
     def records(self, batch: Batch) -> list[Record]:
         """The records with the offsets and times that they have in the log, whatever the format."""

@@ -12,6 +12,7 @@ from kspec.reference_client.consumer import Consumer
 from kspec.reference_client.processor import EXACTLY_ONCE, Processor
 from kspec.reference_client.producer import Producer
 from kspec.reference_client.rules import outcome
+from kspec.reference_client.share_consumer import ACKNOWLEDGE_TYPES, ShareConsumer
 from kspec.reference_client.telemetry import Telemetry
 from kspec.reference_client.topics import split
 from kspec.reference_client.transactional_producer import TransactionalProducer
@@ -61,6 +62,14 @@ class DataClients:
         self._consumer = self._consumer or self._make_consumer({})
         self._observe("consumer")
         return self._consumer
+
+    @property
+    def sharing(self) -> ShareConsumer:
+        """Raises ValueError if the case has no share group."""
+        consumer = self.consumer
+        if not isinstance(consumer, ShareConsumer):
+            raise ValueError("the consumer has no share group")
+        return consumer
 
     def start_processing(self, topics: Sequence[str], topic: str, guarantee: str) -> None:
         if guarantee == EXACTLY_ONCE:
@@ -157,6 +166,15 @@ async def commit(data: DataClients, arguments: Arguments) -> dict[str, Any]:
     }
 
 
+async def acknowledge(data: DataClients, arguments: Arguments) -> None:
+    data.sharing.acknowledge(
+        {
+            split(key): {int(offset): ACKNOWLEDGE_TYPES[name] for offset, name in types.items()}
+            for key, types in arguments["records"].items()
+        }
+    )
+
+
 async def committed(data: DataClients, arguments: Arguments) -> dict[str, int]:
     found = await data.consumer.member.committed(split(each) for each in arguments["partitions"])
     return {f"{topic}-{index}": offset for (topic, index), (offset, _) in found.items()}
@@ -195,6 +213,7 @@ DATA_CALLS: Final[Mapping[str, Callable[[DataClients, Arguments], Awaitable[Any]
     "poll": poll,
     "commit": commit,
     "committed": committed,
+    "acknowledge": acknowledge,
     "close_consumer": close_consumer,
     "position": position,
     "process": process,

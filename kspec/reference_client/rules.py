@@ -15,6 +15,7 @@ from kproto import error_codes
 from kproto.client.sasl import SaslMechanism, SaslPlain
 from kproto.dialects import dialect
 from kproto.errors import UnsupportedVersionError
+from kspec.reference_client.bearer import Bearer
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.scram import Scram
 
@@ -43,6 +44,7 @@ class ClientRules:
 
     link: type[Link] = Link
     scram: type[Scram] = Scram
+    bearer: type[Bearer] = Bearer
     least_attempts: ClassVar[int] = 0
     """Minimum number of attempts, even after the timeout. For defects that retry too often,
     which must do so on a slow machine too."""
@@ -68,7 +70,9 @@ class ClientRules:
         tls = arguments.get("tls")
         self.tls = None if tls is None else self.context(tls)
 
-    def mechanism(self, wanted: Mapping[str, str]) -> SaslMechanism:
+    def mechanism(self, wanted: Mapping[str, Any]) -> SaslMechanism:
+        if wanted["mechanism"] == self.bearer.mechanism:
+            return self.bearer(wanted["tokens"])
         name, user, password = (wanted[each] for each in ("mechanism", "username", "password"))
         return SaslPlain(user, password) if name == "PLAIN" else self.scram(name, user, password)
 

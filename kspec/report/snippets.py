@@ -75,6 +75,8 @@ LANGUAGES: Final[Mapping[str, Language]] = {
 
 def program_of(client: str, case: Case, actions: Sequence[Action], bootstrap: str) -> str:
     """Return the program. Raises KspecError if the template lacks one of the calls."""
+    if "tokens" in (case.client.sasl or {}):
+        raise KspecError("the template gives no tokens")
     return _TEMPLATES[client](case, actions, bootstrap)
 
 

@@ -26,6 +26,7 @@ from kspec.model import (
     without_mark,
 )
 from kspec.partition_rows import batches
+from kspec.runner.bearer_tokens import lacks_token
 from kspec.steps import take_step
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
@@ -33,7 +34,7 @@ from mockbroker.faults import faults_of
 from mockbroker.faults.matching import ActiveFault
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS
-from mockbroker.simulation.state.cluster_state import CLIENT_METRICS
+from mockbroker.simulation.state.cluster_state import CLIENT_METRICS, GROUP
 from mockbroker.simulation.state.results import AclFilter
 
 __all__ = ["Stage", "cluster_of"]
@@ -94,12 +95,14 @@ class Stage:
     """A started cluster, its steps and its faults.
 
     ``shows_attempts`` is False if a client's attempt to connect may leave no entry in the journal:
-    to a broker that is unreachable or silent, or with another version of TLS than the brokers have.
+    to a broker that is unreachable or silent, with another version of TLS than the brokers have, or
+    without a token to authenticate with.
     """
 
     def __init__(self, case: Case) -> None:
         self._tls: ssl.SSLContext | None = None
-        self.shows_attempts = case.cluster.tls is None or case.cluster.tls.version is None
+        has_same_tls = case.cluster.tls is None or case.cluster.tls.version is None
+        self.shows_attempts = has_same_tls and not lacks_token(case.client.sasl or {})
         if case.cluster.tls is not None:
             self._tls = _certificates().server_context(case.cluster.tls)
             self._tls.sni_callback = self._note_handshake
@@ -118,6 +121,8 @@ class Stage:
             if controller is not None and controller != self.mock.cluster.state.controller_id:
                 self.mock.failover(controller)
             self.set_acls(self._case.cluster.acls or ())
+            for group, configs in self._case.cluster.group_configs.items():
+                self._set_configs(GROUP, group, configs)
             if self._case.cluster.telemetry is not None:
                 self.set_telemetry(self._case.cluster.telemetry)
             self.add_faults(self._case.faults)
@@ -187,6 +192,16 @@ class Stage:
                     }
                     for each in group.members
                 ],
+                "shared": {
+                    f"{each.partition[0]}-{each.partition[1]}": {
+                        "start": each.start_offset,
+                        "in_flight": [
+                            f"{one.first}-{one.last} {one.state} {one.delivery_count}"
+                            for one in each.in_flight
+                        ],
+                    }
+                    for each in group.share_partitions or ()
+                },
                 "offsets": {
                     f"{topic}-{index}": offset
                     for (topic, index), offset in self.mock.committed(name).items()
@@ -296,11 +311,16 @@ class Stage:
             "match": ",".join(spec.match),
         }
         given = bool(spec.metrics)
-        operations = [(name, 0 if given and value else 1, value) for name, value in wanted.items()]
-        resource = (CLIENT_METRICS, _SUBSCRIPTION, operations)
+        configs = {name: value if given else "" for name, value in wanted.items()}
+        self._set_configs(CLIENT_METRICS, _SUBSCRIPTION, configs)
+
+    def _set_configs(self, kind: int, name: str, configs: Mapping[str, str]) -> None:
+        """Set the configs of a resource, or delete those without a value. Raises ClusterError."""
+        operations = [(each, 0 if value else 1, value) for each, value in configs.items()]
+        resource = (kind, name, operations)
         (result,) = self.mock.cluster.config_changes.alter_incrementally([resource])
         if result.error_code:
-            raise ClusterError(f"telemetry: {result.error_message}")
+            raise ClusterError(f"configs of {name}: {result.error_message}")
 
     # ---- faults ----------------------------------------------------------------------------------
 

@@ -3,6 +3,9 @@ or cannot be made, each of which is a verdict."""
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode
+
 import pytest
 
 from kspec.answers import Answer
@@ -11,6 +14,7 @@ from kspec.error_kinds import Failure
 from kspec.errors import AdapterError, AdapterFault
 from kspec.judge import Judgement
 from kspec.results import Greeting, Result
+from kspec.runner.bearer_tokens import lacks_token, sasl_arguments
 from kspec.runner.clients import Local
 from kspec.runner.play import CHOICES_OF_THE_CALLER
 from kspec.runner.schedule import run
@@ -382,3 +386,17 @@ async def test_a_cluster_that_cannot_be_made_names_the_case(before, after, probl
     (result,) = await run([Local("reference")], [parse_case(text, "x/001-x.yaml")])
     assert result.judgement.verdict == "error"
     assert result.judgement.why.startswith(problem)
+
+
+def test_tokens_expire_when_the_case_says() -> None:
+    wanted = {"mechanism": "OAUTHBEARER", "tokens": "alice:5 - bob:-1"}
+    found = sasl_arguments(wanted, 100.0)["tokens"]
+    assert [each and (each["principal"], each["expires_ms"]) for each in found] == [
+        ("alice", 105_000), None, ("bob", 99_000)
+    ]  # fmt: skip
+    head, claims, signature = found[0]["token"].split(".")
+    assert signature == ""
+    assert json.loads(urlsafe_b64decode(head + "==")) == {"alg": "none"}
+    assert json.loads(urlsafe_b64decode(claims + "=="))["exp"] == 105.0
+    assert lacks_token(wanted)
+    assert not lacks_token({"mechanism": "PLAIN"})

@@ -39,7 +39,7 @@ final class AdapterLines {
         ObjectNode greeting = JSON.createObjectNode();
         greeting.put("client", client).put("version", version).put("language", "java");
         greeting.set("capabilities", JSON.valueToTree(capabilities.stream().sorted().toList()));
-        greeting.putArray("connect").add("tls");
+        greeting.putArray("connect").add("tls").add("oauthbearer");
         greeting.set("records", JSON.valueToTree(records));
         Map<String, Object> given = new LinkedHashMap<>(options);
         given.put("JVM", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));

@@ -60,7 +60,7 @@ public final class AdminAdapter {
         Map<String, Object> options = options("timeout_ms");
         options.putAll(DataClients.options());
         List<String> capabilities =
-            Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.CAPABILITIES)
+            Stream.of(CAPABILITIES, AdminCalls.CAPABILITIES, DataClients.capabilities())
                 .flatMap(List::stream).toList();
         String version = AdapterLines.version("kafka/kafka-version.properties");
         AdapterLines.serve(
@@ -111,6 +111,11 @@ public final class AdminAdapter {
                 ? "org.apache.kafka.common.security.scram.ScramLoginModule"
                 : "org.apache.kafka.common.security.plain.PlainLoginModule";
             config.put("sasl.mechanism", mechanism);
+            if (sasl.has("tokens")) {
+                config.put("sasl.jaas.config", GivenTokens.jaasConfig(sasl.get("tokens")));
+                config.put("sasl.login.callback.handler.class", GivenTokens.class.getName());
+                return config;
+            }
             config.put("sasl.jaas.config", String.format(
                 "%s required username=\"%s\" password=\"%s\";", module,
                 sasl.get("username").asText(), sasl.get("password").asText()));

@@ -38,7 +38,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Drives Kafka's own producer and consumer, each made by its first call. */
 final class DataClients {
-    static final List<String> CAPABILITIES = List.of(
+    private static final List<String> CALLS = List.of(
         "produce", "send", "begin_transaction", "send_offsets", "commit_transaction",
         "abort_transaction", "assign", "seek", "pause", "resume", "subscribe", "unsubscribe",
         "assignment", "poll", "position", "commit", "committed", "close_consumer");
@@ -70,7 +70,8 @@ final class DataClients {
         entry("max_poll_ms", "max.poll.interval.ms"),
         entry("assignors", "partition.assignment.strategy"),
         entry("remote_assignor", "group.remote.assignor"),
-        entry("auto_commit_ms", "auto.commit.interval.ms"));
+        entry("auto_commit_ms", "auto.commit.interval.ms"),
+        entry("acknowledgement", "share.acknowledgement.mode"));
     private static final Map<String, String> ASSIGNORS = Map.of(
         "range", RangeAssignor.class.getName(),
         "roundrobin", RoundRobinAssignor.class.getName(),
@@ -84,6 +85,7 @@ final class DataClients {
     private KafkaProducer<byte[], byte[]> producer;
     private boolean isReady;
     private KafkaConsumer<byte[], byte[]> consumer;
+    private ShareClient sharing;
 
     /** Makes no client yet. {@code common} has the addresses and the time-outs. */
     DataClients(Properties common, JsonNode call) {
@@ -91,6 +93,14 @@ final class DataClients {
         this.timeoutMs = call.get("timeout_ms").asInt();
         this.forProducer = call.path("producer");
         this.forConsumer = call.path("consumer");
+    }
+
+    static List<String> capabilities() {
+        List<String> calls = new ArrayList<>(CALLS);
+        if (ShareClient.isOffered()) {
+            calls.add("acknowledge");
+        }
+        return calls;
     }
 
     /** Options that differ from the clients' defaults. */
@@ -110,6 +120,10 @@ final class DataClients {
             closed(() -> consumer.close(Duration.ofMillis(200)));
             consumer = null;
         }
+        if (sharing != null) {
+            closed(() -> sharing.close(Duration.ofMillis(200)));
+            sharing = null;
+        }
     }
 
     /** The state of a client may not allow a clean close. */
@@ -123,6 +137,9 @@ final class DataClients {
 
     AdminAdapter.Returned perform(JsonNode call)
             throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        if (forConsumer.path("protocol").asText().equals("share") && isForSharing(call)) {
+            return share(call);
+        }
         switch (call.get("op").asText()) {
             case "produce":
                 return produce(call);
@@ -163,6 +180,27 @@ final class DataClients {
             default:
                 throw new AdminAdapter.Unsupported("no public call for " + call.get("op"));
         }
+    }
+
+    /** A consumer of a share group has none of the calls about positions. */
+    private static boolean isForSharing(JsonNode call) {
+        String op = call.get("op").asText();
+        return !op.equals("produce") && !op.equals("send") && !op.endsWith("_transaction");
+    }
+
+    private AdminAdapter.Returned share(JsonNode call)
+            throws AdminAdapter.Raised, AdminAdapter.Unsupported {
+        if (sharing == null) {
+            Properties config = config(forConsumer, CONSUMER);
+            config.remove("group.protocol");
+            sharing = new ShareClient(config, timeoutMs);
+        }
+        if (!call.get("op").asText().equals("close_consumer")) {
+            return sharing.perform(call);
+        }
+        ShareClient ending = sharing;
+        sharing = null;
+        return ending.end();
     }
 
     private Properties config(JsonNode given, Map<String, String> names)
@@ -432,7 +470,7 @@ final class DataClients {
         return new AdminAdapter.Returned(found.toString(), found);
     }
 
-    private static ObjectNode record(ConsumerRecord<byte[], byte[]> record) {
+    static ObjectNode record(ConsumerRecord<byte[], byte[]> record) {
         ObjectNode found = JSON.createObjectNode();
         found.put("topic", record.topic());
         found.put("partition", record.partition());

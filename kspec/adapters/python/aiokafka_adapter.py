@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import aiokafka
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.helpers import create_ssl_context
 
@@ -14,7 +15,7 @@ from kspec.adapters.python import aiokafka_admin
 from kspec.adapters.python.admin_adapter import AdminAdapter
 from kspec.adapters.python.aiokafka_data import OPTIONS, AiokafkaDataClients, Runner
 from kspec.adapters.python.lines import client_call, serve
-from kspec.adapters.python.values import client_options
+from kspec.adapters.python.values import GivenTokens, client_options, given_tokens
 
 __all__ = ["Adapter"]
 
@@ -24,6 +25,14 @@ _NAMES = {
     "username": "sasl_plain_username",
     "password": "sasl_plain_password",
 }
+
+
+class _Provider(AbstractTokenProvider):  # type: ignore[misc]  # the client has no types
+    def __init__(self, tokens: GivenTokens) -> None:
+        self._tokens = tokens
+
+    async def token(self) -> str:
+        return str(self._tokens.next()["token"])
 
 
 class Adapter(AdminAdapter):
@@ -48,6 +57,9 @@ class Adapter(AdminAdapter):
             "request_timeout_ms": self.timeout_ms,
             **client_options(call, _NAMES),
         }
+        tokens = given_tokens(call)
+        if tokens is not None:
+            self._options["sasl_oauth_token_provider"] = _Provider(tokens)
         tls = call.get("tls")
         if tls is not None:
             with client_call():
@@ -74,4 +86,4 @@ class Adapter(AdminAdapter):
 
 
 if __name__ == "__main__":
-    serve(Adapter(), connects=["tls"], records=["headers"])
+    serve(Adapter(), connects=["tls", "oauthbearer"], records=["headers"])

@@ -13,7 +13,12 @@ from kspec.adapters.python.admin_adapter import AdminAdapter
 from kspec.adapters.python.confluent_data import OPTIONS, ConfluentDataClients
 from kspec.adapters.python.confluent_errors import described
 from kspec.adapters.python.lines import client_call, serve
-from kspec.adapters.python.values import LIBRDKAFKA_NAMES, client_options, librdkafka_time_outs
+from kspec.adapters.python.values import (
+    LIBRDKAFKA_NAMES,
+    client_options,
+    given_tokens,
+    librdkafka_time_outs,
+)
 
 __all__ = ["Adapter"]
 
@@ -39,6 +44,9 @@ class Adapter(AdminAdapter):
             "log_level": 0,
             **client_options(call, LIBRDKAFKA_NAMES),
         }
+        tokens = given_tokens(call)
+        if tokens is not None:
+            options["oauth_cb"] = lambda _config: _token(tokens.next())
         with client_call():
             self._admin = AdminClient(options)
         return ConfluentDataClients(options, call)
@@ -50,5 +58,9 @@ class Adapter(AdminAdapter):
         """librdkafka frees everything with the last reference."""
 
 
+def _token(given: Mapping[str, Any]) -> tuple[str, float, str, dict[str, str]]:
+    return given["token"], given["expires_ms"] / 1000, given["principal"], {}
+
+
 if __name__ == "__main__":
-    serve(Adapter(), described=described, connects=["tls"], records=["headers"])
+    serve(Adapter(), described=described, connects=["tls", "oauthbearer"], records=["headers"])

@@ -7,12 +7,13 @@ from typing import Any
 
 import kafka
 from kafka.admin import KafkaAdminClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kspec.adapters.python import kafka_python_admin, kafka_python_data
 from kspec.adapters.python.admin_adapter import AdminAdapter
 from kspec.adapters.python.kafka_python_data import KafkaPythonDataClients
 from kspec.adapters.python.lines import serve
-from kspec.adapters.python.values import client_options
+from kspec.adapters.python.values import GivenTokens, client_options, given_tokens
 
 __all__ = ["Adapter"]
 
@@ -47,6 +48,9 @@ class Adapter(AdminAdapter):
             **_time_outs(self.timeout_ms),
             **client_options(call, _NAMES),
         }
+        tokens = given_tokens(call)
+        if tokens is not None:
+            self._options["sasl_oauth_token_provider"] = _Provider(tokens)
         return KafkaPythonDataClients(self._options, call)
 
     def new_admin(self) -> KafkaAdminClient:
@@ -56,9 +60,17 @@ class Adapter(AdminAdapter):
         admin.close()
 
 
+class _Provider(AbstractTokenProvider):  # type: ignore[misc]  # the client has no types
+    def __init__(self, tokens: GivenTokens) -> None:
+        self._tokens = tokens
+
+    def token(self) -> str:
+        return str(self._tokens.next()["token"])
+
+
 def _time_outs(timeout_ms: Any) -> dict[str, Any]:
     return {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
 
 
 if __name__ == "__main__":
-    serve(Adapter(), connects=["tls"], records=["headers"])
+    serve(Adapter(), connects=["tls", "oauthbearer"], records=["headers"])

@@ -12,6 +12,7 @@ from kspec.adapters.python.lines import Raised, Returned, Unsupported
 __all__ = [
     "LIBRDKAFKA_NAMES",
     "PENDING",
+    "GivenTokens",
     "ascending",
     "by_topic",
     "bytes_of",
@@ -21,6 +22,7 @@ __all__ = [
     "elements",
     "get",
     "given_headers",
+    "given_tokens",
     "header_texts",
     "key_of",
     "keys_of",
@@ -52,6 +54,27 @@ def client_options(call: Mapping[str, Any], names: Mapping[str, str]) -> dict[st
     them: ``protocol``, the members of ``tls`` and those of ``sasl``."""
     given = {"protocol": security_protocol(call), **call.get("tls", {}), **call.get("sasl", {})}
     return {names[name]: value for name, value in given.items() if name in names}
+
+
+class GivenTokens:
+    """The tokens of a ``connect`` with OAUTHBEARER."""
+
+    def __init__(self, call: Mapping[str, Any]) -> None:
+        self._tokens = list(call["sasl"]["tokens"])
+
+    def next(self) -> dict[str, Any]:
+        """Return the next one, or the last one again. Raises RuntimeError if there is none."""
+        found: dict[str, Any] | None = (
+            self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+        )
+        if found is None:
+            raise RuntimeError("there is no token")
+        return found
+
+
+def given_tokens(call: Mapping[str, Any]) -> GivenTokens | None:
+    """Return the tokens of a ``connect``, or None if it has none."""
+    return GivenTokens(call) if "tokens" in call.get("sasl", {}) else None
 
 
 LIBRDKAFKA_NAMES: Final = {
