@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, cast, get_args
 
 from kproto.errors import SchemaError
+from kproto.near_names import did_you_mean
 from kproto.schema.defaults import parse_default
 from kproto.schema.jsontext import Path, read_json, refuse_lone_surrogates
 from kproto.schema.model import (
@@ -20,7 +21,7 @@ from kproto.schema.model import (
     Struct,
     python_name,
 )
-from kproto.schema.values import ValueReader, good_name, near, short
+from kproto.schema.values import ValueReader, good_name, short
 from kproto.schema.versions import MAX_VERSION, Versions
 
 __all__ = ["MAX_NESTING", "MessageParser"]
@@ -377,6 +378,6 @@ def _type_hint(word: str) -> str:
     if (spelled := _OTHER_SPELLINGS.get(word.lower())) is not None:
         lenient = ", or read it with --lenient" if word == "boolean" else ""
         return f"did you mean {spelled}?{lenient}"
-    return near(word, _PRIMITIVES) or (
+    return did_you_mean(word, sorted(_PRIMITIVES), most=1) or (
         f"one of {', '.join(sorted(_PRIMITIVES))}, [] of one, or a struct's capitalised name"
     )

@@ -8,7 +8,6 @@ explains how.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from kproto.errors import SchemaError, UnknownNameError
+from kproto.near_names import did_you_mean
 from kproto.schema.load import schemas_directory
 from kproto.schema.versions import Versions
 
@@ -81,11 +81,9 @@ def release(name: str) -> Release:
     found = releases.get(name)
     if found is not None:
         return found
-    near = difflib.get_close_matches(name, releases, n=4, cutoff=0.75)
-    if f"kafka-{name}" in releases:
-        near = [f"kafka-{name}"]
-    hint = f"did you mean {', '.join(near)}?" if near else f"the profiles are {', '.join(releases)}"
-    raise UnknownNameError(f"no release profile named {name!r}; {hint}")
+    known = [f"kafka-{name}"] if f"kafka-{name}" in releases else releases
+    near = did_you_mean(name, known, most=4) or f"the profiles are {', '.join(releases)}"
+    raise UnknownNameError(f"no release profile named {name!r}; {near}")
 
 
 def parse_releases(text: str, *, source: str = FILE) -> dict[str, Release]:

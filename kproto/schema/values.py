@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kproto.errors import SchemaError
+from kproto.near_names import did_you_mean
 from kproto.schema.jsontext import Path, line_of, lines
 from kproto.schema.versions import Versions
 
-__all__ = ["ValueReader", "good_name", "near", "short"]
+__all__ = ["ValueReader", "good_name", "short"]
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _VERSIONS: Final = re.compile(r"\s*(none|\d{1,5}(\+|-\d{1,5})?)?\s*", re.ASCII)
@@ -53,7 +54,7 @@ class ValueReader:
                 raise self.refusal(
                     f"{what} has no property {short(key)}",
                     (*at, key),
-                    near(key, known) or "remove it",
+                    did_you_mean(key, sorted(known), most=1) or "remove it",
                 )
         return value
 
@@ -154,10 +155,3 @@ def good_name(name: str) -> bool:
 def short(value: object) -> str:
     shown = ascii(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    import difflib  # only on errors, since it would slow every start
-
-    close = difflib.get_close_matches(word[:60], sorted(known), 1)
-    return f"did you mean {close[0]}?" if close else ""

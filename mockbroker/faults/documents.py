@@ -6,18 +6,19 @@ Every error is a FaultError with the source, the rule and, if the format has lin
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from kproto.near_names import did_you_mean
 from mockbroker.errors import FaultError
 from mockbroker.faults.rule import Fault
 
 __all__ = ["fault_of", "faults_of", "read_faults"]
+
 
 _MAX_RULES: Final = 10_000
 _DEEPEST: Final = 64
@@ -103,13 +104,21 @@ def _explain(error: Exception) -> tuple[str, str]:
     found = _AT_MEMBER.search(text)
     unknown = re.search(r"unknown field `([^`]*)`", text)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown[1], Fault.__struct_fields__, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"unknown member {unknown[1]!r}{hint}", unknown[1]
+        near = did_you_mean(unknown[1], Fault.__struct_fields__)
+        return "; ".join(filter(None, (f"unknown member {unknown[1]!r}", near))), unknown[1]
     if found is None or not found[1]:
         return text, ""
+    wrong = re.match(r"Invalid enum value '(.*?)'", text)
+    if wrong and (choices := ", ".join(map(str, _choices(found[1])))):
+        return f"{found[1]}: {wrong[1]!r} is none of {choices}", found[1]
     hint = " (quote it, or YAML reads it as a number)" if "`str" in text else ""
     return f"{found[1]}: {text[: found.start()]}{hint}", found[1]
+
+
+def _choices(member: str) -> list[Any]:
+    """The values of a rule's member that has one of a few."""
+    kinds = get_args(get_type_hints(Fault)[member]) if member in Fault.__struct_fields__ else ()
+    return [each for kind in kinds if get_origin(kind) is Literal for each in get_args(kind)]
 
 
 # ---- JSON ----------------------------------------------------------------------------------------

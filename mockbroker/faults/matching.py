@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kproto import annotate
 from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
+from kproto.near_names import did_you_mean
 from kproto.safe_text import printable
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.common.request_entities import (
@@ -260,7 +261,7 @@ def _any_like(texts: Iterable[str], pattern: str | None) -> bool:
 
 
 class FaultRules:
-    """The rules of a cluster or proxy. ``names`` gives the API keys by squashed name. Rules expire
+    """The rules of a cluster or proxy. ``names`` gives the API keys by name. Rules expire
     by ``timers``. ``on_live`` is called when ``live`` has changed; more can be
     appended to the attribute. ``operations`` are those that
     steps may name; None: any."""
@@ -327,10 +328,13 @@ class FaultRules:
         text = fault.api.strip()
         if text.isascii() and text.isdigit():
             return frozenset({int(text)})
-        found = self._names().get(squash(text))
-        if found is None:
-            raise FaultError(f"unknown API {text!r}", rule=name)
-        return frozenset({found})
+        names = self._names()
+        found = {key for each, key in names.items() if squash(each) == squash(text)}
+        if not found:
+            problem = f"unknown API {text!r:.80}"
+            near = did_you_mean(text, names)
+            raise FaultError("; ".join(filter(None, (problem, near))), rule=name)
+        return frozenset(found)
 
     def find(self, name: str) -> ActiveFault:
         """Raises FaultError."""

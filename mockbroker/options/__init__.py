@@ -7,7 +7,6 @@ checkers alone.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import ssl
@@ -16,6 +15,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from kproto.framing import DEFAULT_MAX_SIZE
+from kproto.near_names import did_you_mean
 from mockbroker.errors import ClusterError
 from mockbroker.options.option_types import (
     ADDRESS,
@@ -299,8 +299,8 @@ def unknown_option(names: Iterable[str]) -> str | None:
     known = ClusterOptions.__dataclass_fields__
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            return f"no option {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+            near = did_you_mean(name, known, most=1)
+            return "; ".join(filter(None, (f"no option {name!r}", near)))
     return None
 
 

@@ -10,7 +10,6 @@ with the same versions, ``kafka-4.1+KAFKA-19233`` has a fix of later releases, a
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.errors import UnknownNameError
+from kproto.near_names import did_you_mean
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
 from mockbroker.simulation.features.release_features import Feature, features_of
@@ -214,9 +214,8 @@ def with_fixes(profile: Profile, fixes: Mapping[str, bool]) -> Profile:
     """The same profile with or without fixes of Kafka. Raises UnknownNameError for other issues."""
     for issue in fixes:
         if issue not in FIXES:
-            near = difflib.get_close_matches(issue, FIXES, n=1)
-            hint = f"did you mean {near[0]}?" if near else "see `mockbroker profiles --fixes`"
-            raise UnknownNameError(f"no fix is named {issue!r}; {hint}")
+            near = did_you_mean(issue, FIXES, most=1) or "see `mockbroker profiles --fixes`"
+            raise UnknownNameError(f"no fix is named {issue!r}; {near}")
     return replace(profile, fixes=tuple(sorted({**dict(profile.fixes), **fixes}.items())))
 
 

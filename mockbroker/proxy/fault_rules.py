@@ -27,7 +27,6 @@ from kproto.connection import (
 )
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
-from kproto.journal import squash
 from mockbroker.apis import Handler, Session
 from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.faults.delivery import Plan, Write
@@ -156,7 +155,7 @@ class ProxyFaults:
         return structs.replace(exchange, request=request)
 
     def _api_names(self) -> dict[str, int]:
-        return {squash(name): key for key, name in self._codec.api_names.items()}
+        return {name: key for key, name in self._codec.api_names.items()}
 
     def concerned(self, api_key: int) -> bool:
         """Whether a request of this API key is not simply passed on."""

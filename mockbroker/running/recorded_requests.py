@@ -6,7 +6,6 @@ have bodies of that class for type checkers. Names that no API has are errors.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import (
     Any,
@@ -25,6 +24,7 @@ from kproto.errors import UnknownNameError
 from kproto.journal import DecodedEntry, Entry, Journal, describe, squash
 from kproto.journal import select as select_entries
 from kproto.messages.request_header import RequestHeader
+from kproto.near_names import did_you_mean
 from mockbroker.running.journal_lines import journal_lines
 
 __all__ = [
@@ -231,9 +231,8 @@ class RecordedRequests:
         is_wanted = self._matcher(api)
         known = RequestFilters.__annotations__
         for name in filters.keys() - known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
-            raise TypeError(f"no filter {name!r}; {hint}")
+            near = did_you_mean(name, known, most=1) or f"use {', '.join(known)}"
+            raise TypeError(f"no filter {name!r}; {near}")
         for entry in select_entries(entries, direction="request", **filters):
             if is_wanted(entry):
                 yield Request(entry, self._codec_of(entry))
@@ -288,10 +287,8 @@ def api_keys(name: str, own: Dialect) -> set[int]:
             names.setdefault(message.removesuffix("Request"), set()).add(key)
     found = {key for each, keys in names.items() if squash(each) == squash(name) for key in keys}
     if not found:
-        squashed = {squash(each): each for each in names}
-        near = difflib.get_close_matches(squash(name), squashed, n=3)
-        hint = f"; did you mean {' or '.join(squashed[each] for each in near)}?" if near else ""
-        raise UnknownNameError(f"no API is named {name!r:.80}{hint}")
+        near = did_you_mean(name, names, most=3)
+        raise UnknownNameError("; ".join(filter(None, (f"no API is named {name!r:.80}", near))))
     return found
 
 

@@ -36,7 +36,7 @@ from kproto.connection import (
 from kproto.dialects import Dialect
 from kproto.error_codes import ErrorCode
 from kproto.errors import KprotoError
-from kproto.journal import Journal, squash
+from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.apis import Session
 from mockbroker.apis.handlers.api_versions import API_VERSIONS, identify
@@ -213,7 +213,7 @@ class Dispatcher:
         self.delivery.note_event(session, "over-limit", note)
 
     def _api_names(self) -> dict[str, int]:
-        return {squash(name): key for key, name in self.codec.api_names.items()}
+        return {name: key for key, name in self.codec.api_names.items()}
 
     # ---- one event ---------------------------------------------------------------------------
 

@@ -3,12 +3,12 @@ explain the answer."""
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
 from kproto.errors import UnknownNameError
+from kproto.near_names import did_you_mean
 
 __all__ = ["FINDINGS", "Question", "question", "questions"]
 
@@ -44,11 +44,8 @@ def question(name: str) -> Question:
     """Return a question by name. Raises UnknownNameError with near matches."""
     found = questions().get(name)
     if found is None:
-        near = difflib.get_close_matches(name, questions(), n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise UnknownNameError(
-            f"no question is called {name!r}{hint or '; `wiredump ask` lists them'}"
-        )
+        near = did_you_mean(name, questions(), most=3) or "`wiredump ask` lists them"
+        raise UnknownNameError(f"no question is called {name!r}; {near}")
     return found
 
 

@@ -92,8 +92,9 @@ class ArgumentType(msgspec.Struct, frozen=True):
     name and the JSON value, ``from_text`` the text. Both raise ClusterError.
 
     ``accepts`` is the type that Python methods take: text is read with ``from_text``, anything else
-    with ``from_value``. An argument ``to_end`` takes the rest of the operation's text, spaces
-    included; every other one takes a word. ``max_body_bytes`` bounds the JSON object that holds it.
+    with ``from_value``, by default as JSON is. An argument ``to_end`` takes the rest of the
+    operation's text, spaces included; every other one takes a word. ``max_body_bytes`` bounds the
+    JSON object that holds it.
     """
 
     metavar: str
@@ -102,7 +103,7 @@ class ArgumentType(msgspec.Struct, frozen=True):
     from_text: Callable[[str], Any]
     to_text: Callable[[Any], str] = str
     accepts: Any = str
-    from_value: Callable[[Any], Any] = lambda value: value
+    from_value: Callable[[str, Any], Any] | None = None
     to_end: bool = False
     max_body_bytes: int = DEFAULT_BODY_BYTES
 
@@ -146,9 +147,11 @@ class Argument(msgspec.Struct, frozen=True):
 
     def from_python(self, value: Any) -> Any:
         """Read a value that a Python method was called with. Raises ClusterError."""
-        if value is None:
+        if value is None and self.optional:
             return None
-        return self.from_text(value) if isinstance(value, str) else self.type.from_value(value)
+        if isinstance(value, str):
+            return self.from_text(value)
+        return (self.type.from_value or self.type.from_json)(self.parameter, value)
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -168,9 +171,26 @@ def _partition(name: str, value: Any) -> TopicPartition:
     return parse_topic_partition(value)
 
 
+def _partition_value(name: str, value: Any) -> TopicPartition:
+    match value:
+        case (str() as topic, int() as index) if not isinstance(index, bool):
+            return topic, index
+    return _partition(name, value)
+
+
 def _level(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ClusterError(f'"{name}" must be a string such as "4=0-2", not {value!r:.80}')
+    return value
+
+
+def _level_value(name: str, value: Any) -> Level:
+    if not isinstance(value, Mapping):
+        return _level(name, value)
+    for api_key, versions in value.items():
+        integer_of(f"a key of {name}", api_key)
+        if not isinstance(versions, Versions | None):
+            raise ClusterError(f'"{name}" must have Versions or None, not {versions!r:.80}')
     return value
 
 
@@ -211,6 +231,10 @@ def _kind(name: str, value: Any) -> CoordinatorKind:
     return _KINDS[value.lower()]
 
 
+def _kind_value(name: str, value: Any) -> CoordinatorKind:
+    return value if isinstance(value, CoordinatorKind) else _kind(name, value)
+
+
 def _records_json(name: str, value: Any) -> str:
     text = json.dumps(value) if isinstance(value, dict | list) else text_of(name, value)
     return _records_text(text)
@@ -242,12 +266,14 @@ def _target_text(text: str) -> dict[str, list[TopicPartition]]:
     return _target_json("target", None if isinstance(value, str) else value)
 
 
-def _target_value(
-    target: Mapping[str, Sequence[str | TopicPartition]],
-) -> dict[str, list[TopicPartition]]:
+def _target_value(name: str, value: Any) -> dict[str, list[TopicPartition]]:
+    if not isinstance(value, Mapping):
+        return _target_json(name, value)
+    lists = {text_of(f"a member of {name}", each): given for each, given in value.items()}
+    if not all(isinstance(given, Sequence) for given in lists.values()):
+        raise ClusterError(f'"{name}" must have lists of partitions, not {value!r:.80}')
     return {
-        member: [parse_topic_partition(each) if isinstance(each, str) else each for each in given]
-        for member, given in target.items()
+        member: [_partition_value(name, each) for each in given] for member, given in lists.items()
     }
 
 
@@ -269,6 +295,7 @@ TOPIC_PARTITION: Final = ArgumentType(
     parse_topic_partition,
     lambda partition: f"{partition[0]}-{partition[1]}",
     accepts=str | TopicPartition,
+    from_value=_partition_value,
 )
 MILLISECONDS: Final = ArgumentType(
     "DURATION",
@@ -308,6 +335,7 @@ SOFTWARE_LEVEL: Final = ArgumentType(
     _level,
     str,
     accepts=Level,
+    from_value=_level_value,
 )
 RELEASE_NAME: Final = ArgumentType(
     "RELEASE", {"type": "string", "examples": ["kafka-3.9", "kafka-3.9-zk"]}, text_of, str
@@ -318,7 +346,9 @@ PLACE: Final = ArgumentType(
     lambda name, value: _place(text_of(name, value)),
     _place,
     accepts=int | str,
-    from_value=lambda value: _place(str(value)),
+    from_value=lambda name, value: (
+        value if isinstance(value, Place) else _place(str(integer_of(name, value)))
+    ),
 )
 DIRECTORY_PATH: Final = ArgumentType(
     "DIRECTORY", {"type": "string", "examples": ["/var/lib/kafka/data"]}, text_of, str
@@ -350,6 +380,7 @@ COORDINATOR_KIND: Final = ArgumentType(
     lambda word: _kind("kind", word),
     lambda kind: kind.name.lower(),
     accepts=str | CoordinatorKind,
+    from_value=_kind_value,
 )
 TARGET: Final = ArgumentType(
     "JSON",

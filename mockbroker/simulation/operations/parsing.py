@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from kproto.near_names import did_you_mean
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.operations.operation import OPERATIONS, Operation, OperationCall
 
@@ -25,10 +25,8 @@ def parse_operation(
     name, rest = _first_word(text)
     operation = operations.get(name)
     if operation is None:
-        near = difflib.get_close_matches(name, operations, n=2)
-        names = ", ".join(operations)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the operations are {names}"
-        raise ClusterError(f"{text!r} is not an operation; {hint}")
+        near = did_you_mean(name, operations) or f"the operations are {', '.join(operations)}"
+        raise ClusterError(f"{text!r} is not an operation; {near}")
     values: dict[str, Any] = {}
     for argument in operation.arguments:
         word, rest = (rest, "") if argument.type.to_end else _first_word(rest)

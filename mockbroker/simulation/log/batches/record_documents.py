@@ -97,7 +97,7 @@ def parse_batch(text: str) -> BatchDocument:
     ``{"batch": "HEX"}`` for a whole batch as it is. Any other text is the value of one record.
     """
     if not text.startswith(("{", "[")):
-        return BatchDocument((RecordDocument(value=text.encode()),))
+        return BatchDocument((RecordDocument(value=_utf8("value", text)),))
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -134,7 +134,7 @@ def _records(given: list[Any]) -> tuple[RecordDocument, ...]:
 def parse_record(given: Any) -> RecordDocument:
     """Read a record: a JSON object, or a string for its value. Raises ClusterError."""
     if isinstance(given, str):
-        return RecordDocument(value=given.encode())
+        return RecordDocument(value=_utf8("value", given))
     if not isinstance(given, dict):
         raise ClusterError(f"a record must be an object or a string, not {given!r:.80}")
     _check_members(given, _RECORD | _PLACE, "a record")
@@ -166,6 +166,7 @@ def _headers(given: Any) -> tuple[tuple[str, bytes | None], ...]:
     for pair in pairs:
         if not (isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)):
             raise ClusterError(f"a header must be a [name, value] pair, not {pair!r:.80}")
+        _utf8("a header's name", pair[0])
         found.append((pair[0], _bytes("headers", pair[1])))
     return tuple(found)
 
@@ -174,7 +175,7 @@ def _bytes(name: str, given: Any) -> bytes | None:
     if given is None:
         return None
     if isinstance(given, str):
-        return given.encode()
+        return _utf8(name, given)
     if isinstance(given, dict) and list(given) == ["hex"]:
         return _hex(name, given["hex"])
     if isinstance(given, dict) and list(given) == ["zeros"]:
@@ -182,6 +183,15 @@ def _bytes(name: str, given: Any) -> bytes | None:
     raise ClusterError(
         f'"{name}" must be text, null, {{"hex": "00ff"}} or {{"zeros": 1000}}, not {given!r:.80}'
     )
+
+
+def _utf8(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ClusterError(
+            f'{name} has a lone surrogate, which UTF-8 cannot write; use {{"hex": ...}}'
+        ) from None
 
 
 def _count(name: str, given: Any) -> int:
