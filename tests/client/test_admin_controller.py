@@ -139,8 +139,7 @@ async def test_the_first_bootstrap_server_may_be_down() -> None:
         await mock.stop_broker(1)
         async with admin_of(mock.bootstrap) as admin:
             assert await admin.list_topics() == ["foo"]
-            found = await admin.describe_cluster()
-            assert [node.id for node in found.nodes] == [2]
+            assert [node.id for node in (await admin.describe_cluster()).nodes] == [2]
         down = mock.addresses[1]
         async with admin_of(down) as admin:
             with pytest.raises(RequestTimeoutError, match="no broker can be reached") as caught:

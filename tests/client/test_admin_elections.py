@@ -189,8 +189,7 @@ async def test_version_0_names_nothing_where_not_authorized(codec: str) -> None:
     ):
         with pytest.raises(ClusterAuthorizationError):
             await admin.elect_preferred_leaders().all()
-        result = admin.elect_preferred_leaders([FOO0])
-        assert await result.partitions() == {}
+        assert await admin.elect_preferred_leaders([FOO0]).partitions() == {}
         assert seen[-1].body.topic_partitions[0].topic == "foo"
         assert "election_type" not in seen[-1].body.to_json(0)
     async with MockCluster(brokers=3, topics=TOPICS) as mock, admin_of(mock.bootstrap) as admin:

@@ -223,8 +223,7 @@ async def test_configs(profile: str) -> None:
         assert described[foo][throttled].value == "0:1"
         assert not described[foo][throttled].is_default
         assert described[foo]["retention.ms"].is_default
-        assert described[two][rate].value == "100"
-        assert described[every][rate].value == "7"
+        assert (described[two][rate].value, described[every][rate].value) == ("100", "7")
         await admin.incremental_alter_configs(
             {two: [AlterConfigOp(rate, None, ConfigOperation.DELETE)]}
         ).all()

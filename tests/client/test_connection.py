@@ -62,8 +62,7 @@ async def test_a_request_and_its_response() -> None:
         assert conn.api_versions.error_code == 0
         assert conn.peer_versions is not None
         assert conn.peer_versions[12] == Versions(0, 3)
-        response = await conn.request(heartbeat(27))
-        assert response == HeartbeatResponse(error_code=27)
+        assert (await conn.request(heartbeat(27))) == HeartbeatResponse(error_code=27)
     first, second = seen
     assert (first.body.client_software_name, first.body.client_software_version) == ("sw", "2")
     assert (second.header.client_id, second.header.request_api_version) == ("acc", 3)
@@ -77,8 +76,7 @@ async def test_many_callers_each_get_their_own() -> None:
 
 async def test_produce_without_acks_returns_at_once() -> None:
     async with connected() as (conn, seen):
-        body = ProduceRequest(acks=0, timeout_ms=1, topic_data=[])
-        assert await conn.request(body) is None
+        assert await conn.request(ProduceRequest(acks=0, timeout_ms=1, topic_data=[])) is None
         assert (await conn.request(heartbeat(1))).error_code == 1
         assert seen[1].expects_response is False
 

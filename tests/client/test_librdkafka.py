@@ -29,8 +29,7 @@ def mock_cluster() -> Iterator[tuple[str, int]]:
 async def test_negotiate_and_ask_for_metadata(mock_cluster: tuple[str, int]) -> None:
     async with await Connection.open(*mock_cluster, timeout=20) as connection:
         assert connection.version_for(3) >= 8
-        response = await connection.request(MetadataRequest(topics=[]), 8)
-        assert len(response.brokers) == 2
+        assert len((await connection.request(MetadataRequest(topics=[]), 8)).brokers) == 2
         with pytest.raises(UnsupportedVersionError, match="does not support ALTER_PARTITION_RE"):
             await connection.request(AlterPartitionReassignmentsRequest())
 

@@ -47,8 +47,7 @@ def test_decoded_objects_can_be_given_tags() -> None:
     decoded = HeartbeatRequest.decode(HeartbeatRequest(group_id="g").encode(4), 4)
     decoded.unknown_tags[9] = b"nine"
     decoded.unknown_tags[3] = b"three"
-    again = HeartbeatRequest.decode(decoded.encode(4), 4)
-    assert list(again.unknown_tags) == [3, 9]
+    assert list(HeartbeatRequest.decode(decoded.encode(4), 4).unknown_tags) == [3, 9]
 
 
 def test_objects_copy_pickle_and_replace() -> None:

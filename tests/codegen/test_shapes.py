@@ -82,7 +82,6 @@ def test_shapes_from_outside_are_bounded() -> None:
         topics=[MetadataResponseTopic(name="t", partitions=items) for items in rows]
     )
     with engines.running("pure"):  # the native engine compiles nothing for a shape
-        body = message.encode(9)
-        assert MetadataResponse.decode(body, 9) == message
+        assert MetadataResponse.decode(message.encode(9), 9) == message
         runs = decoder(MetadataResponse, 9).__globals__["runs"]  # type: ignore[attr-defined]
     assert 1 < len(runs["MetadataResponsePartition"].known) <= shapes.MAX_SHAPES

@@ -168,8 +168,7 @@ def test_nothing_is_left_behind():
     topic = FetchableTopicResponse(
         topic="t", partitions=[PartitionData(partition_index=at) for at in range(20)]
     )
-    message = FetchResponse(responses=[topic] * 3)
-    frame = HEADER + message.encode(12)
+    frame = HEADER + FetchResponse(responses=[topic] * 3).encode(12)
     frames = [frame, *(damage(frame, rng) for _ in range(20))]
     paths = ["responses.topic", "responses.partitions.partition_index"]
     finder = made(FetchResponse, 12, paths)

@@ -206,8 +206,7 @@ def test_refusing_an_api_versions_version(served: Versions | None, rows: str) ->
     """Error 35 in a version 0 body: one row for key 18 since Kafka 2.4, none before."""
     connection = ServerConnection(served={18: Versions(0, 3)})
     (event,) = fed(connection, request(ApiVersionsRequest(), 4, 9))
-    body = refusal(connection.dialect, served)
-    data = connection.send_response(event, body, api_version=0)
+    data = connection.send_response(event, refusal(connection.dialect, served), api_version=0)
     assert data == encode_frame(bytes.fromhex("000000090023" + rows))
     assert connection.state is ServerState.OPEN
 
@@ -218,8 +217,7 @@ def test_malformed_requests_keep_the_framing(damage: Any) -> None:
     connection = ServerConnection()
     event, after = fed(connection, bad, heartbeat(6))
     assert isinstance(event, MalformedRequest)
-    assert (event.api_key, event.api_version, event.correlation_id) == (12, 4, 5)
-    assert event.frame == bad
+    assert (event.api_key, event.api_version, event.correlation_id, event.frame) == (12, 4, 5, bad)
     assert isinstance(after, RequestReceived)
     assert codes(connection.drop_response(event)) == []
     assert codes(connection.send_response(after, HeartbeatResponse())) == [(6, 0)]

@@ -53,8 +53,7 @@ def answered(name: str, key: int, frame: bytes) -> Any:
     dialect = kproto.dialect(name)
     header, body = dialect.decode_response(frame, api_key=key, api_version=0)
     assert header.correlation_id == 7
-    again = dialect.encode_response(body, api_version=0, correlation_id=7)
-    assert again.hex() == frame.hex()
+    assert dialect.encode_response(body, api_version=0, correlation_id=7).hex() == frame.hex()
     return body
 
 
@@ -286,8 +285,7 @@ async def test_the_mock_repeats_the_flag_of_the_request(allowed: bool) -> None:
 @pytest.mark.parametrize("name", ["kip-183", "kafka"])
 @pytest.mark.requirement("K183-01", "A-27")
 def test_an_election_names_partitions_or_all_and_then_its_time_out(name: str) -> None:
-    body = read(name, request(43, 0, f"00000001 {FOO} {ints(0, 1)} 000003e8"))
-    assert body.timeout_ms == 1000
+    assert read(name, request(43, 0, f"00000001 {FOO} {ints(0, 1)} 000003e8")).timeout_ms == 1000
     assert read(name, request(43, 0, f"{NULL} 000003e8")).topic_partitions is None
     with pytest.raises(DecodeError, match="timeout_ms"):
         kproto.dialect(name).decode_request(request(43, 0, f"00000001 {FOO} {ints(0, 1)}"))
@@ -329,8 +327,7 @@ def test_describing_by_kip_240() -> None:
         f"0000000100000002 0000018000000000 00000003 {unthrottled} "
         f"00000002 00000004 {unthrottled} 00000005 00000000000f4240"
     )
-    described = answered("kip-240", 32241, response(f"00000000 0000 ffff 00000001 {one}"))
-    (row,) = described.descriptions
+    (row,) = answered("kip-240", 32241, response(f"00000000 0000 ffff 00000001 {one}")).descriptions
     assert (row.reassignment_id, row.start_time) == ((1 << 32) + 2, 0x180 << 32)
     assert (row.leader_id, row.leader_throttle) == (3, 2**63 - 1)
     assert [(new.broker_id, new.follower_throttle) for new in row.new_assigned] == [

@@ -53,8 +53,7 @@ async def test_what_has_to_be_refused_is_refused_for_itself() -> None:
                 wire.send(shot.data)
                 if shot.half_close:
                     wire.writer.write_eof()
-                said = await wire.closed()
-                assert not (said and shot.ends == "refused"), shot
+                assert not ((await wire.closed()) and shot.ends == "refused"), shot
         async with connect(mock) as wire:
             wire.send(magazine.sound[0])
             # It is answered, or at least not closed on: the question behind it is.

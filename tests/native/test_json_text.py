@@ -59,8 +59,7 @@ def test_texts(text: str) -> None:
     from kproto.messages import FindCoordinatorRequest
 
     with engines.running("native"):
-        data = FindCoordinatorRequest(key=text).encode(0)
-        assert same_text(FindCoordinatorRequest, 0, data)
+        assert same_text(FindCoordinatorRequest, 0, FindCoordinatorRequest(key=text).encode(0))
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 9, 10, 99, -100, 2**63 - 1, -(2**63)])
@@ -74,8 +73,7 @@ def test_numbers(number: int) -> None:
     partition = ListOffsetsPartitionResponse(timestamp=number, offset=-number // 2)
     topic = ListOffsetsTopicResponse(name="t", partitions=[partition])
     with engines.running("native"):
-        data = ListOffsetsResponse(topics=[topic]).encode(1)
-        assert same_text(ListOffsetsResponse, 1, data)
+        assert same_text(ListOffsetsResponse, 1, ListOffsetsResponse(topics=[topic]).encode(1))
 
 
 def test_more_codes_than_it_collects() -> None:

@@ -47,8 +47,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 def words_of(option: Option, inputs: Inputs, where: Path | str) -> list[str]:
     _, *command = option.command.split()
-    name = option.command.partition(" --")[0]
-    producer = PRODUCERS[name, option.name]
+    producer = PRODUCERS[option.command.partition(" --")[0], option.name]
     return [*command, *producer.words(inputs), option.name, str(where)]
 
 

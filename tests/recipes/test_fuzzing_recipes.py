@@ -22,8 +22,7 @@ SECONDS = 120
 
 def corpus(recipe: str, folder: Path, seeds: int = 200) -> list[Path]:
     """As the first lines of the recipe say it."""
-    text = (RECIPES / recipe).read_text()
-    (line,) = re.findall(r"mockbroker fuzz (seeds .*)--out", text)
+    (line,) = re.findall(r"mockbroker fuzz (seeds .*)--out", (RECIPES / recipe).read_text())
     assert f"--mutated {seeds} " in line
     done = CliRunner().invoke(fuzz, [*line.split(), "--out", str(folder)])
     assert done.exit_code == 0, done.output

@@ -194,8 +194,7 @@ def test_threads_decompress_zstd_at_once():
     packed = [compress(Compression.ZSTD, each) for each in contents]
     with ThreadPoolExecutor(8) as threads:
         for _ in range(10):
-            found = threads.map(partial(unpack, Compression.ZSTD.value), packed)
-            assert list(found) == contents
+            assert list(threads.map(partial(unpack, Compression.ZSTD.value), packed)) == contents
 
 
 def test_lz4_headers_with_a_content_size():

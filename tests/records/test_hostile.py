@@ -172,8 +172,7 @@ def test_what_is_wrong_and_where(data, offset, path, problem):
 
 def test_a_record_does_not_reach_into_the_next_batch():
     """Whose first byte, 0, would do for the count of headers of a record that is too long."""
-    batch = batch_of(b"\x14\x00\x00\x00\x01\x08abcd")
-    error = refused(batch + batch_of(record_of(PLAIN)))
+    error = refused(batch_of(b"\x14\x00\x00\x00\x01\x08abcd") + batch_of(record_of(PLAIN)))
     assert (error.offset, error.path) == (61, "batches[0].records[0].length")
     assert error.problem == "length 10 of 9 bytes left"
 

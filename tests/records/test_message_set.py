@@ -41,8 +41,7 @@ def test_the_bytes_of_a_message():
 
 def test_offsets_within_a_wrapper_are_relative_since_magic_1():
     records = [Record(100, 5, None, b"a"), Record(102, 6, None, b"b"), Record(107, 4, None, b"c")]
-    data = build_batch(records, magic=1, compression=GZIP)
-    (batch,) = RecordBatches(data)
+    (batch,) = RecordBatches(build_batch(records, magic=1, compression=GZIP))
     assert (batch.base_offset, batch.last_offset, batch.max_timestamp) == (100, 107, 6)
     inner = message(b"a") + message(b"b", offset=2) + message(b"c", offset=7)
     assert [r.offset for r in read(wrapper(inner, offset=107))] == [100, 102, 107]

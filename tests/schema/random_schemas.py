@@ -86,8 +86,7 @@ class _Schema:
     ) -> list[dict[str, Any]]:
         """``within`` are the versions of the struct."""
         self.depth += 1
-        names = self.rng.sample(_FIELDS, count)
-        made = [self.field(name, within) for name in names]
+        made = [self.field(name, within) for name in self.rng.sample(_FIELDS, count)]
         if keyed:
             plain = [
                 each

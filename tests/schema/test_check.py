@@ -168,8 +168,7 @@ RESPONSE = {"type": "response", "name": "SmallResponse"}
     ],
 )
 def test_rules_about_a_folder(rule: str, texts: list[str], tmp_path: Path) -> None:
-    found = check_directory(write(tmp_path, *texts))
-    assert [item.rule for item in found] == [rule]
+    assert [item.rule for item in check_directory(write(tmp_path, *texts))] == [rule]
 
 
 def test_a_pair_that_fits(tmp_path: Path) -> None:

@@ -101,8 +101,7 @@ TABLES: list[tuple[str, str, int, int, Any]] = [
 )
 def test_tables(folder: str, name: str, key: int, version: int, expected: Any) -> None:
     schema = draft(folder, name)
-    assert schema.api_key == key
-    assert schema.valid_versions.highest == version
+    assert (schema.api_key, schema.valid_versions.highest) == (key, version)
     assert shape(schema, version) == expected
     assert schema.is_flexible(0) == (folder == "kip_860"), "A-03: drafts are not flexible"
 

@@ -137,8 +137,7 @@ def test_an_older_stable_layout_wins_over_a_newer_unstable_one(jar: Jar, tmp_pat
 
 def test_the_response_of_an_unstable_request_is_unstable(jar: Jar, tmp_path: Path) -> None:
     def answer(*fields: dict[str, Any]) -> dict[str, Any]:
-        message = request(*fields, versions="0")
-        return {**message, "type": "response", "name": "NineResponse"}
+        return {**request(*fields, versions="0"), "type": "response", "name": "NineResponse"}
 
     asked = request(field("A"), versions="0", latestVersionUnstable=True)
     report = import_schemas(

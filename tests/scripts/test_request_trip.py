@@ -10,8 +10,7 @@ from scripts.request_trip import PROFILES, Trip, main, trace
 def test_hops_are_calls_into_another_file() -> None:
     calls = (("a.py", "f"), ("a.py", "g"), ("b.py", "h"), ("a.py", "f"), ("a.py", "f"))
     trip = Trip("kafka-4.1", calls)
-    assert trip.hops == 2
-    assert trip.files == {"a.py": 4, "b.py": 1}
+    assert (trip.hops, trip.files) == (2, {"a.py": 4, "b.py": 1})
 
 
 @pytest.mark.parametrize("profile", PROFILES)

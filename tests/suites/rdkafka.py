@@ -157,8 +157,7 @@ def status_of(lines: Iterable[str]) -> Status:
 
 
 def _listed(program: Path) -> str:
-    done = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
-    return done.stdout
+    return subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
 
 
 def _outcome(

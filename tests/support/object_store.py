@@ -31,8 +31,7 @@ class Bucket:
         return self.uri(path)
 
     def get(self, path: str) -> bytes:
-        found = self._store.client.get_object(Bucket=self.name, Key=path)
-        return bytes(found["Body"].read())
+        return bytes(self._store.client.get_object(Bucket=self.name, Key=path)["Body"].read())
 
     def keys(self) -> list[str]:
         """The names of all objects, without those that stand for folders."""

@@ -206,8 +206,7 @@ async def test_controllers_are_asked_themselves(mock, plan):
     controllers = f"--bootstrap-controller={mock.addresses[1]}"
     code, out, _ = await admin("reassign-partitions", "--list", controllers)
     assert (code, "foo-0: replicas: 4,5,6,1,2,3." in out) == (0, True)
-    asked = mock.journal.select(api=46, direction="request")
-    assert [entry.broker_id for entry in asked] == [2]
+    assert [entry.broker_id for entry in mock.journal.select(api=46, direction="request")] == [2]
     assert mock.journal.select(api=3) == []
     code, out, _ = await admin(
         "reassign-partitions", "--cancel", "--preserve-throttles", plan(foo_0=[]), controllers

@@ -85,8 +85,7 @@ async def test_the_list_is_a_plan_that_asks_for_what_is_in_progress(mock, plan):
         ("bar", 0): [4],
     }
     before = dict(mock.cluster.state.znodes)
-    again = await reassign(mock, "--execute", plan(out))
-    assert again.code == 0
+    assert (await reassign(mock, "--execute", plan(out))).code == 0
     assert mock.cluster.state.znodes == before
 
 

@@ -98,8 +98,7 @@ def test_configs_of_a_topic(broker: DirectBroker, version: int) -> None:
     assert alter(broker, TOPIC, "foo", ("retention.ms", 0, "5")) == (0, None)
     result = describe(broker, TOPIC, "foo", "retention.ms", "segment.bytes", version=version)
     found = {row.name: row for row in result.configs}
-    assert found["retention.ms"].value == "5"
-    assert found["segment.bytes"].value == "1073741824"
+    assert (found["retention.ms"].value, found["segment.bytes"].value) == ("5", "1073741824")
     sources = [found[name].config_source for name in ("retention.ms", "segment.bytes")]
     assert sources == ([1, 5] if version >= 1 else [-1, -1])
     assert not any(row.is_default for row in result.configs)

@@ -40,8 +40,7 @@ def test_names_that_kip_511_forbids(name: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
-    asked = DirectBroker(Cluster())
-    assert asked.ask("ApiVersions", version).error_code == 0
+    assert DirectBroker(Cluster()).ask("ApiVersions", version).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -60,8 +59,7 @@ def test_before_version_3_nobody_says_who_they_are(version: int) -> None:
 )
 def test_a_connection_that_went_astray(cluster_id: str | None, node_id: int, expected: int) -> None:
     asked = DirectBroker(simulated_cluster(cluster_id="mine"))
-    body = hello(cluster_id=cluster_id, node_id=node_id)
-    answer = asked.ask(body, 5)
+    answer = asked.ask(hello(cluster_id=cluster_id, node_id=node_id), 5)
     assert answer.error_code == expected
     assert bool(answer.api_keys) == (expected == 0)
 
@@ -82,8 +80,7 @@ def test_features_of_a_kraft_cluster() -> None:
         row.name: (row.min_version_level, row.max_version_level)
         for row in answer.finalized_features
     }
-    assert supported["metadata.version"] == (7, 27)
-    assert supported["share.version"] == (0, 1)
+    assert (supported["metadata.version"], supported["share.version"]) == ((7, 27), (0, 1))
     assert finalized["metadata.version"] == (27, 27)
     assert "share.version" not in finalized
     assert set(finalized) < set(supported)

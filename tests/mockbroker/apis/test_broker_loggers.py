@@ -57,8 +57,7 @@ def test_a_broker_describes_its_loggers(release: tuple[int, int]) -> None:
     found = described(of)
     assert found.error_code == 0
     rows = {each.name: each for each in found.configs}
-    assert rows["root"].value == "INFO"
-    assert rows[NAME].value == "TRACE"
+    assert (rows["root"].value, rows[NAME].value) == ("INFO", "TRACE")
     for row in rows.values():
         assert (row.read_only, row.config_source, row.is_sensitive) == (False, 6, False)
         assert (row.config_type, row.synonyms) == (0, [])

@@ -46,8 +46,7 @@ def test_pages_make_the_whole(counts: dict[str, int], limit: int, named: bool) -
 
 
 def test_errors_in_the_midst() -> None:
-    asked = DirectBroker(Cluster(topics=["b:1:1"]))
-    answer = asked.ask(wanted("c", "b", "a b", "b"), 0)
+    answer = DirectBroker(Cluster(topics=["b:1:1"])).ask(wanted("c", "b", "a b", "b"), 0)
     assert [(t.name, t.error_code) for t in answer.topics] == [("a b", 17), ("b", 0), ("c", 3)]
     assert answer.next_cursor is None
 

@@ -283,8 +283,7 @@ async def test_real_time_brings_the_news() -> None:
         async with connect(mock) as wire:
             wire.send(request(1, [("foo", [0])], 60_000))
             assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])
-            known = mock.cluster.controller.metadata_view(1).topics["foo"].partitions[0]
-            assert known.leader == 1
+            assert mock.cluster.controller.metadata_view(1).topics["foo"].partitions[0].leader == 1
 
 
 async def test_a_client_that_goes_away_leaves_nothing_behind() -> None:
@@ -378,8 +377,7 @@ async def test_controls_by_http() -> None:
                 wire.send(request(1, [("foo", [0])]))
                 await until(asked(mock, 1))
                 released = await post("release-elections")
-                assert released[0] == "ElectionsReleased"
-                assert released[-1] == "ElectionProcessed"
+                assert (released[0], released[-1]) == ("ElectionsReleased", "ElectionProcessed")
                 assert answered(mock) == 0
                 await post("advance", duration=200)
                 assert await wire.receive() == response(1, [("foo", [(0, 0, None)])])

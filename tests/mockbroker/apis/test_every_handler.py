@@ -56,8 +56,7 @@ def test_each_module_says_its_key_on_its_first_line() -> None:
     registered = set()
     for module in pkgutil.iter_modules(handlers.__path__):
         text = importlib.import_module(f"{handlers.__name__}.{module.name}").__doc__ or ""
-        first = text.strip().splitlines()[0]
-        keys = {int(found) for found in re.findall(r"\((\d+)[,)]", first)}
+        keys = {int(found) for found in re.findall(r"\((\d+)[,)]", text.strip().splitlines()[0])}
         registered |= keys
     assert registered == set(HANDLERS)
 

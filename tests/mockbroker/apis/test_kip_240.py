@@ -53,8 +53,7 @@ async def test_listing_all_of_them_or_some() -> None:
         assert [each.topic_partition for each in await everything.all()] == [BAR0, FOO1]
         assert await everything.get(FOO0) is None
         some = admin.list_reassignments([FOO1, FOO0, FOO1])
-        found = await some.get(FOO1)
-        assert found is not None
+        assert (await some.get(FOO1)) is not None
         assert [each.topic_partition for each in await some.all()] == [FOO1]
         with pytest.raises(NotRequestedError):
             some.get(BAR0)

@@ -34,8 +34,7 @@ def change(*wanted: tuple[str, int, Sequence[int] | None], allow: bool = True) -
 
 async def rows(wire: Wire, *wanted: Any, version: int = 1, allow: bool = False) -> Rows:
     answer = await wire.ask(change(*wanted, allow=allow), version)
-    assert answer.error_code == 0
-    assert answer.allow_replication_factor_change == allow
+    assert (answer.error_code, answer.allow_replication_factor_change) == (0, allow)
     return [
         (topic.name, row.partition_index, row.error_code, row.error_message)
         for topic in answer.responses

@@ -258,8 +258,7 @@ def test_wrong_quotas_until_3_0(name: str, older: bool) -> None:
         ops = [{"key": key, "value": value, "remove": False} for key, value in values]
         entity = [{"entityType": kind, "entityName": "127.0.0.1"}]
         body = {"entries": [{"entity": entity, "ops": ops}], "validateOnly": False}
-        answer = at.ask(AlterClientQuotasRequest.from_json(body, 1), 1)
-        return int(answer.entries[0].error_code)
+        return int(at.ask(AlterClientQuotasRequest.from_json(body, 1), 1).entries[0].error_code)
 
     rate, wrong = ("producer_byte_rate", 1000.0), ("consumer_byte_rate", 0.5)
     assert altered_quotas(rate, ("x", 1.0), wrong) == (0 if older else 42)

@@ -72,8 +72,7 @@ def test_unknown_and_illegal_names(version: int) -> None:
 def test_auto_creation_needs_broker_and_client(version: int, enabled: bool, allowed: bool) -> None:
     broker = asked(auto_create=enabled)
     body = named("new", allow_auto_topic_creation=allowed)
-    first = broker.ask(body, version).topics[0].error_code
-    assert first == 3
+    assert broker.ask(body, version).topics[0].error_code == 3
     again = broker.ask(body, version).topics[0]
     assert again.error_code == (0 if enabled and allowed else 3)
     assert len(again.partitions) == (1 if enabled and allowed else 0)

@@ -88,8 +88,7 @@ def test_partitions_are_answered_as_they_were_asked() -> None:
 def test_a_topic_is_known_by_its_id() -> None:
     cluster = Cluster(1, topics=["foo=1"])
     broker = DirectBroker(cluster)
-    asked = request((0, batch(b"a")), topic="", topic_id=uuid.UUID(int=5))
-    answer = broker.ask(asked, 13)
+    answer = broker.ask(request((0, batch(b"a")), topic="", topic_id=uuid.UUID(int=5)), 13)
     assert rows(answer) == [(0, 100, -1)]
     assert answer.responses[0].topic_id == uuid.UUID(int=5)
 

@@ -111,8 +111,7 @@ async def test_kafkas_tool_describes_a_streams_group() -> None:
                 assert outcome.code == 0, outcome
                 return [line.split() for line in outcome.out.splitlines() if line]
 
-            listed = await run_tool("--list", "--state")
-            assert ["g", "Stable"] in listed
+            assert ["g", "Stable"] in (await run_tool("--list", "--state"))
             described = await run_tool("--describe", "--group", "g")
             assert sorted(row[1:4] for row in described[1:]) == [
                 ["foo", "0", "2"],

@@ -34,8 +34,7 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
             "2",
             "3",
         ]
-        listed = json.loads(first("cluster", "list", "--json"))["clusters"]
-        assert listed[1] == made
+        assert json.loads(first("cluster", "list", "--json"))["clusters"][1] == made
         assert first("cluster", "remove", "3") == ""
 
         def second(*words: str) -> str:
@@ -46,15 +45,13 @@ def test_clusters_journals_frames_and_scenarios(capsys: pytest.CaptureFixture[st
         assert ask(made["brokers"]["1"], LIST, 0).error_code == 41
         assert "moved: 1 hits" in second("fault", "list")
         assert first("fault", "list") == ""
-        state = json.loads(second("state", "--json"))
-        assert sorted(state["topics"]) == ["bar", "far"]
+        assert sorted(json.loads(second("state", "--json"))["topics"]) == ["bar", "far"]
         (request,) = json.loads(
             second("journal", "--api", "46", "--direction", "request", "--json")
         )
         assert request["api"] == "ListPartitionReassignments"
         assert "ListPartitionReassignments" in second("journal", "--last", "1", "--api", "46")
-        shown = second("frame", str(request["sequence"]))
-        assert "request_api_key 46" in shown
+        assert "request_api_key 46" in second("frame", str(request["sequence"]))
         assert json.loads(second("frame", "1", "--json"))["hex"] == ""
         assert first("journal") == ""
 

@@ -161,8 +161,7 @@ def test_what_cannot_be_done_is_in_the_note_and_the_rest_is_done():
         )
     )
     answer: Any = asked.answer(METADATA, 8)
-    assert answer.controller_id == 77
-    assert answer.throttle_time_ms == 5
+    assert (answer.controller_id, answer.throttle_time_ms) == (77, 5)
     (entry,) = asked.journal.select(event="fault: much", direction="event")
     for said in (
         "no nowhere", "cannot hold 'x'", "use reply", "controller_id: a field of type int32",

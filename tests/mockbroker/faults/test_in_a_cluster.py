@@ -61,8 +61,7 @@ async def test_the_client_takes_what_a_client_must_take(members):
     async with MockCluster(topics=["foo:1:1"], strict_faults=True) as mock:
         mock.fault(api=3, **members)
         async with asyncio.timeout(PATIENCE), await opened(mock) as broker:
-            answered = await broker.request(METADATA)
-            assert [each.name for each in answered.topics] == ["foo"]
+            assert [each.name for each in (await broker.request(METADATA)).topics] == ["foo"]
 
 
 async def test_the_controller_moves_between_two_requests():

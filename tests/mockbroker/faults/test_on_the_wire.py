@@ -40,8 +40,7 @@ async def whole(wire: Wire) -> bytes:
 
 async def alive(wire: Wire) -> None:
     """The connection still serves."""
-    answered = await wire.ask("ApiVersions", 0)
-    assert answered.error_code == 0
+    assert (await wire.ask("ApiVersions", 0)).error_code == 0
 
 
 async def test_never_answered_and_the_next_is():
@@ -313,8 +312,7 @@ async def test_versions_that_the_broker_does_not_serve_meet_rules_too():
             frame = bytearray(wire.frame(request_of("ApiVersions"), 4))
             frame[7] = 9
             wire.send(bytes(frame))
-            answer = await wire.receive()
-            _, body = wire.codec.decode_response(answer, api_key=18, api_version=0)
+            _, body = wire.codec.decode_response((await wire.receive()), api_key=18, api_version=0)
             assert (body.error_code, body.api_keys) == (35, [])
             frame = bytearray(wire.frame(METADATA, 12))
             frame[7] = 99
@@ -361,8 +359,7 @@ async def test_more_of_what_is_not_there_is_told():
 
 async def _ask_for_missing_arrays() -> None:
     async with broken(api=3, more={"topics": 2, "nowhere": 2}) as (mock, wire):
-        answered = await wire.ask(METADATA, 12)
-        assert answered.topics == []
+        assert (await wire.ask(METADATA, 12)).topics == []
         (event,) = mock.journal.select(event="fault: broken", direction="event")
         assert "the response has no array 'topics' with an element to copy" in event.note
         assert "the response has no array 'nowhere'" in event.note

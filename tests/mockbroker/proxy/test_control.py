@@ -53,8 +53,7 @@ async def test_commands_rules_and_the_journal(proxied: Proxied) -> None:
             assert await ctl(port, "drop-upstream", "2") == (0, "")
             assert await wire.closed() == b""
             code, text = await ctl(port, "proxy", "--json")
-            state = json.loads(text)
-            assert [row["refused"] for row in state["listeners"]] == [False, False, True]
+            assert [row["refused"] for row in json.loads(text)["listeners"]] == [False, False, True]
             code, text = await ctl(port, "fault", "add", "api=Metadata", "error=CORRUPT_MESSAGE")
             assert code == 0, text
             assert [rule.fault.api for rule in proxy.faults] == ["Metadata"]

@@ -40,12 +40,10 @@ async def test_an_error_with_and_without_the_upstream(proxied, apply, created):
             rule["apply"] = apply
         (active,) = proxy.load_faults([fault_of(rule)])
         async with dial(proxy) as wire:
-            answer = await wire.ask(create(), 5)
-            assert [each.error_code for each in answer.topics] == [41]
+            assert [each.error_code for each in (await wire.ask(create(), 5)).topics] == [41]
             assert ("new" in mock.cluster.topics) is created
             # The rule has ended.
-            again = await wire.ask(create("other"), 5)
-            assert [each.error_code for each in again.topics] == [0]
+            assert [each.error_code for each in (await wire.ask(create("other"), 5)).topics] == [0]
         assert active.hits == 1
         assert proxy.unused_faults() == []
 
@@ -74,8 +72,7 @@ async def test_topics_by_id_are_known_from_metadata(proxied: Proxied) -> None:
             before = await wire.ask(fetch, 16)
             assert before.responses[0].partitions[0].error_code == 0
             await wire.ask("Metadata", 12, topics=None)
-            answer = await wire.ask(fetch, 16)
-            assert answer.responses[0].partitions[0].error_code == 56
+            assert (await wire.ask(fetch, 16)).responses[0].partitions[0].error_code == 56
 
 
 @pytest.mark.requirement("DP-PROXY-27", "DP-PROXY-29")

@@ -93,8 +93,7 @@ async def test_answers_give_the_proxys_addresses_and_the_upstreams_topic_ids(pro
         async with dial(proxy, 2) as wire:
             request = request_of("FindCoordinator", coordinator_keys=["g"])
             await wire.ask(request, 4)  # creates the topic that coordinators live on
-            found = await wire.ask(request, 4)
-            coordinator = found.coordinators[0]
+            coordinator = (await wire.ask(request, 4)).coordinators[0]
             place = f"{coordinator.host}:{coordinator.port}"
             assert proxy.addresses[coordinator.node_id] == place
         beat = request_of(

@@ -177,8 +177,7 @@ def test_answers_of_the_upstream_are_passed_on_in_turns_also_after_its_end(
             assert connection._upstream_turn.waiting
             assert connection.passage.unanswered == waited - 2
             connection.upstream_lost(None)
-            found = await wire.closed()
-            assert found == b"".join(answers)
+            assert (await wire.closed()) == b"".join(answers)
             assert proxy.journal.select(event="upstream-closed")
             await mock.stop()
 

@@ -170,8 +170,7 @@ async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothin
         frame = wire.frame(request_of("Metadata", topics=None), 12)
         for _ in range(count):
             wire.send(frame)
-        answer = await other.ask("Metadata", 12, topics=None)
-        assert len(answer.topics[0].partitions) == 100
+        assert len((await other.ask("Metadata", 12, topics=None)).topics[0].partitions) == 100
         # The broker stops taking questions long before it has all of these answered.
         assert len(mock.journal.select(direction="response")) < count
         async with asyncio.timeout(PATIENCE):
@@ -217,8 +216,7 @@ def test_a_large_answer_is_whole_on_every_transport(loop: str, tls: bool) -> Non
             wire = Wire(*streams, mock.dialect)
             body = fetch_request({("foo", 0): 0}, partition_max_bytes=1 << 24)
             for _ in range(2):
-                answer = await wire.ask(body, 12)
-                assert answer.responses[0].partitions[0].records == expected
+                assert (await wire.ask(body, 12)).responses[0].partitions[0].records == expected
             wire.writer.close()
 
     if loop == "asyncio":

@@ -124,8 +124,7 @@ async def test_ipv6() -> None:
     try:
         async with MockCluster(host="::1", brokers=1) as mock, connect(mock) as wire:
             assert mock.bootstrap.startswith("[::1]:")
-            answer = await wire.ask("Metadata", 12, topics=[])
-            assert answer.brokers[0].host == "::1"
+            assert (await wire.ask("Metadata", 12, topics=[])).brokers[0].host == "::1"
     except OSError:
         pytest.skip("no IPv6 here")
 

@@ -55,8 +55,7 @@ async def test_a_never_seen_schema_is_served_with_a_scripted_reply(folder, versi
 
         mock.script(31000, {"errorCode": 0, "verdict": "frobbed"})
         request, widget = message("FrobnicateRequest"), message("FrobnicateRequest.Widget")
-        body = request(widgets=[widget(name="w", weight=2.5)])
-        answer = await wire.ask(body, version)
+        answer = await wire.ask(request(widgets=[widget(name="w", weight=2.5)]), version)
         assert (answer.error_code, answer.verdict) == (0, "frobbed")
         (seen,) = mock.journal.select(api=31000, direction="request")
         decoded = seen.decode(mine)
@@ -73,8 +72,7 @@ async def test_a_never_seen_schema_is_served_with_a_scripted_reply(folder, versi
 async def test_a_schema_without_a_reply_is_unimplemented(folder: Path) -> None:
     mine = kproto.load_dialect(folder)
     async with MockCluster(dialect=mine) as mock, connect(mock) as wire:
-        answer = await wire.ask(mine.message("FrobnicateRequest")(), 1)
-        assert answer.error_code == 35
+        assert (await wire.ask(mine.message("FrobnicateRequest")(), 1)).error_code == 35
         assert mock.journal.select(event="unimplemented")
 
 

@@ -76,8 +76,7 @@ def reassign(*replicas: int) -> AlterPartitionReassignmentsRequest:
 
 
 async def brokers_in_metadata(wire: Wire) -> list[int]:
-    answer = await wire.ask("Metadata", 1, topics=None)
-    return [broker.node_id for broker in answer.brokers]
+    return [broker.node_id for broker in (await wire.ask("Metadata", 1, topics=None)).brokers]
 
 
 async def answered(wire: Wire, body: Any) -> Any:

@@ -109,8 +109,7 @@ async def test_requests_take_turns_and_metadata_does_not_wait(mock, store):
         await asyncio.sleep(0.05)
         assert not step.done()
         store.go_on()
-        done = await answer(first, reassign())
-        assert done.responses[0].partitions[0].error_code == 0
+        assert (await answer(first, reassign())).responses[0].partitions[0].error_code == 0
         assert (await answer(second, listing)).topics[0].partitions[0].adding_replicas == [3]
         await step
         assert mock.cluster.state.controller_id == 2

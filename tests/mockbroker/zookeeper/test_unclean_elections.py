@@ -179,6 +179,5 @@ def test_a_preferred_election_elects_no_other_replica() -> None:
     for broker in (1, 2):
         Operations(cluster).stop_broker(broker)
     Operations(cluster).start_broker(1)
-    result = cluster.elections.elect(0, [("foo", [0])])
-    assert result.topics[0].partitions[0].error_code == 80
+    assert cluster.elections.elect(0, [("foo", [0])]).topics[0].partitions[0].error_code == 80
     assert partition(cluster, "foo").leader == -1

@@ -19,8 +19,7 @@ TOPIC, BROKER = 2, 4
 async def create(wire: Wire, name: str, value: str | None = None):
     configs = [] if value is None else [{"name": SEGMENT, "value": value}]
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
-    answer = await wire.ask("CreateTopics", 7, topics=[topic], timeout_ms=1000)
-    return answer.topics[0]
+    return (await wire.ask("CreateTopics", 7, topics=[topic], timeout_ms=1000)).topics[0]
 
 
 async def described(wire: Wire, kind: int, name: str, version: int = 4):

@@ -455,8 +455,7 @@ async def test_a_fault_rule_fails_the_directory_before_the_answer(profile: str) 
     async with MockCluster(3, topics=["foo:1:3"], profile=profile) as mock:
         mock.fault(api=0, times=1, steps_before=["fail-log-dir self"])
         async with connect(mock) as wire:
-            answer = await wire.ask(produce(), 3)
-            assert answer.responses[0].partition_responses[0].error_code
+            assert (await wire.ask(produce(), 3)).responses[0].partition_responses[0].error_code
             assert mock.cluster.topics.partition("foo", 0).leader == 2
     async with MockCluster(3, topics=["foo:1:3"]) as mock:
         await mock.fail_log_dir(1)

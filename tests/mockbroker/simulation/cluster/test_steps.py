@@ -261,8 +261,7 @@ def test_the_log_can_be_written_as_json() -> None:
         "PartitionChanged",
         "MetadataHeld",
     ]
-    assert entries[4]["before"]["isr"] == [1, 2]
-    assert entries[4]["after"]["isr"] == [1]
+    assert (entries[4]["before"]["isr"], entries[4]["after"]["isr"]) == ([1, 2], [1])
     assert [a.change for a in cluster.log.since(offset)][:1] == list(
         cluster.log.partition_changes("foo", 0)
     )

@@ -78,8 +78,7 @@ def test_configs_given_are_kept_and_all_are_returned() -> None:
     cluster = Cluster(1)
     result = create(cluster, "foo", configs=(("retention.ms", "7"),))
     shown = {entry.name: (entry.value, entry.source) for entry in result.configs}
-    assert shown["retention.ms"] == ("7", 1)
-    assert shown["segment.bytes"] == ("1073741824", 5)
+    assert (shown["retention.ms"], shown["segment.bytes"]) == (("7", 1), ("1073741824", 5))
     assert list(shown) == sorted(shown)
     assert cluster.configs.describe(2, "foo").configs == result.configs
 

@@ -67,8 +67,7 @@ def test_what_a_version_commits_every_version_fetches(version: int) -> None:
     broker = broker_for(version, cluster)
     epoch = 7 if version >= 6 else -1
     offsets = {FOO_0: row(5, 7, "é"), FOO_1: row(6, -1, None), BAR_0: row(9)}
-    codes = offset_commit(broker, version, offsets)
-    assert codes == {FOO_0: 0, FOO_1: 0, BAR_0: 0}
+    assert offset_commit(broker, version, offsets) == {FOO_0: 0, FOO_1: 0, BAR_0: 0}
     wanted = {"foo": [1, 0, 2], "bar": [0]}
     for other in range(1, 11):
         found = fetch(broker_for(other, cluster), other, wanted)
@@ -256,8 +255,7 @@ class Groups(AllGroups):
 
 
 def with_groups(cluster: Cluster) -> Groups:
-    known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known)
+    groups = cluster.offsets.groups = Groups(cluster.groups)
     return groups
 
 
@@ -316,8 +314,7 @@ def test_members_of_newer_groups_may_be_refused(code: int) -> None:
     groups = with_groups(broker.cluster)
     groups.fetch_error = ErrorCode(code)
     row_ = {"group_id": "g", "member_id": "m", "member_epoch": 4, "topics": None}
-    answer = broker.ask("OffsetFetch", 9, groups=[row_])
-    assert answer.groups[0].error_code == code
+    assert broker.ask("OffsetFetch", 9, groups=[row_]).groups[0].error_code == code
     assert groups.asked == ("g", "m", 4)
 
 

@@ -136,8 +136,7 @@ EMPTY_CONNECT = GroupStanding("connect", "Empty", 4 * DAY)
 )
 def test_what_a_group_is_decides_how_long_its_offsets_last(release, standing, subscribed, expected):
     cluster = coordinated(release=release)
-    known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known)
+    groups = cluster.offsets.groups = Groups(cluster.groups)
     groups.present, groups.subscribed = standing, subscribed
     commit(cluster, FOO_0)
     assert lifetime(cluster) == expected
@@ -177,8 +176,7 @@ def test_an_end_behind_the_last_millisecond_has_passed(release: tuple[int, int])
 @pytest.mark.requirement("DP-OFFSET-10", "DP-OFFSET-21")
 def test_its_own_end_does_not_count_while_the_group_uses_the_offset() -> None:
     cluster = coordinated()
-    known = cluster.groups
-    groups = cluster.offsets.groups = Groups(known)
+    groups = cluster.offsets.groups = Groups(cluster.groups)
     groups.present, groups.subscribed = CONSUMERS, ("foo",)
     commit(cluster, FOO_0, retention_ms=HOUR)
     assert lifetime(cluster) is None

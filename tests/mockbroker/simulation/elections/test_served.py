@@ -72,8 +72,7 @@ def test_serve_and_ctl(capsys: pytest.CaptureFixture[str]) -> None:
             ask(second, "bar")
             assert hear(second) == [7], "busy is an error here"
             assert "ElectionProcessed" in do("release-elections")
-            state = json.loads(do("state", "--json"))
-            assert state["topics"]["foo"]["0"]["leader"] == 1
+            assert json.loads(do("state", "--json"))["topics"]["foo"]["0"]["leader"] == 1
             journal = do("journal", "--api", "43", "--json")
             assert len(json.loads(journal)) == 3, "two requests, and the answer to the second"
             do("advance", "200ms")

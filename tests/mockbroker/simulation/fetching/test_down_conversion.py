@@ -51,8 +51,7 @@ def test_records_become_older_messages(version: int, codec: Compression) -> None
         Record(timestamp=7, value=b"w"),
     ]
     stored(cluster, build_batch(records, compression=codec))
-    data = fetch(cluster, version, 1).records
-    batches = list(RecordBatches(data, allow_partial=True))
+    batches = list(RecordBatches(fetch(cluster, version, 1).records, allow_partial=True))
     assert {batch.magic for batch in batches} == {MAGIC[version]}
     assert {batch.compression for batch in batches} == {codec}
     timestamps = (5, 7) if version >= 2 else (-1, -1)
@@ -209,8 +208,7 @@ def test_batches_before_one_of_zstd_can_be_read() -> None:
     cluster = old_cluster()
     append(cluster, b"a")
     append(cluster, b"b", compression=Compression.ZSTD)
-    found = fetch(cluster, 3)
-    (batch,) = RecordBatches(found.records, allow_partial=True)
+    (batch,) = RecordBatches(fetch(cluster, 3).records, allow_partial=True)
     assert [record.offset for record in batch] == [0]
 
 

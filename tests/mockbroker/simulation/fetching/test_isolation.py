@@ -67,8 +67,7 @@ def test_aborted_transactions_overlap_the_records(offset, most_bytes, expected):
         1, topics=["foo=1"], broker_configs={"log.index.interval.bytes": "0"}
     )
     _with_aborted_transactions(cluster)
-    found = _aborted(cluster, offset, most_bytes)
-    assert [each.producer_id for each in found] == expected
+    assert [each.producer_id for each in _aborted(cluster, offset, most_bytes)] == expected
     assert row(ask(DirectBroker(cluster), {FOO: offset})).aborted_transactions is None
 
 

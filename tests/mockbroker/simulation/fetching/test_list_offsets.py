@@ -323,8 +323,7 @@ def test_a_new_leader_behind_its_own_epoch_knows_the_newest_of_what_is_replicate
     append_times(cluster, 20)
     Operations(cluster).stop_broker(1)
     profile_name = f"kafka-{release[0]}.{release[1]}"
-    found = ask(cluster, -3, 7, profile_name=profile_name, broker_id=2)
-    assert found == (0, 30, 0, epoch)
+    assert ask(cluster, -3, 7, profile_name=profile_name, broker_id=2) == (0, 30, 0, epoch)
 
 
 @pytest.mark.requirement("DP-LISTOFF-11")
@@ -334,8 +333,7 @@ def test_older_releases_answer_behind_their_own_epoch() -> None:
     cluster.logs.hold_replication(FOO, 3)
     append_times(cluster, 20)
     Operations(cluster).stop_broker(1)
-    found = ask(cluster, -1, 4, broker_id=2, profile_name="kafka-2.1")
-    assert found == (0, -1, 1, 1)
+    assert ask(cluster, -1, 4, broker_id=2, profile_name="kafka-2.1") == (0, -1, 1, 1)
 
 
 def segmented() -> Cluster:

@@ -73,8 +73,7 @@ def test_an_error_comes_without_offsets_and_records(broker: DirectBroker) -> Non
 )
 def test_a_refusal_has_a_null_or_an_empty_list(release: tuple[int, int], aborted: object) -> None:
     cluster = simulated_cluster(1, topics=["foo=1"], release=release)
-    found = rows(ask(DirectBroker(cluster), {("unknown", 0): 0, FOO: 9}))
-    refused, failed = found.values()
+    refused, failed = rows(ask(DirectBroker(cluster), {("unknown", 0): 0, FOO: 9})).values()
     assert (refused.aborted_transactions, refused.records) == (aborted, b"")
     assert (refused.high_watermark, refused.log_start_offset) == (-1, -1)
     assert (failed.aborted_transactions, failed.records) == (None, b"")

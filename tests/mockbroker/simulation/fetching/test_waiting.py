@@ -70,8 +70,7 @@ async def test_some_fetches_are_answered_at_once(fields: dict[str, int]) -> None
     cluster = Cluster(1, topics=["foo=1"])
     broker = DirectBroker(cluster)
     given = {"max_wait_ms": HOUR, **fields}
-    body = request({FOO: given.pop("offset", 0)}, **given)
-    assert isinstance(begin(broker, body), bytes)
+    assert isinstance(begin(broker, request({FOO: given.pop("offset", 0)}, **given)), bytes)
     assert isinstance(begin(broker, request({}, max_wait_ms=HOUR)), bytes)
 
 
@@ -182,8 +181,7 @@ async def test_a_redirection_waited_before_3_2(release: ReleaseNumber, waits: bo
     )  # fmt: skip
     fetch.broker = DirectBroker(fetch.cluster)
     append(fetch.cluster, b"a")
-    body = request({FOO: 0}, rack_id="y", max_wait_ms=HOUR, min_bytes=1)
-    outcome = begin(fetch.broker, body, 11)
+    outcome = begin(fetch.broker, request({FOO: 0}, rack_id="y", max_wait_ms=HOUR, min_bytes=1), 11)
     if waits:
         assert isinstance(outcome, Awaitable)
         fetch.task = asyncio.ensure_future(outcome)

@@ -162,12 +162,10 @@ class Coordinator:
         """As ``stable``, before the leader has assigned."""
         new: list[tuple[str, str | None]] = [(n, None) for n in names]
         new += [("c", i) for i in instances]
-        first = self.join(name=new[0][0], instance=new[0][1])
-        leader = first.result.member_id
+        leader = self.join(name=new[0][0], instance=new[0][1]).result.member_id
         others = [self.join(name=n, instance=i) for n, i in new[1:]]
         if others:
-            again = self.join(leader, instance=new[0][1])
-            assert again.code == ErrorCode.NONE
+            assert self.join(leader, instance=new[0][1]).code == ErrorCode.NONE
         assert self.state == "CompletingRebalance"
         return [leader, *(each.result.member_id for each in others)]
 

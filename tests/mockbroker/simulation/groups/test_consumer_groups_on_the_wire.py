@@ -62,8 +62,7 @@ async def test_a_member_lives_on_the_wire() -> None:
             partitions=[0, 1],
         )
         assert (again.error_code, again.assignment) == (0, None)
-        described = await wire.ask("ConsumerGroupDescribe", 1, group_ids=["g", "other"])
-        group, other = described.groups
+        group, other = (await wire.ask("ConsumerGroupDescribe", 1, group_ids=["g", "other"])).groups
         assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
         assert (group.assignor_name, group.authorized_operations) == ("uniform", -(2**31))
         (member,) = group.members

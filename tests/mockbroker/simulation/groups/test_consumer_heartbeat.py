@@ -299,8 +299,7 @@ def test_the_epoch_rises_with_what_asks_for_another_target() -> None:
 def test_a_member_without_topics_asks_for_nothing() -> None:
     at = Consumers()
     at.join("a", topics=["nowhere"])
-    assert (at.group.epoch, at.state) == (1, "Stable")
-    assert at.group.members["a"].assigned == {}
+    assert (at.group.epoch, at.state, at.group.members["a"].assigned) == (1, "Stable", {})
 
 
 @pytest.mark.parametrize(("release", "epoch"), [((4, 0), 1), ((4, 3), 2)])

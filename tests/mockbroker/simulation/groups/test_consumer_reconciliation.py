@@ -85,8 +85,7 @@ def test_a_member_that_has_given_up_already_does_not_wait() -> None:
 def test_partitions_of_a_member_that_is_gone_are_free() -> None:
     at = two()
     at.leave("a")
-    result = at.beat("b")
-    assert at.names(result.assignment or ()) == [*FIRST, *SECOND]
+    assert at.names(at.beat("b").assignment or ()) == [*FIRST, *SECOND]
 
 
 @pytest.mark.requirement("DP-RECON-04")
@@ -96,8 +95,7 @@ def test_some_may_be_free_before_the_rest() -> None:
     at.join("c")
     assert (at.target("c"), at.member_state("c")) == (["foo-2", "foo-5"], (3, "UNRELEASED"))
     at.beat("a", owned=["foo-0", "foo-1"])
-    result = at.beat("c")
-    assert at.names(result.assignment or ()) == ["foo-2"]
+    assert at.names(at.beat("c").assignment or ()) == ["foo-2"]
     assert at.member_state("c") == (3, "UNRELEASED")
     assert at.beat("c").assignment is None
     at.beat("b", owned=["foo-3", "foo-4"])

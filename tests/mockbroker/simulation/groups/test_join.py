@@ -280,8 +280,7 @@ def test_an_empty_group_knows_no_member_id() -> None:
 def test_a_member_that_joins_again_brings_protocols_and_since_3_3_2_timeouts(release, taken):
     at = Coordinator(release)
     a, b = at.preparing("a", "b")
-    answer = at.join(b, protocols=(("range", b"new"),), session=20_000, rebalance=90_000)
-    assert answer.waits
+    assert at.join(b, protocols=(("range", b"new"),), session=20_000, rebalance=90_000).waits
     member = at.group.members[b]
     assert member.protocols == (("range", b"new"),)
     timeouts = (member.session_timeout_ms, member.rebalance_timeout_ms)
@@ -387,8 +386,7 @@ def test_a_replaced_leader_is_told_its_former_id_below_version_9(release, who):
 )
 def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(release, rebalances):
     at = Coordinator(release)
-    first = at.join(instance="i", protocols=BOTH)
-    member = first.result.member_id
+    member = at.join(instance="i", protocols=BOTH).result.member_id
     at.sync(member, {member: b"1"})
     answer = at.join(instance="i", protocols=tuple(reversed(BOTH)), version=9)
     assert answer.result.generation == (2 if rebalances else 1)
@@ -402,8 +400,7 @@ def test_a_replacement_that_changes_the_protocol_rebalances_since_2_6_1(release,
 def test_a_replacement_before_the_leader_assigned_rebalances_since_2_5(release, rebalances):
     at = Coordinator(release)
     at.completing(instances=("i", "j"))
-    answer = at.join(instance="j", version=9)
-    assert answer.waits == rebalances
+    assert at.join(instance="j", version=9).waits == rebalances
     assert at.state == ("PreparingRebalance" if rebalances else "CompletingRebalance")
 
 

@@ -135,8 +135,7 @@ def test_sync_waits_for_the_leader() -> None:
     assert follower.waits
     leader = at.sync(a, {a: b"1", i: b"2", "stranger": b"3"})
     assert (leader.result.assignment, follower.result.assignment) == (b"1", b"2")
-    assert follower.result.protocol_type == "consumer"
-    assert follower.result.protocol_name == "range"
+    assert (follower.result.protocol_type, follower.result.protocol_name) == ("consumer", "range")
     assert at.state == "Stable"
 
 
@@ -222,8 +221,7 @@ def test_an_instance_id_alone_removes_its_member(release: tuple[int, int]) -> No
     codes = at.leave(LeavingMember("", "i"), LeavingMember("", "i"), LeavingMember(""))
     assert codes == (0, 25, 25)
     assert list(at.group.members) == [a]
-    assert at.group.instances == {}
-    assert at.state == "PreparingRebalance"
+    assert (at.group.instances, at.state) == ({}, "PreparingRebalance")
 
 
 @pytest.mark.requirement("DP-LEAVE-04", "DP-LEAVE-05")
@@ -258,8 +256,7 @@ def test_a_member_that_leaves_begins_a_rebalance(release: tuple[int, int], state
     at = Coordinator(release)
     a, b = getattr(at, state)("a", "b")
     assert at.leave(a) == (ErrorCode.NONE,)
-    assert at.state == "PreparingRebalance"
-    assert at.group.leader == b
+    assert (at.state, at.group.leader) == ("PreparingRebalance", b)
 
 
 @pytest.mark.requirement("DP-LEAVE-05", "DP-GROUP-03")

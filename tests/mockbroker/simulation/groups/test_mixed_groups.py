@@ -107,8 +107,7 @@ class Mixed(Consumers):
 
     def classic_group(self, **given: bytes) -> list[str]:
         """A stable classic group of two members, with the ids of its members."""
-        first = self.classic_join()
-        one = first.result.member_id
+        one = self.classic_join().result.member_id
         second = self.classic_join()
         rejoin = self.classic_join(one)
         two = second.result.member_id
@@ -153,8 +152,7 @@ def test_offsets_survive_a_change_of_kind() -> None:
     assert at.kind == "consumer"
     at.leave("a")
     at.classic_join()
-    assert at.kind == "classic"
-    assert at.cluster.offsets["g"]["foo", 0].offset == 7
+    assert (at.kind, at.cluster.offsets["g"]["foo", 0].offset) == ("classic", 7)
 
 
 @pytest.mark.requirement("DP-MIGRATE-05")

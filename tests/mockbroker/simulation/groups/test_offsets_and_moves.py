@@ -273,8 +273,7 @@ def test_a_new_coordinator_has_the_last_generation_that_was_assigned() -> None:
     move(at)
     assert (at.state, at.group.generation) == ("Stable", 2)
     assert list(at.group.members) == [a, i]
-    assert at.group.instances == {"i": i}
-    assert (at.group.leader, at.group.protocol_name) == (a, "range")
+    assert (at.group.instances, at.group.leader, at.group.protocol_name) == ({"i": i}, a, "range")
     assert at.sync(i, instance="i").result.assignment == b"i"
     # Sessions began anew, and what the former coordinator had set is over.
     at.advance(9999)
@@ -299,8 +298,7 @@ def test_an_empty_group_stays_empty() -> None:
     (a,) = at.stable("a")
     at.leave(a)
     move(at)
-    assert (at.state, at.group.generation) == ("Empty", 2)
-    assert at.group.protocol_type == "consumer"
+    assert (at.state, at.group.generation, at.group.protocol_type) == ("Empty", 2, "consumer")
 
 
 @pytest.mark.requirement("DP-COORD-07", "DP-COORD-12")

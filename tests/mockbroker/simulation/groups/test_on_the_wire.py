@@ -69,8 +69,7 @@ async def state_becomes(mock: MockCluster, state: str) -> None:
 async def test_two_members_form_a_group() -> None:
     async with cluster() as mock, connect(mock) as first, connect(mock) as second:
         one = await first.ask(join(await member_id(first)), 9)
-        assert one.generation_id == 1
-        assert one.leader == one.member_id
+        assert (one.generation_id, one.leader) == (1, one.member_id)
         await first.ask(sync(one, **{one.member_id: b"all"}), 5)
 
         # The second member's join waits for the first, which learns of it by a heartbeat.
@@ -83,8 +82,7 @@ async def test_two_members_form_a_group() -> None:
         _, two = second.codec.decode_response(await second.receive(), api_key=11, api_version=9)
         assert (one.generation_id, two.generation_id) == (2, 2)
         assert {each.member_id for each in one.members} == {one.member_id, other}
-        assert two.members == []
-        assert two.leader == one.member_id
+        assert (two.members, two.leader) == ([], one.member_id)
 
         # The follower's sync waits for the leader's.
         second.send(second.frame(sync(two), 5))

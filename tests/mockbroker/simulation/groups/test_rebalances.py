@@ -42,8 +42,7 @@ def test_a_new_member_begins_a_rebalance(state: str) -> None:
 @pytest.mark.requirement("DP-COORD-11")
 def test_without_an_initial_delay_the_first_member_is_alone() -> None:
     at = Coordinator()
-    answer = at.join()
-    assert answer.result.generation == 1
+    assert at.join().result.generation == 1
     assert at.state == "CompletingRebalance"
 
 
@@ -61,10 +60,8 @@ def test_the_first_rebalance_does_not_wait_for_ids_that_were_handed_out() -> Non
 def test_settings_are_those_of_the_release(release: tuple[int, int], longest: int) -> None:
     cluster = simulated_cluster(1, release=release)
     settings = group_settings(cluster.configs, 1)
-    assert settings.min_session_timeout_ms == 6000
-    assert settings.max_session_timeout_ms == longest
-    assert settings.initial_rebalance_delay_ms == 0
-    assert settings.max_size == 2**31 - 1
+    assert (settings.min_session_timeout_ms, settings.max_session_timeout_ms) == (6000, longest)
+    assert (settings.initial_rebalance_delay_ms, settings.max_size) == (0, 2**31 - 1)
 
 
 @pytest.mark.requirement("DP-GROUP-02")
@@ -145,8 +142,7 @@ def test_a_rebalance_completes_when_everybody_has_joined() -> None:
 def test_a_rebalance_that_everybody_has_joined_completes_as_it_begins() -> None:
     at = Coordinator()
     (a,) = at.stable("a")
-    again = at.join(a)
-    assert again.result.generation == 2
+    assert at.join(a).result.generation == 2
 
 
 @pytest.mark.requirement("DP-GROUP-03", "DP-JOIN-08")

@@ -156,8 +156,7 @@ def test_a_group_moves_with_the_leader_of_its_partition() -> None:
     assert after is not None
     beat = request_of("Heartbeat", group_id="g", generation_id=1, member_id=joined.member_id)
     assert at.ask(beat, 4, broker_id=after.broker_id).error_code == ErrorCode.NONE
-    again = at.ask(sync(joined.member_id), 4, broker_id=after.broker_id)
-    assert again.assignment == b"all"
+    assert at.ask(sync(joined.member_id), 4, broker_id=after.broker_id).assignment == b"all"
 
 
 # ---- LeaveGroup ----------------------------------------------------------------------------------
@@ -393,5 +392,4 @@ def allowed(group: str, operation: AclOperation) -> AclBinding:
 
 
 def test_find_coordinator_serves_groups() -> None:
-    answer = broker().ask("FindCoordinator", 4, coordinator_keys=["g"])
-    assert answer.coordinators[0].node_id == 1
+    assert broker().ask("FindCoordinator", 4, coordinator_keys=["g"]).coordinators[0].node_id == 1

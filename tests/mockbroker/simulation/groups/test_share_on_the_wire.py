@@ -616,8 +616,7 @@ def test_topics_that_exist_make_a_group_by_their_offsets(topics, rows, starts):
             for topic in answer.responses
         }
         assert (answer.error_code, list(found.items())) == (0, list(rows.items()))
-    group = at.cluster.groups.share.group("g")
-    assert (group is None) == (starts is None)
+    assert (at.cluster.groups.share.group("g") is None) == (starts is None)
     if starts is not None:
         described = [each for topic in offsets(at).topics for each in topic.partitions]
         assert {each.partition_index: each.start_offset for each in described} == starts

@@ -173,8 +173,7 @@ async def test_states_move_with_their_coordinator() -> None:
         read = request_of("ReadShareGroupState", group_id="g", topic_id=topic_id, leader_epoch=3)
 
         async def code(wire: Wire) -> int:
-            answer = await wire.ask(read, 0)
-            return int(answer.results[0].partitions[0].error_code)
+            return int((await wire.ask(read, 0)).results[0].partitions[0].error_code)
 
         mock.cluster.share_states.initialize("g", topic_id, 0, 1, 5)
         async with connect(mock, 1) as first, connect(mock, 2) as second:
@@ -191,6 +190,5 @@ async def test_states_move_with_their_coordinator() -> None:
             mock.finish_loading("share", key)
             assert [await code(old), await code(new[1])] == [16, 0]
             assert await fetched(new[1], 0) == before
-            request = request_of("Metadata", name=TOPIC)
-            (listed,) = (await first.ask(request, 9)).topics
+            (listed,) = (await first.ask(request_of("Metadata", name=TOPIC), 9)).topics
             assert listed.is_internal

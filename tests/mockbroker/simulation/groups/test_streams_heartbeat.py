@@ -133,8 +133,7 @@ def test_regular_expressions_and_repeated_offsets_are_refused(release: tuple[int
 @pytest.mark.parametrize(("release", "target_epoch"), [((4, 2), 0), (OLD, 1), (NEW, 1)])
 def test_a_new_group_is_at_epoch_2(release: tuple[int, int], target_epoch: int) -> None:
     at = Streams(release, group_streams_initial_rebalance_delay_ms=1000)
-    result = at.join()
-    assert (result.member_epoch, at.group.epoch, at.group.target_epoch) == (1, 2, target_epoch)
+    assert (at.join().member_epoch, at.group.epoch, at.group.target_epoch) == (1, 2, target_epoch)
 
 
 @pytest.mark.requirement("DP-STREAMS-09", "DP-STREAMS-20")

@@ -411,8 +411,7 @@ async def test_what_is_written() -> None:
         mock.move_coordinator("group", "g", 1)
         await wire.ask(joins(), 1)
         await wire.ask(beats(2), 1)
-        records = list(mock.records("__consumer_offsets"))
-        written = [each.key for each in records if each.key]
+        written = [each.key for each in list(mock.records("__consumer_offsets")) if each.key]
         kinds = [int.from_bytes(key[:2], "big") for key in written]
         assert {17, 19, 20, 21, 22, 23} <= {*kinds}
         mock.move_coordinator("group", "g", 2)

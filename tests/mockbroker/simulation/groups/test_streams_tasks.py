@@ -474,8 +474,7 @@ def test_steps_of_a_tester() -> None:
     assert at.state == "Empty"
     at.join("a", instance_id="i")
     Operations(cluster).fence_instance("g", "i")
-    result = at.beat("a", 1, instance_id="i")
-    assert result.error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert at.beat("a", 1, instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
     with pytest.raises(ClusterError, match="has no instance 'j'; its instances: i"):
         Operations(cluster).fence_instance("g", "j")
     with pytest.raises(ClusterError, match="has no member 'z'"):

@@ -59,8 +59,7 @@ def test_what_is_stored_is_read_back(sizes: list[int], seed: int, data: st.DataO
         assert storage.size == sum(len(each) for _, each in model)
     first = rng.randrange(len(model) + 1)
     last = rng.randrange(first, len(model) + 1)
-    read = b"".join(storage.read(first, last))
-    assert read == b"".join(each for _, each in model[first:last])
+    assert b"".join(storage.read(first, last)) == b"".join(each for _, each in model[first:last])
     for offset in range(model[0][0] if model else 0, end + 1):
         wanted = next(
             (

@@ -33,8 +33,7 @@ def test_the_stored_maximum_is_that_of_the_records(codec: Compression, claimed: 
 
 def test_records_without_a_time_have_the_maximum_minus_one() -> None:
     cluster = new_cluster()
-    data = changed(batch(b"a", timestamp=-1), max_timestamp=7)
-    assert produce(cluster, data).error == 0
+    assert produce(cluster, changed(batch(b"a", timestamp=-1), max_timestamp=7)).error == 0
     (found,) = RecordBatches(stored(cluster.logs.log(FOO)))
     assert found.max_timestamp == -1
 

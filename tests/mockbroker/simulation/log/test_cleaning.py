@@ -263,8 +263,7 @@ def test_the_end_of_what_was_compacted_stays_as_a_header_since_3_9(release, rang
     Operations(cluster).roll_segment(FOO)
     append(cluster, (b"a", b"1"))
     Operations(cluster).compact(FOO)
-    found = batches(log_of(cluster))
-    assert [(each.base_offset, each.last_offset) for each in found] == ranges
+    assert [(each.base_offset, each.last_offset) for each in batches(log_of(cluster))] == ranges
 
 
 @pytest.mark.requirement("DP-RETAIN-02", "DP-RETAIN-03")
@@ -471,8 +470,7 @@ def test_a_stored_batch_is_damaged(how: str, crc_is_right: bool, decodes: bool |
     append_times(cluster, 1, compression=Compression.GZIP)
     append_times(cluster, 1, 1, compression=Compression.GZIP)
     Operations(cluster).corrupt_batch(FOO, 2, how)
-    data = log_of(cluster).storage.batch(1).data
-    (batch,) = RecordBatches(data, check_crc=False)
+    (batch,) = RecordBatches(log_of(cluster).storage.batch(1).data, check_crc=False)
     assert isinstance(batch, RecordBatch)
     assert batch.crc_is_right() is crc_is_right
     if decodes is False:

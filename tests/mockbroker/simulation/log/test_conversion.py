@@ -91,8 +91,7 @@ def test_a_rebuilt_batch_has_the_brokers_time() -> None:
     configs = {"compression.type": "gzip", "message.timestamp.type": "LogAppendTime"}
     cluster = new_cluster(configs=configs)
     produce(cluster, build_batch([Record(timestamp=3, value=b"a")]))
-    found = only_batch(stored(cluster.logs.log(FOO)))
-    assert [each.timestamp for each in found] == [NOW_MS]
+    assert [each.timestamp for each in only_batch(stored(cluster.logs.log(FOO)))] == [NOW_MS]
 
 
 @pytest.mark.requirement("DP-FORMAT-07")
@@ -132,8 +131,7 @@ def test_messages_become_one_batch(magic, codec, release):
         (1, times[1], None, b"b"),
     ]
     assert (found.magic, found.compression, found.producer_id) == (2, codec, -1)
-    again = produce(cluster, batch(b"c", magic=0), version=0)
-    assert again.base_offset == 2
+    assert produce(cluster, batch(b"c", magic=0), version=0).base_offset == 2
 
 
 @pytest.mark.requirement("DP-PRODUCE-28")

@@ -88,8 +88,7 @@ class Producing(RuleBasedStateMachine):
             return
         found = kept[place]
         before = self.log.end_offset
-        again = changed(found.data, base_offset=0)
-        outcome = self._send(again)
+        outcome = self._send(changed(found.data, base_offset=0))
         assert self.log.end_offset == before, "a duplicate is never appended"
         remembered = place < (5 if self.release >= (1, 0) else 1)
         if remembered:

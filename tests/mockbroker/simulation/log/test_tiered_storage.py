@@ -122,8 +122,7 @@ def test_consumers_read_remote_records_and_replicas_do_not() -> None:
     broker = DirectBroker(cluster, profile_name="kafka-4.4")
     found = {}
     for offset in (0, 1, 3, 4):
-        response = fetching.ask(broker, {TP: offset}, replica_id=2)
-        (answer,) = response.responses[0].partitions
+        (answer,) = fetching.ask(broker, {TP: offset}, replica_id=2).responses[0].partitions
         found[offset] = answer.error_code, answer.high_watermark, answer.log_start_offset
         assert bool(answer.records) == (offset == 4)
     moved = (109, 6, 1)

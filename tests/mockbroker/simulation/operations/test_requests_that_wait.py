@@ -19,8 +19,7 @@ TP = "foo-0"
 
 
 def produce(value: bytes = b"x", acks: int = -1) -> Any:
-    data = build_batch([Record(timestamp=0, value=value)])
-    partition = {"index": 0, "records": data}
+    partition = {"index": 0, "records": build_batch([Record(timestamp=0, value=value)])}
     topic = {"name": "foo", "partition_data": [partition]}
     return request_of("Produce", acks=acks, timeout_ms=30_000, topic_data=[topic])
 

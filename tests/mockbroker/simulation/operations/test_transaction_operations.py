@@ -76,8 +76,7 @@ async def test_transactions_over_http() -> None:
         assert (await http.post("/release-markers", json={}))[0] == 200
         _, found = await http.get("/transactions/t")
         assert found["state"] == "CompleteCommit"
-        refused = await http.post("/expire-transaction", json={"transactional_id": "t"})
-        assert refused[0] == 400
+        assert (await http.post("/expire-transaction", json={"transactional_id": "t"}))[0] == 400
 
 
 @pytest.mark.requirement("DP-CTL-52", "DP-CTL-32")

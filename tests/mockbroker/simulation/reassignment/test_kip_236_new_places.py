@@ -48,8 +48,7 @@ def test_submitted_cancelled_and_gone(place: Place, store: ZnodeStore) -> None:
     store.create(PLAN, plan(entry([4, 5, 6]), entry([2, 1], tp=("foo", 1))).encode())
     c.turns.react()
     assert said(store, PLAN) == [entry([4, 5, 6], [1, 2, 3])]
-    topic = json.loads(store.get(TOPIC).data)["partitions"]
-    assert topic == {"0": [4, 5, 6, 1, 2, 3], "1": [2, 1]}
+    assert json.loads(store.get(TOPIC).data)["partitions"] == {"0": [4, 5, 6, 1, 2, 3], "1": [2, 1]}
     joined(c, 4)
     store.create(CANCEL)
     c.turns.react()

@@ -67,8 +67,7 @@ class Real:
         body = request_of(
             "AlterPartitionReassignments", name=topic, partitions=[partition], timeout_ms=20_000
         )
-        answer = await self._target.exchange(1, body, 0, None)
-        row = answer.responses[0].partitions[0]
+        row = (await self._target.exchange(1, body, 0, None)).responses[0].partitions[0]
         return row.error_code, row.error_message
 
     def submit(self, topic: str, replicas: list[int]) -> None:
@@ -112,8 +111,7 @@ class Ours:
         self._cluster.topics.add((topic, [replicas]))
 
     def alter(self, topic: str, replicas: list[int] | None) -> Answer:
-        result = self._cluster.reassignments.alter([(topic, [(0, replicas)])])
-        row = result.topics[0].partitions[0]
+        row = self._cluster.reassignments.alter([(topic, [(0, replicas)])]).topics[0].partitions[0]
         return row.error_code, row.error_message
 
     def submit(self, topic: str, replicas: list[int]) -> None:

@@ -217,8 +217,7 @@ def end_with_a_newer_epoch(of: Profile) -> list[object]:
     producer = Producer(coordinator(of.software))
     producer.init()
     producer.add()
-    refused = producer.end(epoch=producer.epoch + 1)
-    return [refused, producer.state, producer.end()]
+    return [producer.end(epoch=producer.epoch + 1), producer.state, producer.end()]
 
 
 def commit_while_the_coordinator_loads(of: Profile) -> int:
@@ -409,8 +408,7 @@ def create_the_metadata_topic(of: Profile) -> int:
 def every_scram_user(of: Profile) -> list[str]:
     at = broker(of)
     at.cluster.scram.alter([], [CredentialChange("a user~", 1, 4096, b"salt", b"password")])
-    answer = at.ask("DescribeUserScramCredentials", 0, users=None)
-    return [each.user for each in answer.results]
+    return [each.user for each in at.ask("DescribeUserScramCredentials", 0, users=None).results]
 
 
 def a_replica_that_stays_out_of_sync(of: Profile) -> bool:

@@ -71,5 +71,4 @@ def on_topic(cluster: Cluster, operation: AclOperation, name: str) -> None:
 def ask(asked: DirectBroker, kind: Any, version: int, **body: Any) -> Any:
     """The answer as JSON has it."""
     default = json.loads(kind().to_json(version))
-    request = kind.from_json(default | body, version)
-    return json.loads(asked.ask(request, version).to_json(version))
+    return json.loads(asked.ask(kind.from_json(default | body, version), version).to_json(version))

@@ -306,8 +306,7 @@ def test_expiring_a_token(name: str, removed: bool) -> None:
     assert len(tokens.describe()) == 1
     tokens.cluster.turns.advance(1)
     assert tokens.expire(made.hmac, period_ms=5)[0] == EXPIRED
-    answer = tokens.expire(made.hmac)
-    assert answer == ((0, START + 1) if removed else (EXPIRED, -1))
+    assert tokens.expire(made.hmac) == ((0, START + 1) if removed else (EXPIRED, -1))
     assert len(tokens.describe()) == (not removed)
     made = tokens.create("bob")
     assert tokens.expire(made.hmac, "bob") == (0, START + 1)

@@ -77,8 +77,7 @@ async def authenticate(wire: Wire, bearer: str, version: int = 2) -> Any:
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask("Metadata", 1, topics=None)
-    return [topic.name for topic in found.topics] == ["foo"]
+    return [topic.name for topic in (await wire.ask("Metadata", 1, topics=None)).topics] == ["foo"]
 
 
 async def refusal(bearer: str, sasl: str = SCOPED, now_ms: int = 0) -> Any:
@@ -303,8 +302,7 @@ async def test_a_password_leaves_the_end_to_the_config() -> None:
     for most_ms, lifetime_ms in ((None, 0), (MINUTE_MS, MINUTE_MS)):
         async with wired(most_ms=most_ms) as (_, wire):
             await shake(wire, "PLAIN")
-            answer = await say(wire, b"\0alice\0pencil")
-            assert answer.session_lifetime_ms == lifetime_ms
+            assert (await say(wire, b"\0alice\0pencil")).session_lifetime_ms == lifetime_ms
 
 
 @pytest.mark.requirement("OAUTH-09")

@@ -40,8 +40,7 @@ async def authenticate(wire: Wire, user: str = "alice", password: str = "pencil"
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask("Metadata", 1, topics=None)
-    return [topic.name for topic in found.topics] == ["foo"]
+    return [topic.name for topic in (await wire.ask("Metadata", 1, topics=None)).topics] == ["foo"]
 
 
 async def test_who_authenticates_anew_stays() -> None:

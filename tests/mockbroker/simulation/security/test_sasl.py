@@ -48,8 +48,7 @@ async def token(wire: Wire, data: bytes, version: int = 2) -> SaslAuthenticateRe
 
 
 async def served(wire: Wire) -> bool:
-    found = await wire.ask("Metadata", 1, topics=None)
-    return [topic.name for topic in found.topics] == ["foo"]
+    return [topic.name for topic in (await wire.ask("Metadata", 1, topics=None)).topics] == ["foo"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -71,8 +70,7 @@ async def test_scram(mechanism: str) -> None:
     async with wired() as (_, wire):
         await shake(wire, mechanism)
         step = SaslScram(mechanism, "alice", PASSWORD).exchange()
-        first = await token(wire, step(b"") or b"")
-        final = step(first.auth_bytes)
+        final = step((await token(wire, step(b"") or b"")).auth_bytes)
         assert final is not None
         last = await token(wire, final)
         # The broker proves that it knows the password, or this raises.

@@ -220,8 +220,7 @@ def test_stored_credentials_authenticate() -> None:
 async def test_the_journal_has_no_salted_password() -> None:
     async with MockCluster(1) as mock, connect(mock) as wire:
         sent = upsertion("a")
-        answer = await wire.ask(request(sent), 0)
-        assert answer.results[0].error_code == 0
+        assert (await wire.ask(request(sent), 0)).results[0].error_code == 0
         (entry,) = mock.journal.select(api=51, direction="request")
         assert sent["salted_password"] not in entry.raw
         kept = entry.decode().body

@@ -57,8 +57,7 @@ def test_elect_preferred_leaders_of_kip_183(cluster: Cluster) -> None:
     on_topic(cluster, AclOperation.ALTER, "foo")
     before = len(cluster.log)
     wanted = [{"topic": "foo", "partitionId": [0, 5]}]
-    answer = ask(asked, kind, 0, topicPartitions=wanted)
-    (topic,) = answer["replicaElectionResults"]
+    (topic,) = ask(asked, kind, 0, topicPartitions=wanted)["replicaElectionResults"]
     assert [row["errorCode"] for row in topic["partitionResult"]] == [31, 31]
     assert ask(asked, kind, 0, topicPartitions=None)["replicaElectionResults"] == []
     assert len(cluster.log) == before

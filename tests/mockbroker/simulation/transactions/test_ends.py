@@ -149,8 +149,7 @@ def test_an_end_is_marked_in_every_partition(release: Release, commit: bool) -> 
     epoch = 1 if release == NEWEST else 0
     assert cluster.logs.log(BAR).last_stable_offset == 0
     assert producer.end(commit=commit) == 0
-    assert producer.state == state
-    assert producer.transaction.metadata.partitions == ()
+    assert (producer.state, producer.transaction.metadata.partitions) == (state, ())
     for tp, end in ((FOO, 2), (BAR, 3)):
         assert markers(cluster, tp) == [(kind, 1000, epoch, 0)]
         log = cluster.logs.log(tp)

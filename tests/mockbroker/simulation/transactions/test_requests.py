@@ -328,8 +328,7 @@ def test_offsets_that_cannot_be_committed(version: int) -> None:
 @pytest.mark.requirement("DP-TXNOFF-01")
 @pytest.mark.parametrize(("profile_name", "code"), [("kafka-1.1", 0), ("kafka-2.0", 24)])
 def test_offsets_of_a_transaction_need_a_group_since_2_0(profile_name: str, code: int) -> None:
-    found = profile(profile_name)
-    cluster = simulated_cluster(1, topics=["foo=1"], release=found.software)
+    cluster = simulated_cluster(1, topics=["foo=1"], release=profile(profile_name).software)
     at = DirectBroker(cluster, profile_name=profile_name)
     for key_type, key in ((0, ""), (1, "t")):
         cluster.coordinators.find(CoordinatorKind(key_type), key, 1)

@@ -141,8 +141,7 @@ async def test_with_the_controller_stopped_its_successor_goes_on(profile: str) -
         assert {each.body.controller_id for each in heard(mock, after=seen)} == {2}
         for broker_id in (2, 3):
             memory = mock.broker_knows(broker_id)
-            assert memory.partitions["foo", 0].leader == 2
-            assert memory.replicas["foo", 0].leader == 2
+            assert (memory.partitions["foo", 0].leader, memory.replicas["foo", 0].leader) == (2, 2)
             assert sorted(memory.live_brokers) == [2, 3]
             updates = [each.body for each in heard(mock, broker_id, seen) if each.api_key == 6]
             state = updates[-1].topic_states[0].partition_states[0]

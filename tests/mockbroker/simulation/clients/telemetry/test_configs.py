@@ -29,8 +29,7 @@ def alter(
             {"name": key, "config_operation": how, "value": value} for key, value in values.items()
         ],
     }
-    answer = at.ask("IncrementalAlterConfigs", 1, resources=[resource])
-    (result,) = answer.responses
+    (result,) = at.ask("IncrementalAlterConfigs", 1, resources=[resource]).responses
     return result.error_code, result.error_message
 
 
@@ -45,8 +44,7 @@ def refusal(
 
 @pytest.mark.requirement("TELEM-01")
 def test_a_subscription_has_a_name() -> None:
-    found = refusal({"metrics": "*"}, name="")
-    assert found == (REFUSED, "Subscription name can't be empty")
+    assert refusal({"metrics": "*"}, name="") == (REFUSED, "Subscription name can't be empty")
 
 
 @pytest.mark.requirement("TELEM-02")
