@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mockbroker.errors import ClusterError, ControllerDiedError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
-from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER
+from mockbroker.simulation.state.cluster_parts import NO_CONTROLLER, NO_LEADER, Partition
+from mockbroker.simulation.state.cluster_state import replay
 from tests.mockbroker.simulated import simulated_cluster
 
 __all__ = ["BROKERS", "TARGETS", "TPS", "AnyCommands", "cluster_of", "has_controller"]
@@ -60,6 +61,24 @@ class AnyCommands(RuleBasedStateMachine):
     @rule(broker=BROKERS)
     def begin(self, broker: int) -> None:
         self.perhaps(lambda: Operations(self.cluster).start_broker(broker))
+
+    @invariant()
+    def the_log_replays(self) -> None:
+        replayed = replay("c", self.cluster.log)
+        assert replayed.topics == self.cluster.topics
+        assert replayed.znodes == self.cluster.state.znodes
+
+    @precondition(has_controller)
+    @invariant()
+    def replicas_are_a_set_with_somebody_in_sync(self) -> None:
+        for each in self.partitions():
+            assert each.replicas
+            assert len(set(each.replicas)) == len(each.replicas)
+            assert each.isr
+            assert each.leader == NO_LEADER or each.leader in each.isr
+
+    def partitions(self) -> list[Partition]:
+        return [each for topic in self.cluster.topics.values() for each in topic.partitions]
 
     def perhaps(self, command: Callable[[], object]) -> bool:
         """Whether it was done; one that is refused leaves no trace, one that dies is succeeded."""
