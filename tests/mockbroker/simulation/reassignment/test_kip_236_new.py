@@ -72,4 +72,5 @@ def test_the_log_replays_to_the_same_state_znodes_included() -> None:
     submit(c, entry([4, 5]))
     joined(c, 4)
     replayed = replay(c.state.cluster_id, c.log)
-    assert (replayed.topics, replayed.znodes) == (c.topics, c.state.znodes)
+    assert replayed.topics == c.topics
+    assert replayed.znodes == c.state.znodes

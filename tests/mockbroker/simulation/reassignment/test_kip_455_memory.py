@@ -220,7 +220,8 @@ def test_the_log_replays_to_the_same_state_znodes_included(draft: str) -> None:
     alter(cluster, [4, 5, 6])
     joined(cluster, 4, 5)
     replayed = replay(cluster.state.cluster_id, cluster.log)
-    assert (replayed.znodes, replayed.topics) == (cluster.state.znodes, cluster.topics)
+    assert replayed.znodes == cluster.state.znodes
+    assert replayed.topics == cluster.topics
 
 
 def test_an_unknown_machine_is_a_clear_error() -> None:
