@@ -1,7 +1,9 @@
 // A C test with librdkafka against a mock Kafka cluster, without another library: copy the part above
 // the test.
 //
-// Needs `mockbroker` on PATH (docs/how-to/install.md), and librdkafka with its header:
+//   uv tool install 'kproto[mock] @ git+https://github.com/kproto/kproto'
+//
+// puts `mockbroker` on PATH, and so does `pipx install`. With librdkafka and its header:
 //
 //   cc -std=c11 -D_POSIX_C_SOURCE=200809L mock.c -lrdkafka -o mock && ./mock
 

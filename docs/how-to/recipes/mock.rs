@@ -1,7 +1,9 @@
 // Rust tests with a mock Kafka cluster each, with nothing but the standard library: copy Mock into
 // your tests, and put your client where this one speaks for itself.
 //
-// Needs `mockbroker` on PATH (docs/how-to/install.md). As it stands:
+//   uv tool install 'kproto[mock] @ git+https://github.com/kproto/kproto'
+//
+// puts `mockbroker` on PATH, and so does `pipx install`. As it stands:
 //
 //   rustc --edition 2021 --test mock.rs && ./mock
 //

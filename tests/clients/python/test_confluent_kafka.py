@@ -129,8 +129,7 @@ def test_coordinator_move(mock_kafka: MockKafka, consumer: Callable[..., Any]) -
     receiver.commit(asynchronous=False)
     target = mock_kafka.requests("JoinGroup")[0].broker % 3 + 1
     mock_kafka.move_coordinator("group", "g", target)
-    # librdkafka 2.16 that commits before it has found the coordinator loses it over and over, until
-    # the session ends: the commit fails with the connection, and marks the coordinator dead.
+    # As docs/how-to/producers-and-consumers.md says of librdkafka.
     mock_kafka.wait_for("Heartbeat", broker_id=target)
     send(sender, "b")
     assert read(receiver, 1) == ["b"]
