@@ -60,7 +60,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 _TOGETHER = tuple(
     str(Path(__file__).parent / folder) + os.sep
-    for folder in ("browser", "oracle", "records/oracle", "tshark", "wiredump/spark", "wireshark")
+    for folder in ("browser", "oracle", "records/oracle", "tshark", "wireshark")
 )
 """Folders whose tests share programs that take seconds to start."""
 
@@ -73,8 +73,10 @@ _LONG = tuple(
 
 
 def _unit(item: pytest.Item) -> str:
-    """The tests that one process should run: those of such a folder, or a module's slow or quick
-    ones."""
+    """The tests that one process should run: those of such a folder, those with Spark's session, or
+    a module's slow or quick ones."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
     path = str(item.path)
     module = f"{path} {_is_slow(item)}"
     return next((folder for folder in _TOGETHER if path.startswith(folder)), module)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.full import quick
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import single
 from wiredump.questions.database import FolderTables
@@ -22,7 +23,7 @@ from wiredump.tables.reading import InputError, TableFolder
 PROGRAM = Path(__file__).with_name("killed_batch.py")
 ROOT = Path(__file__).parents[3]
 TABLES_HERE = tuple(name for name in TABLES if name not in ("packets", "lineage", "account"))
-KILLS = int(os.environ.get("KPROTO_KILLS", "6"))
+KILLS = int(os.environ.get("KPROTO_KILLS", quick(6, 2)))
 COUNT = ["SELECT run, count(*) FROM requests GROUP BY run ORDER BY run"]
 
 

@@ -90,7 +90,7 @@ def test_rows_of_batches(
     require_module("pyspark")
     from wiredump.spark.stream_reader import StreamReader
 
-    capture = made_up.capture(5, connections=6, exchanges=12, kind="pcap")
+    capture = made_up.capture(5, connections=4, exchanges=8, kind="pcap")
     rotate(capture, range(5, len(records(capture)[1]), 9), tmp_path / "in")
     options = Options(out=str(tmp_path / "out"), paths={}, tables=("requests",), run="s")
     layout = Layout(partition_by=by)

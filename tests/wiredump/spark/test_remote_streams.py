@@ -16,6 +16,7 @@ from tests.support.object_store import Bucket, ObjectStore
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.rotating import (
+    FEW,
     cut_off,
     difference,
     follow,
@@ -45,16 +46,12 @@ def test_killed_anywhere(
 ) -> None:  # fmt: skip
     """At any object that is made, copied or removed, and once more while that is put right."""
     folder, root = tmp_path_factory.mktemp("killed"), Location(store.bucket().uri("root"))
-    cut_off(session, seed, (first, second), folder, root)
+    cut_off(session, seed, (first, second), folder, root, FEW)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["path", "s3"])
-def test_kill_9(
-    tmp_path: Path, session: FakeSession, bucket: Bucket, rng: random.Random, where: str
-) -> None:
-    root = Location(str(tmp_path / "root") if where == "path" else bucket.uri("root"))
-    killed(session, rng, tmp_path, root)
+def test_kill_9(tmp_path: Path, session: FakeSession, bucket: Bucket, rng: random.Random) -> None:
+    killed(session, rng, tmp_path, Location(bucket.uri("root")), FEW)
 
 
 @pytest.mark.slow
@@ -66,11 +63,11 @@ def test_captures_in_a_bucket(tmp_path: Path, session: FakeSession, bucket: Buck
     bucket.put("day/.hidden", b"x")
     for name, where in (("folder", "day"), ("pattern", "day/r*")):
         root = tmp_path / name
-        stream = follow(bucket.uri(where), root, max_files=1)
+        stream = follow(bucket.uri(where), root, FEW, max_files=1)
         if name == "folder":
             stream.state = bucket.uri("state")
         to_the_end(session, stream)
-        found = difference(one_process(files, tmp_path / "one"), root / "out")
+        found = difference(one_process(files, tmp_path / "one", FEW), root / "out")
         assert set(found) == {"lineage"}
         assert f"s3://{bucket.name}/day/r.pcap" in str(found)
         assert "testing" not in str(found)

@@ -16,6 +16,7 @@ from tests.support.toolchain import require, require_module
 from wiredump.spark import session
 from wiredump.spark.settings import outer_settings
 
+ROOT = Path(__file__).parents[3]
 ARROW = "spark.sql.execution.arrow.maxRecordsPerBatch"
 JAVA = "spark.driver.extraJavaOptions"
 
@@ -146,6 +147,28 @@ def test_pyspark_submit_args_win_over_the_commands_own_settings(
     assert outer_settings()["x"] == "a b"
 
 
+def test_tasks_import_few_packages() -> None:
+    """Those that ``docs/how-to/spark.md`` installs for executors; Spark brings its own."""
+    require_module("pyspark")
+    program = (
+        "import pyspark.worker, sys\n"
+        "from wiredump.spark import functions, job, microbatch, naming, partitioning\n"
+        "from wiredump.spark import table_source\n"
+        "found = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(*(found - sys.stdlib_module_names))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = {name for name in done.stdout.split() if name[0] != "_"}
+    installed = re.search(r"--no-deps (.+)", (ROOT / "docs/how-to/spark.md").read_text())
+    assert installed is not None
+    found -= {"wiredump", "pyspark", "py4j", "typing_extensions", "cython_runtime"}
+    found -= {"pandas", "pytz", "dateutil", "six"}  # PySpark imports pandas if it is there
+    assert found <= set(installed[1].split())
+
+
 def test_without_anybodys_word_it_is_this_machine(started: Any) -> None:
     assert started(None)["spark.master"] == "local[*]"
 
@@ -172,7 +195,7 @@ def test_what_spark_submit_sets_wins(tmp_path: Path) -> None:
             "--conf", f"{ARROW}=77", "--conf", "spark.ui.enabled=false", str(program),
         ],
         env={
-            **os.environ, "PYTHONPATH": str(Path(__file__).parents[3]),
+            **os.environ, "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
         },
         capture_output=True, text=True, timeout=300, check=False,
