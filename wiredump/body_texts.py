@@ -30,14 +30,9 @@ from wiredump.native import quick
 from wiredump.redact import holds_secrets, redacted
 
 __all__ = [
-    "API_VERSIONS",
-    "BodyTexts",
-    "SideText",
-    "brief_texts_of",
-    "left_over",
-    "printers_of",
+    "API_VERSIONS", "BodyTexts", "SideText", "brief_texts_of", "left_over", "printers_of",
     "texts_of",
-]
+]  # fmt: skip
 
 _WITH_FLOATS: Final = frozenset({"AlterClientQuotasRequest", "DescribeClientQuotasResponse"})
 

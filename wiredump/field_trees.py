@@ -14,14 +14,9 @@ from kproto.codegen.plan import FieldPlan, StructPlan
 from kproto.schema.model import Field, Struct
 
 __all__ = [
-    "FieldTree",
-    "base64_size",
-    "bytes_fields",
-    "changed",
-    "error_code_fields",
-    "records_fields",
+    "FieldTree", "base64_size", "bytes_fields", "changed", "error_code_fields", "records_fields",
     "tree_of",
-]
+]  # fmt: skip
 
 
 class FieldTree(NamedTuple):

@@ -21,16 +21,9 @@ from wiredump.open_requests import MOST_HALVES
 from wiredump.search import Candidate, Search, Undecided
 
 __all__ = [
-    "NEAR",
-    "REQUEST_PREFIX",
-    "RESPONSE_PREFIX",
-    "Expected",
-    "RequestShape",
-    "Requests",
-    "Responses",
-    "every_request",
-    "id_distance",
-]
+    "NEAR", "REQUEST_PREFIX", "RESPONSE_PREFIX", "Expected", "RequestShape", "Requests",
+    "Responses", "every_request", "id_distance",
+]  # fmt: skip
 
 REQUEST_PREFIX: Final = SIZE_LENGTH + 8
 """Bytes of a request before its client id: size, API key, API version, correlation id."""

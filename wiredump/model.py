@@ -16,15 +16,8 @@ from wiredump.readers.tally import Tally
 from wiredump.unread import Unread
 
 __all__ = [
-    "Anomaly",
-    "Connection",
-    "Direction",
-    "Exchange",
-    "Frame",
-    "Item",
-    "Place",
-    "SalvagedBatches",
-]
+    "Anomaly", "Connection", "Direction", "Exchange", "Frame", "Item", "Place", "SalvagedBatches",
+]  # fmt: skip
 
 Direction: TypeAlias = Literal["request", "response"]
 """``request``: from the client to the broker; ``response``: back."""

@@ -29,8 +29,10 @@ class Readable:
 
     def table(self) -> bytes:
         """Return, by API key, one more than the highest version; 0 if there is none."""
-        counts = (self._newest.get(key, -1) + 1 for key in range(max(self._newest) + 1))
-        return bytes(min(count, _MOST) for count in counts)
+        counts = bytearray(max(self._newest) + 1)
+        for key, newest in self._newest.items():
+            counts[key] = min(newest + 1, _MOST)
+        return bytes(counts)
 
     def has_request(self, exchange: Exchange) -> bool:
         """Whether an exchange has a request that can be decoded."""

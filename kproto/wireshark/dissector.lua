@@ -228,6 +228,16 @@ local function guarded(tree, read)
   return false
 end
 
+-- Wireshark 4.0 replaces each invalid byte by three, and returns as many bytes as there were: the last character may be
+-- cut, which would make its output invalid.
+local function text_of(range)
+  local text = range:string(ENC_UTF_8):gsub("[\192-\247][\128-\191]*$", function(tail)
+    local lead = tail:byte()
+    return #tail < (lead >= 240 and 4 or lead >= 224 and 3 or 2) and "" or tail
+  end)
+  return text
+end
+
 -- Each maker returns a function that reads one value into a tree and returns its text, for labels.
 
 local function fixed_reader(kind, field)
@@ -282,7 +292,7 @@ local function blob_reader(kind, field, title, compact, nullable, embedded)
     pos = pos + length
     local range = buf(start, pos - start)
     if kind == "string" then
-      local text = length > 0 and buf(content, length):string(ENC_UTF_8) or ""
+      local text = length > 0 and text_of(buf(content, length)) or ""
       tree:add(field, range, text)
       return text
     end
@@ -479,7 +489,7 @@ local function read_record(tree, base_offset, base_timestamp)
     local size = varint()
     if size < 0 then fail("a header's key is null") end
     need(size)
-    local text = size > 0 and buf(pos, size):string(ENC_UTF_8) or ""
+    local text = size > 0 and text_of(buf(pos, size)) or ""
     pos = pos + size
     item:add(own.header_key, buf(start, pos - start), text)
     start = pos

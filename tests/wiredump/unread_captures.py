@@ -69,8 +69,8 @@ class Line:
     def now(self) -> int:
         return self._time
 
-    def wait(self, seconds: int) -> None:
-        self._time += seconds * 10**9
+    def wait(self, seconds: float) -> None:
+        self._time += int(seconds * 10**9)
 
     def send(self, end: int, data: bytes, *, segment: int = _SEGMENT) -> int:
         """Send data in segments, end 0 being the client; returns how many bytes these are."""

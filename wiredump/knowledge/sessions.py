@@ -136,15 +136,24 @@ class Fetches:
             yield "fetches", row
 
 
-def rows_alone(version: int, request: FetchRequest, who: _Who) -> list[_Values] | None:
+def rows_alone(
+    version: int, request: FetchRequest, who: _Who, name_of: NameOf, at_ns: int
+) -> list[_Values] | None:
     """Return the rows of a Fetch that depend on no other exchange: it has no session and ends none,
-    and names its topics. Otherwise None."""
+    and its topics have names, or known ones. Otherwise None."""
     if not is_alone(version, request):
         return None
+    requested: dict[_Place, int] = {}
     for topic in request.topics or ():
-        if topic.topic is None:
-            return None
-    requested = _requested(request)
+        name, topic_id = topic.topic, topic.topic_id
+        if topic_id == NO_TOPIC_ID:
+            topic_id = None
+        if name is None:
+            name = None if topic_id is None else name_of(topic_id, at_ns)
+            if name is None:
+                return None
+        for each in topic.partitions or ():
+            requested[name, topic_id, each.partition] = each.fetch_offset
     return _rows(who, _session_of(version, request), True, requested, requested)
 
 

@@ -65,27 +65,8 @@ from wiredump.readers.streams import Streams
 from wiredump.readers.tcp import Limits, TcpReassembler
 
 __all__ = [
-    "FROM_CLIENT",
-    "FROM_SERVER",
-    "REASSEMBLY_LIMITS",
-    "TLS_KEY_LOG",
-    "Account",
-    "AccountError",
-    "Anomaly",
-    "Capture",
-    "Closed",
-    "Data",
-    "Endpoint",
-    "Event",
-    "Gap",
-    "Interface",
-    "Limits",
-    "Opened",
-    "Packet",
-    "Retransmission",
-    "Secrets",
-    "Segment",
-    "Streams",
-    "TcpReassembler",
+    "FROM_CLIENT", "FROM_SERVER", "REASSEMBLY_LIMITS", "TLS_KEY_LOG", "Account", "AccountError",
+    "Anomaly", "Capture", "Closed", "Data", "Endpoint", "Event", "Gap", "Interface", "Limits",
+    "Opened", "Packet", "Retransmission", "Secrets", "Segment", "Streams", "TcpReassembler",
     "merge",
-]
+]  # fmt: skip

@@ -22,14 +22,9 @@ from kproto.errors import MissingExtraError
 from wiredump.readers.zstd_blocks import BlockEnds
 
 __all__ = [
-    "MOST_ALWAYS",
-    "MOST_TIMES",
-    "PIECE",
-    "CannotInflate",
-    "Inflater",
-    "LimitReached",
+    "MOST_ALWAYS", "MOST_TIMES", "PIECE", "CannotInflate", "Inflater", "LimitReached",
     "inflater_for",
-]
+]  # fmt: skip
 
 PIECE: Final = 1 << 20
 

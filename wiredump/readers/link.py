@@ -26,16 +26,8 @@ from struct import Struct
 from typing import Final, Literal
 
 __all__ = [
-    "ETHERNET",
-    "IPV4",
-    "IPV6",
-    "MPLS",
-    "PPP",
-    "PPPOE",
-    "ethernet",
-    "locate",
-    "protocol_name",
-]
+    "ETHERNET", "IPV4", "IPV6", "MPLS", "PPP", "PPPOE", "ethernet", "locate", "protocol_name",
+]  # fmt: skip
 
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD

@@ -20,13 +20,8 @@ from wiredump.readers.format_reader import CHAIN, TO_THE_END, FormatReader
 from wiredump.readers.model import Anomaly, Interface, Packet
 
 __all__ = [
-    "LARGEST_RECORD",
-    "LIBPCAP_LIMIT",
-    "RECORD_HEADER",
-    "PcapReader",
-    "RecordHeaders",
-    "begins",
-]
+    "LARGEST_RECORD", "LIBPCAP_LIMIT", "RECORD_HEADER", "PcapReader", "RecordHeaders", "begins",
+]  # fmt: skip
 
 LARGEST_RECORD: Final = 16 << 20
 """No snaplen makes a longer record credible."""

@@ -7,18 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 __all__ = [
-    "NOTHING",
-    "Block",
-    "Cell",
-    "Details",
-    "Figure",
-    "Note",
-    "Table",
-    "count",
-    "cut",
-    "duration",
+    "NOTHING", "Block", "Cell", "Details", "Figure", "Note", "Table", "count", "cut", "duration",
     "moment",
-]
+]  # fmt: skip
 
 
 class Note(NamedTuple):

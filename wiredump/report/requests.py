@@ -10,15 +10,9 @@ from typing import Any, Final, NamedTuple
 from wiredump.questions.answers import Answer, Tables
 
 __all__ = [
-    "OTHERS",
-    "Client",
-    "Errors",
-    "Latency",
-    "LatencyTimes",
-    "Requests",
-    "Traffic",
+    "OTHERS", "Client", "Errors", "Latency", "LatencyTimes", "Requests", "Traffic",
     "measure_requests",
-]
+]  # fmt: skip
 
 OTHERS: Final = "(others)"
 

@@ -28,17 +28,9 @@ from wiredump.dialects import codec_of
 from wiredump.model import Connection, Exchange, Frame
 
 __all__ = [
-    "CARRYING",
-    "NO_TOPIC_ID",
-    "PRODUCE",
-    "Found",
-    "NameOf",
-    "RecordsField",
-    "fields_of",
-    "finder_of",
-    "id_as_text",
-    "places_of",
-]
+    "CARRYING", "NO_TOPIC_ID", "PRODUCE", "Found", "NameOf", "RecordsField", "fields_of",
+    "finder_of", "id_as_text", "places_of",
+]  # fmt: skip
 
 NameOf: TypeAlias = Callable[[str, int], str | None]
 """Returns the name of a topic id that was known at a time."""

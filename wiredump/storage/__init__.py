@@ -9,15 +9,6 @@ from wiredump.storage.location import Info, Location, absolute, is_uri, shown
 from wiredump.storage.ranged import RangedFile
 
 __all__ = [
-    "ChangedError",
-    "Info",
-    "Location",
-    "RangedFile",
-    "StorageError",
-    "absolute",
-    "expand",
-    "has_magic",
-    "is_uri",
-    "matches",
-    "shown",
-]
+    "ChangedError", "Info", "Location", "RangedFile", "StorageError", "absolute", "expand",
+    "has_magic", "is_uri", "matches", "shown",
+]  # fmt: skip

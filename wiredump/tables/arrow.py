@@ -19,16 +19,9 @@ from wiredump.rows.pieces import Chosen, Piece, Whole
 from wiredump.rows.schema import SCHEMA_VERSION, TABLES, TypeName
 
 __all__ = [
-    "CODES_OF_TYPES",
-    "arrow_schema",
-    "file_schema",
-    "of_columns",
-    "of_file",
-    "of_piece",
-    "of_rows",
-    "ordered",
-    "to_table",
-]
+    "CODES_OF_TYPES", "arrow_schema", "file_schema", "of_columns", "of_file", "of_piece", "of_rows",
+    "ordered", "to_table",
+]  # fmt: skip
 
 _TYPES: Final[dict[TypeName, pa.DataType]] = {
     "bool": pa.bool_(),

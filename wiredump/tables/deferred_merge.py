@@ -25,17 +25,9 @@ from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import encodings
 
 __all__ = [
-    "NAMES",
-    "Named",
-    "Names",
-    "gather_names",
-    "give_names",
-    "merge_names",
-    "name_rows",
-    "named",
-    "read_names",
-    "write_followed",
-]
+    "NAMES", "Named", "Names", "gather_names", "give_names", "merge_names", "name_rows", "named",
+    "read_names", "write_followed",
+]  # fmt: skip
 
 NAMES: Final = "names.parquet"
 """In the staging folder: what is known of topics when tasks begin that want to know."""

@@ -24,18 +24,9 @@ from wiredump.rows.schema import TABLES
 from wiredump.tables.arrow import arrow_schema
 
 __all__ = [
-    "EXCERPTS",
-    "EXCERPTS_SQL",
-    "EXCERPT_ORDER",
-    "NAMED",
-    "UNNAMED",
-    "DeferredRows",
-    "decode_excerpt",
-    "nameless",
-    "schema_of",
-    "taken_tables",
-    "unnamed",
-]
+    "EXCERPTS", "EXCERPTS_SQL", "EXCERPT_ORDER", "NAMED", "UNNAMED", "DeferredRows",
+    "decode_excerpt", "nameless", "schema_of", "taken_tables", "unnamed",
+]  # fmt: skip
 
 EXCERPTS: Final = "excerpts"
 EXCERPTS_SQL: Final = (

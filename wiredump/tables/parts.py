@@ -22,14 +22,8 @@ from wiredump.tables.publishing import STAGING, Part
 from wiredump.tables.writer import RowGroups, encodings
 
 __all__ = [
-    "Counts",
-    "Manifest",
-    "PartWriter",
-    "SplitNote",
-    "decode_manifest",
-    "encode_manifest",
-    "summed",
-]
+    "Counts", "Manifest", "PartWriter", "SplitNote", "decode_manifest", "encode_manifest", "summed",
+]  # fmt: skip
 
 
 class SplitNote(msgspec.Struct):

@@ -38,21 +38,9 @@ from wiredump.storage import Location, StorageError
 from wiredump.tables.run import Mode, run_folder
 
 __all__ = [
-    "MANIFESTS",
-    "RUNS",
-    "STAGING",
-    "SUCCESS",
-    "WRITING",
-    "OutputError",
-    "Part",
-    "Publication",
-    "RunFolder",
-    "RunManifest",
-    "RunStaging",
-    "changing",
-    "is_complete",
-    "read_manifest",
-]
+    "MANIFESTS", "RUNS", "STAGING", "SUCCESS", "WRITING", "OutputError", "Part", "Publication",
+    "RunFolder", "RunManifest", "RunStaging", "changing", "is_complete", "read_manifest",
+]  # fmt: skip
 
 RUNS: Final = "_staging"
 """The folder of what runs write until all files of a run are complete: a folder for each run."""

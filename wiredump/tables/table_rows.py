@@ -120,6 +120,7 @@ class TableRows:
         )  # fmt: skip
 
     def _ask(self, name_of: NameOf, apart: bool) -> None:
+        self._name_of = name_of
         counted = self._tables | {"anomalies"} if "connections" in self._tables else self._tables
         if counted & _BATCHES:
             from wiredump.rows.batches import BatchRows  # this imports kproto.records
@@ -268,7 +269,9 @@ class TableRows:
         if key == FETCH and self._makes_fetches:  # most exchanges may be these
             fetch = fetch_of_text(request)
             who = id_, offset, requested_ns, connection.broker, client_id
-            fetches = None if fetch is None else rows_alone(version, fetch, who)
+            completed_ns = requested_ns if responded_ns is None else responded_ns
+            naming = self._name_of, completed_ns
+            fetches = None if fetch is None else rows_alone(version, fetch, who, *naming)
             if fetches is not None:
                 _hold("fetches", held, full, fetches)
                 return

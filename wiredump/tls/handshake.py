@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 __all__ = [
-    "CLIENT_HELLO",
-    "FINISHED",
-    "KEY_UPDATE",
-    "SERVER_HELLO",
-    "Messages",
-    "ServerHello",
-    "client_random",
-    "server_hello",
-]
+    "CLIENT_HELLO", "FINISHED", "KEY_UPDATE", "SERVER_HELLO", "Messages", "ServerHello",
+    "client_random", "server_hello",
+]  # fmt: skip
 
 CLIENT_HELLO: Final = 1
 SERVER_HELLO: Final = 2

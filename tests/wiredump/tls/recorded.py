@@ -17,19 +17,9 @@ from kproto.capture.container import RAW_IP, pcap_header, pcap_record
 from tests.wiredump.talk import Said
 
 __all__ = [
-    "PEM",
-    "SERVER",
-    "SUITES",
-    "Passage",
-    "Suite",
-    "TlsClient",
-    "capture_of",
-    "client_context",
-    "in_memory",
-    "packets_of",
-    "plain",
-    "server_context",
-]
+    "PEM", "SERVER", "SUITES", "Passage", "Suite", "TlsClient", "capture_of", "client_context",
+    "in_memory", "packets_of", "plain", "server_context",
+]  # fmt: skip
 
 PEM = Path(__file__).parents[2] / "client" / "localhost.pem"
 

@@ -1,5 +1,6 @@
 -- What is wrong, most important first?
 -- Each finding is followed by the command that shows its requests. Few and small irregularities are no findings.
+-- The weightiest of each kind come first, so that many of one kind do not hide another.
 WITH timed AS (
   SELECT
     r.broker,
@@ -82,6 +83,7 @@ storms AS (
 ),
 findings AS (
   SELECT
+    1 AS kind,
     1000.0 + rebalances AS weight,
     'group ' || group_id || ' rebalanced ' || rebalances || ' times in '
       || CAST(ms(span_ns) AS STRING) || ' ms; ' || failed || ' of these did not complete' AS finding,
@@ -90,6 +92,7 @@ findings AS (
   WHERE rebalances >= 5 AND span_ns <= 60000000000 * rebalances
   UNION ALL
   SELECT
+    2,
     900.0 + ms(longest_ns) / 1000,
     'broker ' || broker || ' answered ' || late || ' of ' || fetches
       || ' fetches at least 200 ms beyond their own maximal wait, the latest by '
@@ -99,6 +102,7 @@ findings AS (
   WHERE late >= 3 AND 10 * late >= fetches
   UNION ALL
   SELECT
+    3,
     800.0 + ms(p95_ns) / 1000,
     'broker ' || broker || ' needed ' || CAST(ms(p95_ns) AS STRING)
       || ' ms for the slowest twentieth of ' || requests || ' requests that do not wait',
@@ -107,6 +111,7 @@ findings AS (
   WHERE requests >= 20 AND p95_ns >= 500000000
   UNION ALL
   SELECT
+    CASE WHEN is_severe THEN 4 ELSE 5 END,
     CASE WHEN is_severe THEN 950.0 ELSE 700.0 END + least(responses, 100) / 10.0,
     error || CASE WHEN topic = '' THEN '' ELSE ' for ' || topic END
       || CASE WHEN partition = '' THEN '' ELSE '-' || partition END
@@ -119,6 +124,7 @@ findings AS (
     OR responses >= 30 OR is_severe
   UNION ALL
   SELECT
+    6,
     650.0,
     'client ' || coalesce(client_id, '?') || ' was throttled in ' || count(*) || ' responses, for '
       || sum(throttle_time_ms) || ' ms in all and up to ' || max(throttle_time_ms) || ' ms',
@@ -128,6 +134,7 @@ findings AS (
   GROUP BY client_id
   UNION ALL
   SELECT
+    7,
     620.0,
     'client ' || coalesce(client_id, '?') || ' asked for metadata ' || most_a_second
       || ' times in one second, ' || requests || ' times in all',
@@ -136,6 +143,7 @@ findings AS (
   WHERE most_a_second >= 20
   UNION ALL
   SELECT
+    8,
     600.0 + least(holes, 100) / 10.0,
     'between ' || client || ' and ' || broker || ' ' || missing_bytes || ' bytes were never captured, '
       || retransmitted || ' segments were sent again and ' || out_of_order || ' came out of order',
@@ -144,6 +152,7 @@ findings AS (
   WHERE missing_bytes >= 1000 OR retransmitted + out_of_order >= 10
   UNION ALL
   SELECT
+    9,
     550.0,
     'client ' || coalesce(client_id, '?') || ' sends ' || api || ' in version ' || min(api_version)
       || ', which brokers since 4.0 refuse',
@@ -154,6 +163,7 @@ findings AS (
   GROUP BY client_id, api
   UNION ALL
   SELECT
+    10,
     500.0,
     'broker ' || broker || ' refused, or did not answer, ' || count(*) || ' attempts to connect',
     'wiredump ask attempts FILE'
@@ -161,6 +171,11 @@ findings AS (
   WHERE syns > 0 AND syn_acks = 0 AND request_bytes + response_bytes + missing_bytes = 0
   GROUP BY broker
 )
-SELECT row_number() OVER (ORDER BY weight DESC, finding) AS rank, finding, command
-FROM findings
-ORDER BY weight DESC, finding
+SELECT row_number() OVER (ORDER BY is_next, weight DESC, finding) AS rank, finding, command
+FROM (
+  SELECT
+    *,
+    CASE WHEN row_number() OVER (PARTITION BY kind ORDER BY weight DESC, finding) = 1 THEN 0 ELSE 1 END AS is_next
+  FROM findings
+)
+ORDER BY is_next, weight DESC, finding
