@@ -42,6 +42,7 @@ class PlannedConnection(asyncio.Protocol):
 
     def __init__(self, budget: BufferBudget, pacing: Pacing) -> None:
         self._budget = budget
+        self._pacing = pacing
         self._writer = PacedWriter(pacing, self.update_reading)
         self._turn = Turn(turns_of_loop(), self._continue)
         self._transport: asyncio.Transport | None = None
@@ -147,7 +148,7 @@ class PlannedConnection(asyncio.Protocol):
     def _write(self, answers: Sequence[Buffer]) -> None:
         if not answers or self._transport is None or self._gone:
             return
-        if not self._writer.pace.idle:
+        if self._pacing.active or self._writer.pace.queued:
             self._writer.add(b"".join(answers))
         elif len(answers) == 1:
             self._transport.write(answers[0])

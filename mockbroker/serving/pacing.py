@@ -40,9 +40,15 @@ class Pacing(msgspec.Struct):
 
     latency: float = 0.0
     bandwidth: int = 0
+    active: bool = False
+    """Whether either is set: ``Paces`` keeps it for those that ask with each read and write."""
 
     def __bool__(self) -> bool:
         return bool(self.latency or self.bandwidth)
+
+    def change(self, name: Literal["latency", "bandwidth"], value: float) -> None:
+        setattr(self, name, value)
+        self.active = bool(self)
 
     def to_dict(self) -> dict[str, int]:
         return {"latency_ms": round(self.latency * 1000), "bandwidth": int(self.bandwidth)}
@@ -65,7 +71,7 @@ class Paces:
             found = self._made[broker_id, listener] = Pacing()
             for name, value, place in self._settings:
                 if place is None or place.has(broker_id, listener):
-                    setattr(found, name, value)
+                    found.change(name, value)
         return found
 
     def set_latency(self, seconds: float, place: Place | None) -> None:
@@ -83,7 +89,7 @@ class Paces:
         self._settings.append((name, value, place))
         for (broker_id, listener), pacing in self._made.items():
             if place is None or place.has(broker_id, listener):
-                setattr(pacing, name, value)
+                pacing.change(name, value)
 
 
 def check_place(place: Place | None, listeners: Mapping[int, Iterable[str]]) -> None:

@@ -66,6 +66,7 @@ class BrokerProtocol(PlannedConnection):
     ) -> None:
         pacing = Pacing() if pacing is None else pacing
         super().__init__(BufferBudget() if budget is None else budget, pacing)
+        self._delivering = False
         self._incoming = PacedBytes(pacing, self._receive, self.update_reading)
         self._dispatcher = dispatcher
         self._admission = admission
@@ -147,15 +148,9 @@ class BrokerProtocol(PlannedConnection):
         asyncio.get_running_loop().call_later(milliseconds / 1000, self._close)
 
     def data_received(self, data: bytes) -> None:
-        if self._incoming.pace.idle:
-            self._receive(data)
+        if (self._pacing.active or self._incoming.pace.queued) and not self._delivering:
+            self._delay(data)
             return
-        self._incoming.add(data)
-        if self._incoming.full:
-            self.update_reading()
-        self._hold()
-
-    def _receive(self, data: bytes) -> None:
         self._quiet = 0
         if self._closing:
             return
@@ -179,6 +174,18 @@ class BrokerProtocol(PlannedConnection):
             self.update_reading()
         if self._held or self._unread or self._connection.buffered:
             self._hold()
+
+    def _delay(self, data: bytes) -> None:
+        self._incoming.add(data)
+        if self._incoming.full:
+            self.update_reading()
+        self._hold()
+
+    def _receive(self, data: bytes) -> None:
+        """What was delayed is due."""
+        self._delivering = True
+        self.data_received(data)
+        self._delivering = False
 
     def eof_received(self) -> bool:
         """A client that half-closes gets no more answers, as from a broker."""
