@@ -158,9 +158,10 @@ test('strict', withMock({ strict_faults: true, faults: [rule] }, async mock => {
     assert re.search(r"^(#|\S) fail 2$", out, re.M), out
 
 
+_PATIENT = "--testTimeout=60000"
 RUNNERS = {
-    "vitest": ["vitest/vitest.mjs", "run", "--globals", "--no-color"],
-    "jest": ["jest/bin/jest.js", "--testMatch=**/runners.test.mjs", "--no-watchman"],
+    "vitest": ["vitest/vitest.mjs", "run", "--globals", "--no-color", _PATIENT],
+    "jest": ["jest/bin/jest.js", "--testMatch=**/runners.test.mjs", "--no-watchman", _PATIENT],
 }
 """The script of each runner, with its options."""
 
