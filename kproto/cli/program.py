@@ -4,6 +4,7 @@ commands that are imported on use, ``--version``, and the commands ``completion`
 from __future__ import annotations
 
 import importlib
+import sys
 from collections import UserDict
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,9 @@ class LazyCommands(UserDict[str, Any]):
         if isinstance(found, str):
             module, _, attribute = found.partition(":")
             found = self.data[name] = getattr(importlib.import_module(module), attribute)
+            outputs = sys.modules.get("kproto.cli.outputs")  # who has outputs has imported it
+            if outputs is not None:
+                outputs.spare_inputs(found)
         assert isinstance(found, click.Command)
         return found
 

@@ -120,7 +120,8 @@ def _without_extensions(folder: Path) -> Iterator[Path]:
             except SchemaError:
                 pass  # Kafka's generator is to judge it as it is
             else:
-                node.pop("about", None)
+                if isinstance(node, dict):
+                    node.pop("about", None)
                 text = json.dumps(_stripped(node))
             (Path(scratch) / file.name).write_text(text, "utf-8")
         yield Path(scratch)

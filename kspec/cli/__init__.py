@@ -227,7 +227,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
 @click.option("--baseline", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="File of known failures; only others make the exit status 1.")  # fmt: skip
 @click.option("--write-baseline", "write_baseline_to",
-              type=OutputFile(path_type=Path),
+              type=OutputFile(path_type=Path, may_replace_input=True),
               help="Write this run's failures to a file; entries for what was not run are "
                    "kept.")  # fmt: skip
 @click.option("--require-coverage", "required", type=click.FloatRange(0, 100), default=0,

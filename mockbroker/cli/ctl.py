@@ -50,7 +50,18 @@ _SUBJECTS: Final = {
 }
 
 
+class _Commands(cloup.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0].startswith("-"):  # cloup fails on it
+            problem = f"{args[0]!r:.80} stands where a command is expected, as in `ctl URL COMMAND`"
+            raise click.UsageError(problem, ctx)
+        return super().resolve_command(ctx, args)
+
+
 @cloup.group(
+    cls=_Commands,
     sections=[_READING, _STEERING, *_SUBJECTS.values()],
     align_sections=True,
     no_args_is_help=False,

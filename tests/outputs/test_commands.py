@@ -88,6 +88,30 @@ class Command:
         assert done.code == 0, done.err
 
 
+def test_no_output_replaces_an_input(
+    inputs: Inputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever word of a command names a file: named as the output, too, the file is spared."""
+    spared = 0
+    for option in FILES:
+        words = words_of(option, inputs, "")[:-2]
+        for at, word in enumerate(words):
+            if not os.path.isfile(word) or option.name == "--write-baseline":
+                continue
+            file = tmp_path / f"input-{spared}"
+            file.write_bytes(Path(word).read_bytes())
+            before = file.read_bytes()
+            given = [*words[:at], str(file), *words[at + 1 :], option.name]
+            for same in (str(file), os.path.relpath(file)):
+                with pytest.raises(SystemExit) as ended:
+                    MAINS[option.command.split()[0]]([*given, same])
+                assert ended.value.code == 2, option
+                assert "is an input of this command" in capsys.readouterr().err
+                assert file.read_bytes() == before
+            spared += 1
+    assert spared
+
+
 @pytest.fixture
 def command(inputs: Inputs, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(inputs, capsys)
