@@ -171,6 +171,7 @@ WRITERS = {
     "mockbroker.options.certificates": "a private key, which OpenSSL reads from a file alone",
     "kproto.oracle.": "programs of their own",
     "kspec.clientfuzz.process_usage": "/proc",
+    "kspec.holes.stored_plays": "a cache; half a file is none",
     "wiredump.storage.location": "files of any file system, within a publication",
     "wiredump.tables.": "Parquet files, within a publication",
     "wiredump.spark.": "files of tasks, within a publication",
