@@ -149,7 +149,7 @@ class Pairing:
 
     def request(self, frame: Frame) -> list[Item]:
         """Take a frame from the client."""
-        if self._bare and frame.whole and not self._is_request(frame):
+        if self._bare and _is_token(frame):
             return self._token(frame)
         if len(frame.raw) < REQUEST_PREFIX:
             return [
@@ -161,9 +161,6 @@ class Pairing:
         if not exchange.expected:
             return [exchange]
         return self._wait(exchange)
-
-    def _is_request(self, frame: Frame) -> bool:
-        return every_request().fits(frame.raw, 0, len(frame.raw)) is True
 
     def _exchange(self, frame: Frame) -> Exchange:
         _, key, version, correlation_id = _prefix(frame.raw)
@@ -371,6 +368,12 @@ def response_version(exchange: Exchange, raw: bytes) -> int:
     request's."""
     refused = exchange.api_key == _API_VERSIONS and raw[8:10] == _UNSUPPORTED_VERSION
     return 0 if refused else exchange.api_version
+
+
+def _is_token(frame: Frame) -> bool:
+    """Whether a frame is not a request, as far as it was captured."""
+    fits = every_request().fits(frame.raw, 0, len(frame.raw))
+    return fits is not True if frame.whole else fits is False
 
 
 def _as_token(frame: Frame) -> Frame:

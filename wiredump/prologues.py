@@ -31,6 +31,7 @@ _MOST_PROXY_1: Final = 107
 _MOST_HTTP: Final = 1500
 _GRANTED: Final = 0x5A
 _USER_AND_PASSWORD: Final = 2
+_NONE: Final = 0xFF
 
 
 def prologue(client: bytes, server: bytes) -> Prologue | None:
@@ -120,7 +121,8 @@ def _socks_5(client: bytes, server: bytes) -> Prologue | None:
     if not methods or any(each not in (0, 1, 2) for each in methods):
         return None
     hears = bool(server) or fields.is_over
-    method = 0 if not hears else _chosen(reply)
+    login = _USER_AND_PASSWORD if client[fields.at : fields.at + 1] == b"\1" else 0
+    method = _chosen(reply) if hears else login
     if method not in methods:
         return None
     if method == _USER_AND_PASSWORD:
@@ -128,7 +130,7 @@ def _socks_5(client: bytes, server: bytes) -> Prologue | None:
             return None
         fields.take(fields.byte())
         fields.take(fields.byte())
-        if reply.take(2)[1:] != b"\0":
+        if hears and reply.take(2)[1:] != b"\0":
             return None
     if fields.take(3) != b"\5\1\0":
         return None
@@ -142,7 +144,7 @@ def _socks_5(client: bytes, server: bytes) -> Prologue | None:
 
 def _chosen(reply: _Fields) -> int:
     version, method = reply.take(2)
-    return method if version == 5 else -1
+    return method if version == 5 else _NONE
 
 
 def _destination(fields: _Fields) -> tuple[str, int]:

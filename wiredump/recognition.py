@@ -94,10 +94,13 @@ class Recognition:
     def gap(self, forward: bool) -> None:
         """Take a gap. If it is at the client's beginning, it hides how the connection begins."""
         self._cost += _A_PIECE
-        if self._heads[forward]:
-            self._cut_heads.add(forward)
-        if forward == self.forward and not self._heads[forward]:
+        if forward == self.forward and self._may_have_prologue:
             self._from_start = self.in_step = self._may_have_prologue = False
+            if self._heads[forward]:  # the beginning of a proxy's header
+                for head in self._heads.values():
+                    head.clear()
+        elif self._heads[forward]:
+            self._cut_heads.add(forward)
         self._looks[forward].gap()
 
     @property

@@ -20,24 +20,9 @@ from wiredump.readers import Account
 from wiredump.unread import Unread
 
 __all__ = [
-    "NothingReadError",
-    "bytes_of",
-    "damage",
-    "damage_of",
-    "distinct_of",
-    "lacks_requests",
-    "lost",
-    "lost_of",
-    "no_tcp",
-    "out_of_order",
-    "read_requests",
-    "requests_of",
-    "require_read",
-    "skipped",
-    "skipped_by",
-    "skipped_of",
-    "unread",
-    "unread_of",
+    "NothingReadError", "bytes_of", "damage", "damage_of", "distinct_of", "lacks_requests", "lost",
+    "lost_of", "no_tcp", "out_of_order", "read_requests", "requests_of", "require_read", "skipped",
+    "skipped_by", "skipped_of", "unread", "unread_of",
 ]  # fmt: skip
 
 _PACKETS: Final = "packets: "
@@ -117,7 +102,7 @@ def lost_of(account: Mapping[str, int]) -> dict[str, int]:
 def distinct_of(account: Mapping[str, int]) -> int:
     """Return the bytes of TCP payload without those that repeat earlier ones."""
     again = account.get("retransmitted", 0) - account.get(f"{_UNREAD}differing", 0)
-    return account.get("payload", 0) - again
+    return account.get("payload", 0) - again - account.get("copies", 0)
 
 
 def read_requests(count: int) -> dict[str, int]:

@@ -15,9 +15,10 @@ def made_worse(
     capture: bytes, rng: random.Random, *, lost: float, repeated: float, late: float = 0.0
 ) -> bytes:
     """A classic pcap of IPv4 with that share of the packets with payload lost, written twice, or
-    written a few places later. What is written twice has a time of its own, or it would be a copy
-    of the packet instead of sent again. The packets that open and close connections stay as they
-    are, and none comes before a direction's first, which is not lost, or after its last."""
+    written a few places later. What is written twice has an identification and a time of its own,
+    or it would be a copy of the packet instead of sent again. The packets that open and close
+    connections stay as they are, and none comes before a direction's first, which is not lost, or
+    after its last."""
     second = 10**9 if capture[:4] == _NANOSECONDS else 10**6
     original = records_of(capture)
     first, last = _first_and_last(original)
@@ -37,10 +38,13 @@ def made_worse(
 
 
 def _sent_again(record: bytes, second: int) -> bytes:
-    """The record, a millisecond later. ``second`` is how many parts one has."""
+    """The record, a millisecond later and with another identification. ``second`` is how many parts
+    one has."""
     seconds, part = unpack_from("<II", record)
     carry, part = divmod(part + second // 1000, second)
-    return pack("<II", seconds + carry, part) + record[8:]
+    again = bytearray(pack("<II", seconds + carry, part) + record[8:])
+    again[RECORD + ETHERNET + 4] ^= 0x80
+    return bytes(again)
 
 
 def records_of(capture: bytes) -> list[bytes]:

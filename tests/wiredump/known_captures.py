@@ -15,7 +15,13 @@ from ipaddress import IPv4Address
 from struct import pack
 from typing import Final, NamedTuple
 
-from kproto.capture.container import pcap_header, pcap_record
+from kproto.capture.container import (
+    pcap_header,
+    pcap_record,
+    pcapng_interface,
+    pcapng_packet,
+    pcapng_section,
+)
 from kproto.capture.packets import ACK, FIN, SYN, ethernet_frame, ip_packet, tcp_segment
 from tests.wiredump.talk import Said, say
 
@@ -23,6 +29,8 @@ __all__ = ["BEGINNINGS", "HOP_NS", "KINDS", "Fact", "Known", "known", "reused", 
 
 START_NS: Final = 1_700_000_000_000_000_000
 _MICROSECOND: Final = 1_000
+_AHEAD_NS: Final = 3_000
+"""How far the clock of an interface may be ahead of that of another one."""
 _ETHERNET_IP_TCP: Final = 54
 
 
@@ -39,13 +47,16 @@ class Fact(NamedTuple):
 class Known(NamedTuple):
     """``what`` names what was done to the capture. ``truth`` has every exchange. If the capture
     lacks something, ``sure`` has those that it has whole; otherwise both are equal. ``clients`` are
-    the ends that proxies' headers name."""
+    the ends that proxies' headers name. ``again`` counts the segments of copied conversations that
+    were sent again, ``copies`` their copies and those of other segments with data."""
 
     what: str
     capture: bytes
     truth: Counter[Fact]
     sure: Counter[Fact]
     clients: tuple[str, ...] = ()
+    again: int = 0
+    copies: int = 0
 
 
 class _Packet(NamedTuple):
@@ -58,6 +69,8 @@ class _Packet(NamedTuple):
     """The positions of its payload among the bytes of its direction."""
     captured: int = 1 << 20
     """The snap length."""
+    interface: int = 0
+    again: bool = False
 
 
 class _Line:
@@ -211,7 +224,11 @@ def _cut(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
 
 def _resegmented(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     """Send some packets again, a second later."""
-    again = [each._replace(time_ns=each.time_ns + 10**9) for each in packets if rng.random() < 0.2]
+    again = [
+        each._replace(frame=_numbered(each.frame, number), time_ns=each.time_ns + 10**9)
+        for number, each in enumerate(packets, 1)
+        if rng.random() < 0.2
+    ]
     return sorted(packets + again, key=lambda each: each.time_ns)
 
 
@@ -228,12 +245,30 @@ def _reordered(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
 
 
 def _copied(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
-    """Each packet is captured on two interfaces, a few microseconds apart."""
+    """Each packet is captured on two interfaces: of one host, of which one may tag it, or at both
+    ends of a network. Some segments are sent again at once, which only their identification
+    tells."""
+    delay_ns = rng.choice((-_AHEAD_NS, 3_000, 400_000, 2_000_000))
+    has_number = delay_ns > 3_000 or rng.random() < 0.7
     out = []
     for each in packets:
-        tagged = each.frame[:12] + b"\x81\0\0\7" + each.frame[12:]
-        out += [each, each._replace(time_ns=each.time_ns + 3_000, frame=tagged)]
+        sent = [each if has_number else each._replace(frame=_numbered(each.frame, 0))]
+        if has_number and each.last - each.first > 1 and rng.random() < 0.2:  # no keep-alive
+            number = int.from_bytes(each.frame[_NUMBER]) ^ 0x8000 or 1
+            frame = _numbered(each.frame, number)
+            sent.append(each._replace(frame=frame, time_ns=each.time_ns + 40_000, again=True))
+        for one in sent:
+            tagged = one.frame[:12] + b"\x81\0\0\7" + one.frame[12:]
+            frame = rng.choice((one.frame, tagged))
+            out += [one, one._replace(time_ns=one.time_ns + delay_ns, frame=frame, interface=1)]
     return out
+
+
+_NUMBER: Final = slice(18, 20)
+
+
+def _numbered(frame: bytes, identification: int) -> bytes:
+    return frame[: _NUMBER.start] + pack(">H", identification) + frame[_NUMBER.stop :]
 
 
 HOP_NS: Final = 200_000
@@ -251,7 +286,7 @@ def _translated(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
         frame[address : address + 4], frame[port : port + 2] = _BEHIND
         there = each._replace(frame=bytes(frame))
         first, second = (each, there) if each.end == 0 else (there, each)
-        out += [first, second._replace(time_ns=each.time_ns + HOP_NS)]
+        out += [first, second._replace(time_ns=each.time_ns + HOP_NS, interface=1)]
     return sorted(out, key=lambda each: each.time_ns)
 
 
@@ -305,6 +340,14 @@ def reused(seed: object) -> Known:
 
 
 def _file(packets: list[_Packet]) -> bytes:
+    if any(each.interface for each in packets):
+        return pcapng_section() + 2 * pcapng_interface(1) + b"".join(
+            pcapng_packet(
+                each.time_ns, each.frame[: each.captured], interface=each.interface,
+                original_length=len(each.frame),
+            )
+            for each in packets
+        )  # fmt: skip
     return pcap_header(1) + b"".join(
         pcap_record(each.time_ns, each.frame[: each.captured], original_length=len(each.frame))
         for each in packets
@@ -340,11 +383,14 @@ def known(seed: object, kind: str, beginning: str = "none", port: int | None = N
             if _is_in(request, seen[0]):
                 there = response is not None and _is_in(response, seen[1])
                 sure[fact._replace(answered=there)] += 1
-    packets.sort(key=lambda each: each.time_ns)
+    packets.sort(key=lambda each: each.time_ns + each.interface * 2 * _AHEAD_NS)
     clients = (client,) * (len({fact.port for fact in truth}) if client else 0)
     if kind in _COMPLETE:
         assert truth == sure
-    return Known(f"{seed} {kind} {beginning} {port}", _file(packets), truth, sure, clients)
+    again = sum(each.again and not each.interface for each in packets)
+    copies = sum(each.interface and each.last > each.first for each in packets)
+    what = f"{seed} {kind} {beginning} {port}"
+    return Known(what, _file(packets), truth, sure, clients, again, copies)
 
 
 def _covered(packets: list[_Packet], end: int) -> list[tuple[int, int]]:

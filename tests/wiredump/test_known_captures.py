@@ -8,12 +8,16 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from struct import unpack_from
 
 import pytest
 from click.testing import CliRunner
 
+from kproto.capture.container import pcapng_interface, pcapng_packet, pcapng_section
 from kproto.capture.packets import ACK, RST, SYN
-from tests.support.full import either
+from tests.captures.test_captures import uncompressed
+from tests.captures.worse import records_of
+from tests.support.full import drawn, either
 from tests.support.seeds import generator
 from tests.support.toolchain import require_module
 from tests.wiredump.known_captures import (
@@ -27,16 +31,24 @@ from tests.wiredump.known_captures import (
     translated,
 )
 from tests.wiredump.other_traffic import OTHERS
+from tests.wiredump.questions.incident import incident
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
+from tests.wiredump.spark.fake_session import FakeSession, session
+from tests.wiredump.spark.pipeline import load
 from tests.wiredump.unread_captures import Line, beaten, file_of, heartbeat, heartbeats, merged
 from wiredump import native
 from wiredump.cli import cli
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.readers.share import Share
+from wiredump.rows.schema import ON_REQUEST, TABLES
 from wiredump.skipped import requests_of, unread_of
 from wiredump.sources import open_sources
 
+__all__ = ["session"]
+
 SEEDS = either(40, 3)
+PCAPNG = b"\n\r\r\n"
+TABLED = tuple(name for name in TABLES if name not in ON_REQUEST)
 
 
 def _seeds(name: str) -> list[int]:
@@ -93,26 +105,77 @@ def test_whatever_precedes_kafka(beginning: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"translated"}))
 def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
+    """And whatever precedes Kafka; if the header of a proxy is cut, so is the first response."""
+    beginnings = ("none", "gssapi") if kind == "cut" else tuple(BEGINNINGS)
     for seed in _seeds(kind):
-        made = known(seed, kind)
-        found, _ = read(made, tmp_path)
+        beginning = beginnings[seed % len(beginnings)]
+        made = known(seed, kind, beginning, None if beginning == "none" else 31092)
+        found, _ = read(made, tmp_path, shares=1 + seed % 3)
         check(made, found)
 
 
 def test_copies_are_no_retransmissions(tmp_path: Path) -> None:
-    """Each segment with data has one copy, and the times of their acknowledgements are known."""
+    """Two interfaces have each segment: one host's, or those of both ends. What was sent again at
+    once has another identification, and is told from the copies."""
     for seed in _seeds("copies"):
         made = known(seed, "copied")
-        (tmp_path / "a.pcap").write_bytes(made.capture)
-        sources = open_sources([str(tmp_path / "a.pcap")])
+        (tmp_path / "a.pcapng").write_bytes(made.capture)
+        sources = open_sources([str(tmp_path / "a.pcapng")])
         list(sources)
+        again = copies = 0
         for connection in sources.connections.values():
             tally = connection.tally
             assert tally is not None
-            assert (tally.syns, tally.syn_acks, tally.client.retransmitted) == (1, 1, 0)
-            assert tally.client.copies > 0
-            assert tally.client.round_trips.samples > 0
-            assert sum(tally.counts) == 0
+            assert (tally.syns, tally.syn_acks) == (1, 1), made.what
+            retransmitted, again_bytes, *others = tally.counts
+            again, copies = again + retransmitted, copies + tally.copies
+            assert not sum(others), (made.what, tally)
+            assert again_bytes >= retransmitted
+        assert (again, copies) == (made.again, made.copies), made.what
+        assert sources.account["copies"] >= made.copies
+
+
+@pytest.mark.parametrize("name", ["kafka-4.4.0-admin", "mock-4.4"])
+@pytest.mark.parametrize("delay_ns", [2_000, 700_000])
+def test_two_interfaces_show_what_one_shows(name: str, delay_ns: int, tmp_path: Path) -> None:
+    """Every packet of a real conversation, 20 times as slow, is captured on two interfaces: of one
+    host, or of both ends."""
+    capture = uncompressed(name)
+    (link_type,) = unpack_from("<I", capture, 20)
+    for count in (1, 2):
+        packets = []
+        for record in records_of(capture):
+            seconds, part, _, length = unpack_from("<IIII", record)
+            time_ns = (seconds % 10**6 * 10**6 + part) * 20_000
+            packets += [
+                (time_ns + number * delay_ns, number, record[16:], length)
+                for number in range(count)
+            ]
+        packets.sort(key=lambda each: each[0])
+        (tmp_path / f"{count}.pcapng").write_bytes(
+            pcapng_section() + count * pcapng_interface(link_type) + b"".join(
+                pcapng_packet(time_ns, data, interface=number, original_length=length)
+                for time_ns, number, data, length in packets
+            )
+        )  # fmt: skip
+    for module in (native.built(), None):
+        with native.using(module):
+            one, two = (open_sources([str(tmp_path / f"{count}.pcapng")]) for count in (1, 2))
+            assert facts(one) == facts(two)
+        for alone, both in zip(one.connections.values(), two.connections.values(), strict=True):
+            assert alone.tally is not None
+            assert both.tally is not None
+            assert both.tally.counts == alone.tally.counts
+            assert (both.tally.syns, both.tally.syn_acks) == (
+                alone.tally.syns,
+                alone.tally.syn_acks,
+            )
+            assert both.tally.client.round_trips == alone.tally.client.round_trips
+            assert both.tally.handshake_ns == alone.tally.handshake_ns
+            assert both.tally.copy_delay_ns in (delay_ns, None)
+        account = two.account
+        assert account["copies"] == one.account["payload"] == account["payload"] // 2
+        assert account["retransmitted"] == one.account["retransmitted"]
 
 
 def test_connections_behind_a_translation_are_counted_once(tmp_path: Path) -> None:
@@ -224,6 +287,32 @@ def test_ports_that_were_used_again(tmp_path: Path) -> None:
         made = reused(seed)
         found, _ = read(made, tmp_path)
         assert found == made.truth, made.what
+
+
+@pytest.mark.parametrize("kind", drawn("kinds on Spark", [*KINDS, "incident"], 3))
+def test_spark_and_a_stream_write_the_same_tables(
+    kind: str, session: FakeSession, tmp_path: Path
+) -> None:
+    """As one process. The stream meets the file in three parts."""
+    require_module("pyspark")
+    from tests.wiredump.spark.rotating import follow, one_process, rotate, to_the_end
+    from wiredump.spark.connections import Options
+    from wiredump.spark.job import Job
+
+    (seed, *_) = _seeds("Spark")
+    capture = incident(seed).capture if kind == "incident" else known(seed, kind).capture
+    paths = [tmp_path / "a.pcap"]
+    paths[0].write_bytes(capture)
+    expected = one_process(paths, tmp_path / "one", TABLED)
+    options = Options(out=str(tmp_path / "job"), paths={0: str(paths[0])}, tables=TABLED)
+    Job(options=options, split_bytes=5_000, partitions=2).run(session)  # type: ignore[arg-type]
+    assert load(tmp_path / "job", TABLED) == expected
+    if capture[:4] == PCAPNG:
+        return
+    paths = rotate(capture, [20, 40], tmp_path / "in")
+    expected = one_process(paths, tmp_path / "parts", TABLED)
+    to_the_end(session, follow(tmp_path / "in", tmp_path, TABLED, max_bytes=1))
+    assert load(tmp_path / "out", TABLED) == expected
 
 
 @pytest.mark.parametrize("kind", ["whole", "copied", "late start", "cut", "translated"])

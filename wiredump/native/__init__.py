@@ -15,7 +15,7 @@ import kproto
 
 __all__ = ["INTERFACE", "built", "quick", "using"]
 
-INTERFACE: Final = 2
+INTERFACE: Final = 3
 """That of the extension, counted up with each change (``native/wire.h``)."""
 
 _chosen: list[ModuleType | None] = []

@@ -22,13 +22,17 @@ static PyObject *opening_state(const reading_object *self, const connection *on)
                                ? Py_NewRef(Py_None)
                                : PyLong_FromUnsignedLong(on->opened.isn[1]);
     PyObject *syn_ns = on->opened.shaken ? Py_NewRef(Py_None)
-                                         : PyLong_FromLongLong(on->opened.syn_ns);
+                                         : PyLong_FromLongLong(on->opened.begun_ns[0]);
     PyObject *closed_ns = on->opened.stage == STAGE_CLOSED
                               ? PyLong_FromLongLong(on->opened.closed_at)
                               : Py_NewRef(Py_None);
-    return PyObject_CallFunction(self->states[OPENING], "INNiiN",
+    return PyObject_CallFunction(self->states[OPENING], "INNiiN((iL)(iL))",
                                  (unsigned int)on->opened.isn[0], server_isn, syn_ns,
-                                 (int)on->opened.ended, (int)on->opened.ended_by, closed_ns);
+                                 (int)on->opened.ended, (int)on->opened.ended_by, closed_ns,
+                                 (int)on->opened.identifications[0],
+                                 (long long)on->opened.begun_ns[0],
+                                 (int)on->opened.identifications[1],
+                                 (long long)on->opened.begun_ns[1]);
 }
 
 static PyObject *tcp_state(const reading_object *self, const connection *on, const uint8_t *chunk) {

@@ -31,9 +31,12 @@ PyObject *open_with(PyObject *object, PyObject *args) {
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-static void begin(connection *on, int direction, uint32_t sequence) {
-    on->opened.isn[direction] = sequence;
-    on->streams[direction].next_sequence = sequence + 1;
+static void begin(connection *on, int direction, const arrival *in) {
+    const segment *of = &in->segment;
+    on->opened.begun_ns[direction] = in->packet->time;
+    on->opened.isn[direction] = of->sequence;
+    on->opened.identifications[direction] = of->identification;
+    on->streams[direction].next_sequence = of->sequence + 1;
 }
 
 /* Opens a connection at a SYN whose flow is unknown here. `known` has the flows of connections that
@@ -77,8 +80,7 @@ enum outcome open_connection(const arrival *in) {
     on->opened.stage = STAGE_SYN;
     memcpy(on->flows[CLIENT], of->flow, KEY);
     memcpy(on->flows[SERVER], back, KEY);
-    begin(on, CLIENT, of->sequence);
-    on->opened.syn_ns = from->time;
+    begin(on, CLIENT, in);
     if (reading_put(self, on)) {
         connection_free(on);
         return FAILED;
@@ -227,7 +229,7 @@ static enum outcome take_fin(const arrival *in) {
 
 /* The client's first segment after the SYN-ACK ends the handshake (TcpReassembler._shake). */
 static int shake(const arrival *in) {
-    int64_t took_ns = in->packet->time - in->on->opened.syn_ns;
+    int64_t took_ns = in->packet->time - in->on->opened.begun_ns[CLIENT];
     in->on->opened.shaken = 1;
     if (took_ns < 0) return 0;
     PyObject *tally = PyObject_GetAttrString(in->on->connection, "tally");
@@ -272,7 +274,7 @@ static enum outcome take_syn_ack(const arrival *in) {
         (in->segment.flags & (CHANGES | ACK)) != (SYN | ACK) ||
         in->segment.acknowledgement != on->streams[CLIENT].next_sequence)
         return LEFT_PACKET;
-    begin(on, SERVER, in->segment.sequence);
+    begin(on, SERVER, in);
     on->opened.stage = STAGE_OPEN;
     note_packet(in);
     return count_syn_ack(on) ? FAILED : TAKEN;

@@ -55,6 +55,7 @@ static int add_payload(const arrival *in) {
          trips_begin(to, in->on->connection, in->direction, of->sequence)))
         return -1;
     trips_send(to->trips, of->sequence, of->size, now);
+    trips_note(to->trips, of, now);
     to->next = start + of->size;
     to->next_sequence += of->size;
     return stream_mark(to, start, to->next, now, in->packet->place, in->packet->capture, of->at) ||
@@ -97,14 +98,46 @@ static enum outcome take_payload(const arrival *in) {
     return outcome;
 }
 
+/* Whether the segment was captured before, `ago`, by its IP identification and by its bytes, which
+   are still here (round_trips.py: original). Python decides about all others. */
+static int is_copy(const arrival *in, int64_t *ago) {
+    const stream *to = in->stream;
+    const segment *of = &in->segment;
+    int64_t start = to->next - (int64_t)(uint32_t)(to->next_sequence - of->sequence);
+    if (to->trips == NULL || !of->identification || start + of->size > to->next) return 0;
+    const int64_t *noted = trips_noted(to->trips, of);
+    unsigned left = noted == NULL ? 0 : to->piece_count;
+    while (left--) {
+        STEPS(1);
+        const piece *each = &to->pieces[(to->piece_first + left) % MOST_PIECES];
+        if (each->start > start) continue;
+        const uint8_t *held = start < to->kept_end ? to->kept + to->kept_skip + (start - to->kept_start)
+                                                   : in->chunk + each->at;
+        *ago = in->packet->time < noted[0] ? noted[0] - in->packet->time : in->packet->time - noted[0];
+        return *ago <= COPY_NS && each->start == start && each->size == of->size &&
+               memcmp(held, in->chunk + of->at, of->size) == 0;
+    }
+    return 0;
+}
+
+static enum outcome take_copy(const arrival *in) {
+    int64_t ago;
+    if (!is_copy(in, &ago)) return LEFT_PACKET;
+    note_packet(in);
+    in->reading->copied += in->segment.size;
+    PyObject *made = PyObject_CallMethod(in->stream->tally, "count_copy", "L", (long long)ago);
+    Py_XDECREF(made);
+    return made == NULL ? FAILED : TAKEN;
+}
+
 static enum outcome take_segment(const arrival *in) {
     enum outcome outcome = GOES_ON;
     if (in->on->opened.stage) outcome = opened_segment(in);
     else if (in->segment.flags & (FIN | SYN | RST)) outcome = LEFT_PACKET;
     if (LIKELY(outcome == GOES_ON)) {
-        if (acks_unseen(in) ||
-            (in->segment.size && in->segment.sequence != in->stream->next_sequence))
-            return LEFT_PACKET;
+        if (acks_unseen(in)) return LEFT_PACKET;
+        if (in->segment.size && in->segment.sequence != in->stream->next_sequence)
+            return take_copy(in);
         note_packet(in);
         in->reading->payload += in->segment.size;
         outcome = in->segment.size ? take_payload(in) : TAKEN;
@@ -170,7 +203,7 @@ static PyObject *run(PyObject *object, PyObject *argument) {
 
 /* ---- results ----------------------------------------------------------------------------------- */
 
-/* counts() -> (packets, payload, bytes in exchanges, of these in exchanges of unknown APIs, of
+/* counts() -> (packets, payload without copies, bytes of copies, bytes in exchanges, of these in exchanges of unknown APIs, of
    these behind a gap in their frame, readable requests, bytes of closed streams, [(capture, first
    time, last time)]) since the last call; items() -> the exchanges since the last call */
 static PyObject *counts(PyObject *object, PyObject *unused) {
@@ -179,11 +212,11 @@ static PyObject *counts(PyObject *object, PyObject *unused) {
     PyObject *spans = listed_spans(self);
     if (spans == NULL) return NULL;
     PyObject *made = Py_BuildValue(
-        "(LLLLLLLN)", (long long)self->packet_count, (long long)self->payload,
-        (long long)self->frame_bytes, (long long)self->unknown_bytes, (long long)self->behind_gaps,
+        "(LLLLLLLLN)", (long long)self->packet_count, (long long)self->payload,
+        (long long)self->copied, (long long)self->frame_bytes, (long long)self->unknown_bytes, (long long)self->behind_gaps,
         (long long)self->request_count, (long long)self->closed_bytes, spans);
     if (made == NULL) return NULL;
-    self->packet_count = self->payload = self->frame_bytes = self->closed_bytes = 0;
+    self->packet_count = self->payload = self->copied = self->frame_bytes = self->closed_bytes = 0;
     clear_spans(self);
     self->unknown_bytes = self->behind_gaps = self->request_count = 0;
     return made;
@@ -266,25 +299,20 @@ static PyObject *new_reading(PyTypeObject *type, PyObject *args, PyObject *keywo
 }
 
 /* The callbacks refer to connections of Python, which may refer to this object. */
+#define EACH(DO)                                                                                   \
+    DO(self->rows) DO(self->opened) DO(self->closed) DO(self->software) DO(self->decodes) DO(self->known)
+
 static int traverse(PyObject *object, visitproc visit, void *arg) {
     reading_object *self = (reading_object *)object;
-    Py_VISIT(self->rows);
-    Py_VISIT(self->opened);
-    Py_VISIT(self->closed);
-    Py_VISIT(self->software);
-    Py_VISIT(self->decodes);
-    Py_VISIT(self->known);
+#define VISIT(each) Py_VISIT(each);
+    EACH(VISIT)
     return 0;
 }
 
 static int clear(PyObject *object) {
     reading_object *self = (reading_object *)object;
-    Py_CLEAR(self->rows);
-    Py_CLEAR(self->opened);
-    Py_CLEAR(self->closed);
-    Py_CLEAR(self->software);
-    Py_CLEAR(self->decodes);
-    Py_CLEAR(self->known);
+#define CLEAR(each) Py_CLEAR(each);
+    EACH(CLEAR)
     return 0;
 }
 

@@ -9,7 +9,7 @@ int trips_enter(stream *self) {
     int failed = 0;
     if (timing != Py_None) {
         failed = PyObject_GetBuffer(timing, &self->timing, PyBUF_WRITABLE);
-        if (!failed && self->timing.len != (TRIPS_HISTOGRAM + BUCKETS) * (Py_ssize_t)sizeof(int64_t)) {
+        if (!failed && self->timing.len != TRIPS_SIZE * (Py_ssize_t)sizeof(int64_t)) {
             PyBuffer_Release(&self->timing);
             PyErr_SetString(PyExc_ValueError, "the round-trip state has the wrong size");
             failed = -1;

@@ -66,6 +66,7 @@ static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t a
         end = at + length;
         memset(out->flow, 0, KEY);
         memcpy(out->flow, ip + 12, 8);
+        out->identification = get16(ip + 4);
         addresses = 8;
     } else if (kind == IPV6) {
         if (size < at + 40) return 0;
@@ -76,6 +77,7 @@ static int read_ip(const uint8_t *data, uint32_t size, unsigned kind, uint32_t a
         end = tcp + length;
         memset(out->flow, 0, KEY);
         memcpy(out->flow, ip + 8, 32);
+        out->identification = 0;
         addresses = 32;
     } else {
         return 0;

@@ -25,7 +25,7 @@
 extern uint64_t native_steps;
 #define STEPS(n) (native_steps += (uint64_t)(n))
 /* The interface to wiredump, counted up with each change of it (wiredump/native/__init__.py). */
-enum { INTERFACE = 2 };
+enum { INTERFACE = 3 };
 
 enum { BYTES_A_STEP = 64 }; /* bytes copied or moved in one step */
 
@@ -88,6 +88,7 @@ typedef struct {
     uint32_t sequence, acknowledgement;
     uint8_t flags;
     uint8_t tunnelled;
+    uint16_t identification; /* of the IP header; 0 for IPv6 */
     uint32_t at, size; /* the payload's place in the chunk */
 } segment;
 
@@ -176,11 +177,14 @@ typedef struct {
 
 /* ---- round_trips.c: the layout of wiredump/readers/round_trips.py --------------------------------- */
 
-enum { TIMED = 32, BUCKETS = 208 };
+enum { TIMED = 32, BUCKETS = 208, NOTED_SEGMENTS = 64 };
 enum {
     TRIPS_MINIMUM, TRIPS_MAXIMUM, TRIPS_ACKNOWLEDGED, TRIPS_FIRST, TRIPS_COUNT, TRIPS_RING,
-    TRIPS_HISTOGRAM = TRIPS_RING + 2 * TIMED
+    TRIPS_HISTOGRAM = TRIPS_RING + 2 * TIMED, TRIPS_NOTED = TRIPS_HISTOGRAM + BUCKETS,
+    TRIPS_SIZE = TRIPS_NOTED + 1 + 2 * NOTED_SEGMENTS
 };
+
+#define COPY_NS INT64_C(1000000000) /* round_trips.py: _SAME_NS */
 
 int trips_enter(stream *self); /* the stream has its tally */
 int trips_begin(stream *self, PyObject *connection, int direction, uint32_t sequence);
@@ -199,6 +203,30 @@ static inline void trips_send(int64_t *trips, uint32_t sequence, uint32_t size, 
     to[0] = now;
     to[1] = (int64_t)((uint64_t)sequence << 32 | end);
     trips[TRIPS_COUNT] = (int64_t)count + 1;
+}
+
+static inline int64_t noted_key(const segment *of) {
+    return (int64_t)((uint64_t)of->sequence << 32 | (uint64_t)(of->size & 0xFFFF) << 16 |
+                     of->identification);
+}
+
+/* Keeps a segment, of which copies may follow. */
+static inline void trips_note(int64_t *trips, const segment *of, int64_t now) {
+    int64_t *to = &trips[TRIPS_NOTED + 1 + 2 * ((uint64_t)trips[TRIPS_NOTED]++ % NOTED_SEGMENTS)];
+    to[0] = now;
+    to[1] = noted_key(of);
+}
+
+/* Returns the newest equal segment that is kept, or NULL. */
+static inline const int64_t *trips_noted(const int64_t *trips, const segment *of) {
+    uint64_t number = (uint64_t)trips[TRIPS_NOTED];
+    uint64_t oldest = number > NOTED_SEGMENTS ? number - NOTED_SEGMENTS : 0;
+    while (number-- > oldest) {
+        STEPS(1);
+        const int64_t *at = &trips[TRIPS_NOTED + 1 + 2 * (number % NOTED_SEGMENTS)];
+        if (at[1] == noted_key(of)) return at;
+    }
+    return NULL;
 }
 
 void stream_clear(stream *self);
@@ -280,8 +308,9 @@ typedef struct {
         uint8_t ended;      /* a bit for each direction whose FIN was seen */
         uint8_t ended_by;   /* the direction of the first FIN */
         uint8_t shaken;     /* the handshake has ended */
-        int64_t syn_ns;     /* time of its SYN */
+        int64_t begun_ns[2]; /* times of SYN and SYN-ACK */
         uint32_t isn[2];
+        uint16_t identifications[2];
         int64_t closed_at;
     } opened;
 } connection;
@@ -418,7 +447,7 @@ typedef struct {
     uint8_t *scratch;
     int busy; /* `run` is active; it may call Python, which must not change this object then */
     /* sums since the last call of `counts` */
-    int64_t packet_count, payload, frame_bytes, closed_bytes;
+    int64_t packet_count, payload, copied, frame_bytes, closed_bytes;
     /* parts of frame_bytes: in frames of unknown APIs, and behind a gap in their frame */
     int64_t unknown_bytes, behind_gaps;
     int64_t request_count; /* that can be decoded */

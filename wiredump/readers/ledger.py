@@ -179,6 +179,13 @@ class Ledger:
             )
         )  # fmt: skip
 
+    def copied(self, stream: Direction, start: int, length: int, at: At) -> None:
+        """Report bytes of a packet that another interface had before."""
+        self.repeated(stream, start, length, 0, at)
+        event = self.events[-1]
+        assert isinstance(event, Retransmission)
+        self.events[-1] = msgspec.structs.replace(event, copied=True)
+
     def anomaly(
         self, kind: AnomalyKind, reason: str, length: int, stream: Direction, start: int | None,
         at: At,

@@ -15,28 +15,10 @@ import msgspec
 from wiredump.readers.tally import Tally
 
 __all__ = [
-    "FROM_CLIENT",
-    "FROM_SERVER",
-    "REASSEMBLY_LIMITS",
-    "TLS_KEY_LOG",
-    "Anomaly",
-    "AnomalyKind",
-    "At",
-    "CloseReason",
-    "Closed",
-    "Data",
-    "EndedWith",
-    "Endpoint",
-    "Event",
-    "Gap",
-    "GapReason",
-    "Interface",
-    "Opened",
-    "Packet",
-    "Retransmission",
-    "Secrets",
-    "Segment",
-]
+    "FROM_CLIENT", "FROM_SERVER", "REASSEMBLY_LIMITS", "TLS_KEY_LOG", "Anomaly", "AnomalyKind",
+    "At", "CloseReason", "Closed", "Data", "EndedWith", "Endpoint", "Event", "Gap", "GapReason",
+    "Interface", "Opened", "Packet", "Retransmission", "Secrets", "Segment",
+]  # fmt: skip
 
 FROM_CLIENT: Final = 0
 """The direction of what the connection's client sent."""
@@ -98,6 +80,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     the wire: 12 bytes over IPv4, 36 over IPv6. ``payload`` is the captured part, and ``missing``
     the number of further bytes according to the IP length. ``window`` is not scaled. ``tunnel``
     names the tunnels around it, outermost first (``vxlan 7``, ``pppoe 1 > gre``), or is empty.
+    ``identification`` is that of the IP header, or 0: IPv6 has none, and IPv4 not always.
     """
 
     flow: bytes
@@ -111,6 +94,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     capture: int
     offset: int
     tunnel: str = ""
+    identification: int = 0
 
 
 class Endpoint(NamedTuple):
@@ -191,9 +175,9 @@ class Gap(msgspec.Struct, frozen=True, gc=False):
 class Retransmission(msgspec.Struct, frozen=True, gc=False):
     """``length`` bytes that had been captured before; the first copy wins.
 
-    These are retransmissions, keep-alives that repeat a byte, and packets that a second tap
-    captured, too. ``differing`` bytes differ from the first copy; None means that the first copy is
-    no longer held, so that they could not be compared.
+    These are retransmissions, keep-alives that repeat a byte, and, if ``copied``, packets that were
+    captured at two places. ``differing`` bytes differ from the first copy; None means that the
+    first copy is no longer held, so that they could not be compared.
     """
 
     connection: int
@@ -204,6 +188,7 @@ class Retransmission(msgspec.Struct, frozen=True, gc=False):
     timestamp_ns: int
     capture: int
     offset: int
+    copied: bool = False
 
 
 CloseReason: TypeAlias = Literal["fin", "reset", "reused", "evicted", "end"]

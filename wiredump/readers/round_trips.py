@@ -6,6 +6,9 @@ acknowledgement may answer either copy. At most ``TIMED`` segments are timed at 
 meanwhile are not measured. Times are counted in a histogram of fixed size, so that the median is
 known to 1/16 of itself or 128 ns; the minimum and the maximum are exact.
 
+The newest segments are kept, whether acknowledged or not: a packet with the IP identification of
+one of them is its copy, captured on another interface, in another VLAN or at the other end.
+
 The state is an array of unsigned 64-bit integers. native/round_trips.c changes it in place, so that
 it is the same whether Python or the extension reads a connection's next segment.
 """
@@ -16,19 +19,9 @@ from array import array
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 __all__ = [
-    "ACKNOWLEDGED",
-    "NONE",
-    "TIMED",
-    "RoundTrips",
-    "State",
-    "acknowledge",
-    "begin",
-    "resend",
-    "restart",
-    "send",
-    "sent_ns",
-    "sums",
-]
+    "ACKNOWLEDGED", "COPY_NS", "NONE", "TIMED", "RoundTrips", "State", "acknowledge", "begin",
+    "note", "original", "resend", "restart", "send", "sums",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     State: TypeAlias = array[int]
@@ -51,7 +44,18 @@ BUCKETS: Final = 208
 _UNIT_BITS: Final = 8
 """The histogram counts in units of 256 ns: a bucket for each of the first 16, and 8 for each power
 of two above. Its last bucket begins at 64 s and has no end."""
-_EMPTY: Final = bytes(8 * (HISTOGRAM + BUCKETS))
+NOTED: Final = HISTOGRAM + BUCKETS
+KEPT: Final = 64
+"""How many segments were noted, and behind that the newest of them, in a ring: two integers each,
+the time, and the sequence number (the high half), the size (16 bits) and the identification."""
+_SIZE: Final = NOTED + 1 + 2 * KEPT
+_EMPTY: Final = bytes(8 * _SIZE)
+COPY_NS: Final = 100_000
+"""How soon after a segment an equal one without an identification is its copy."""
+_SAME_NS: Final = 1_000_000_000
+"""The same of segments with an identification, which a sender uses again after 65,536 packets."""
+_SHORTEST: Final = 256
+"""The bytes of segments that a network adapter cuts a longer one into, at least."""
 _MASK: Final = (1 << 32) - 1
 _HALF: Final = 1 << 31
 _MOST_NS: Final = (1 << 63) - 1
@@ -89,14 +93,41 @@ def send(state: State, sequence: int, size: int, now: int) -> None:
     state[COUNT] = count + 1
 
 
-def sent_ns(state: State, sequence: int, size: int) -> int | None:
-    """Return when a segment with exactly these bytes was sent; None if it is not timed."""
-    key = (sequence & _MASK) << 32 | (sequence + size) & _MASK
-    for number in range(state[COUNT]):
-        at = RING + 2 * ((state[FIRST] + number) % TIMED)
-        if state[at + 1] == key:
-            return state[at]
+def note(state: State, sequence: int, size: int, identification: int, now: int) -> None:
+    """Keep a segment, to tell its copies."""
+    number = state[NOTED]
+    at = NOTED + 1 + 2 * (number % KEPT)
+    state[at] = now & _MASK_64
+    state[at + 1] = (sequence & _MASK) << 32 | (size & 0xFFFF) << 16 | identification
+    state[NOTED] = number + 1
+
+
+def original(
+    state: State, sequence: int, size: int, identification: int, now: int
+) -> tuple[int, bool] | None:
+    """Return how long ago the segment was captured of which this one is a copy, and whether their
+    identifications are equal; None without one. Offloading to the network adapter sends a long
+    segment as several, which count their identifications up."""
+    for number in range(state[NOTED] - 1, max(0, state[NOTED] - KEPT) - 1, -1):
+        at = NOTED + 1 + 2 * (number % KEPT)
+        ago, key = (now - state[at]) & _MASK_64, state[at + 1]
+        ago -= (ago >> 63) << 64  # the clocks of two interfaces may differ
+        behind, length, other = (sequence - (key >> 32)) & _MASK, key >> 16 & 0xFFFF, key & 0xFFFF
+        if identification and other:
+            later = (identification - other) & 0xFFFF
+            is_part = later and behind < length and behind % later == 0
+            if abs(ago) <= _SAME_NS and (
+                behind == later == 0 or (is_part and behind // later >= _SHORTEST)
+            ):
+                return ago, True
+        elif behind == 0 and length == size & 0xFFFF and abs(ago) <= COPY_NS:
+            return ago, False
     return None
+
+
+def extend(state: State) -> None:
+    """Add what states of earlier releases lack."""
+    state.frombytes(_EMPTY[8 * len(state) :])
 
 
 def resend(state: State, sequence: int, size: int) -> None:

@@ -53,7 +53,7 @@ _tcp = Struct(">IIBBH").unpack_from  # from the sequence number on
 
 _TYPE_AT: Final = {1: 12, 113: 14}
 """Link types whose EtherType is directly in front of the IP header, and its position."""
-_ipv4_and_tcp = Struct(">HBxHxxHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
+_ipv4_and_tcp = Struct(">HBxHHHxB2x8x4xIIBBH").unpack_from  # EtherType, IPv4, TCP
 _IPV4_AND_TCP_LENGTH: Final = 2 + 20 + 20
 
 
@@ -83,6 +83,7 @@ class _Datagram(NamedTuple):
     at: int
     end: int
     addresses: bytes
+    identification: int = 0
 
 
 class _Piece(NamedTuple):
@@ -119,8 +120,8 @@ class SegmentReader:
             # The usual packet: a whole IPv4 packet with TCP, and nothing unusual in front of the
             # ports.
             (
-                kind, version, length, fragment, protocol, sequence, acknowledgement, words, flags,
-                window,
+                kind, version, length, identification, fragment, protocol, sequence,
+                acknowledgement, words, flags, window,
             ) = _ipv4_and_tcp(data, at)  # fmt: skip
             at += 2
             end = at + length
@@ -132,7 +133,8 @@ class SegmentReader:
                 account.segments += 1
                 return Segment(
                     bytes(data[at + 12 : at + 24]), sequence, acknowledgement, flags, window,
-                    data[payload:end], 0, packet.timestamp_ns, packet.capture, packet.offset,
+                    data[payload:end], 0, packet.timestamp_ns, packet.capture, packet.offset, "",
+                    identification,
                 )  # fmt: skip
         try:
             segment = self._read(packet, out)
@@ -181,9 +183,9 @@ class SegmentReader:
                 datagram = read(inside, at, out)
                 if datagram is None:
                     return None
-                inside, protocol, at, end, addresses = datagram
+                inside, protocol, at, end, addresses, identification = datagram
                 if protocol == _TCP:
-                    return _segment(inside, at, end, addresses)
+                    return _segment(inside, at, end, addresses, identification)
                 inside = inside._replace(data=inside.data[:end], length=end)
                 step = past_ip(protocol, inside.data, at)
                 what = _PROTOCOLS.get(protocol, f"ip protocol {protocol}")
@@ -212,13 +214,13 @@ class SegmentReader:
         addresses = bytes(data[at + 12 : at + 20])
         start, end = at + header, at + length
         if not fragment & _MORE_OR_OFFSET:
-            return _Datagram(inside, protocol, start, end, addresses)
+            return _Datagram(inside, protocol, start, end, addresses, identification)
         key = (addresses, identification, inside.tunnel)
         piece = _Piece(key, (fragment & 0x1FFF) << 3, bool(fragment & 0x2000), start, end)
         whole = self._add_fragment(inside, protocol, piece, out)
         if whole is None:
             return None
-        return _Datagram(whole, protocol, 0, whole.length, addresses)
+        return _Datagram(whole, protocol, 0, whole.length, addresses, identification)
 
     def _read_ipv6(self, inside: _Inside, at: int, out: list[Event]) -> _Datagram | None:
         data = inside.data
@@ -285,7 +287,7 @@ def _past_extensions(data: memoryview, protocol: int, at: int) -> tuple[int, int
             return protocol, at
 
 
-def _segment(inside: _Inside, tcp: int, end: int, addresses: bytes) -> Segment:
+def _segment(inside: _Inside, tcp: int, end: int, addresses: bytes, identification: int) -> Segment:
     """Return the segment whose header begins at ``tcp``; by the IP length it ends at ``end``."""
     data, packet = inside.data, inside.packet
     captured = max(0, min(end, len(data)) - tcp - _TCP_HEADER)
@@ -300,5 +302,5 @@ def _segment(inside: _Inside, tcp: int, end: int, addresses: bytes) -> Segment:
     return Segment(
         addresses + data[tcp : tcp + 4], sequence, acknowledgement, flags, window,
         data[payload:end], missing, packet.timestamp_ns, packet.capture, packet.offset,
-        inside.tunnel,
+        inside.tunnel, identification,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any, Final
 from wiredump.readers.blocks import Block, Blocks, count_differing
 from wiredump.readers.ledger import OVERHEAD, Ledger, Piece
 from wiredump.readers.model import REASSEMBLY_LIMITS, AnomalyKind, At, Data, GapReason, Segment
-from wiredump.readers.round_trips import acknowledge, resend, restart, send, sent_ns
+from wiredump.readers.round_trips import acknowledge, extend, note, original, resend, restart, send
 from wiredump.readers.tally import EndTally
 from wiredump.readers.tcp_state import StreamState
 
@@ -31,8 +31,6 @@ __all__ = ["SEQUENCES", "WINDOW", "Stream", "distance"]
 SEQUENCES: Final = 1 << 32
 WINDOW: Final = 1 << 30
 """The largest window TCP can announce: no sender is further ahead of its receiver."""
-COPY_NS: Final = 100_000
-"""How soon after a segment an equal one is its copy on another interface."""
 
 _MASK: Final = SEQUENCES - 1
 _GAPS_KEPT: Final = 256
@@ -59,8 +57,8 @@ class Stream:
         "_acknowledged", "_acknowledged_since", "_blocks", "_cost", "_cut", "_cut_end",
         "_delivered_ns", "_gaps", "_hole_at", "_hole_since", "_ledger", "_may_be_fin", "_recent",
         "_stray_end",
-        "closed", "connection", "direction", "end", "first_sequence", "isn", "next",
-        "next_sequence", "plain", "previous_ns", "recent", "started", "tally", "waiting",
+        "closed", "connection", "control", "direction", "end", "first_sequence", "isn", "next",
+        "next_sequence", "plain", "recent", "started", "tally", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection: int, direction: int, ledger: Ledger, tally: EndTally) -> None:
@@ -71,8 +69,9 @@ class Stream:
         self.closed = False
         self.plain = False
         self.isn: int | None = None
-        self.previous_ns: int | None = None
-        """The time of the connection's packet before the one that is placed."""
+        self.control: tuple[int, int, int, int] | None = None
+        """Of its last segment that is counted by its header: flags, sequence number,
+        identification, time."""
         self.first_sequence = 0
         self.next = 0
         self.next_sequence = -1  # never equal to a segment's
@@ -100,9 +99,12 @@ class Stream:
         self._stray_end = -1
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._may_be_fin = False  # states of version 4 lack it
+        self._may_be_fin, self.control = False, None  # states of version 4 lack them
         for name, value in state[1].items():
-            setattr(self, name, value)
+            if name in self.__slots__:
+                setattr(self, name, value)
+        if self.tally.timing is not None:
+            extend(self.tally.timing)
 
     @property
     def finished(self) -> bool:
@@ -170,13 +172,11 @@ class Stream:
         start = self.next + distance(sequence, self.next_sequence)
         delay_ns = self._delay_of_copy(sequence, start, segment)
         if delay_ns is not None:
-            self.tally.copies += 1
-            self.tally.copied_ns += delay_ns
-            self._ledger.repeated(self, start, size, 0, segment)
+            self.copied(start, segment, delay_ns)
             return
         whole_end = start + size + segment.missing
         seen, repeated = self._seen, self.tally.retransmitted
-        self._time(sequence, start, whole_end, seen, segment.timestamp_ns)
+        self._time(sequence, start, whole_end, seen, segment)
         old = min(size, max(0, self.next - start))
         if old:
             self.place_old(start, bytes(payload[:old]), segment)
@@ -205,25 +205,34 @@ class Stream:
         self.settle(segment)
 
     def _delay_of_copy(self, sequence: int, start: int, segment: Segment) -> int | None:
-        """Return how long ago the segment was captured on another interface; None if it was not.
-        No sender repeats one so soon."""
-        size, timing = len(segment.payload), self.tally.timing
-        if timing is None or not size or segment.missing or start + size > self._seen:
+        """Return how long ago the segment was captured on another interface; None if it was
+        not."""
+        payload, timing = segment.payload, self.tally.timing
+        size = len(payload) + segment.missing
+        if timing is None or not size or start + size > self._seen:
             return None
-        sent = sent_ns(timing, sequence, size)
-        if sent is None and start + size == self.next:
-            sent = self.previous_ns  # too many segments are timed; this one may be the newest
-        if sent is None or not 0 <= segment.timestamp_ns - sent <= COPY_NS:
+        now, identification = segment.timestamp_ns, segment.identification
+        found = original(timing, sequence, size, identification, now)
+        if found is None:
             return None
-        equals = self._compare(start, bytes(segment.payload)) == (size, 0)
-        return segment.timestamp_ns - sent if equals else None
+        ago, is_same = found
+        compared, differing = self._compare(start, bytes(payload))
+        return ago if not differing and (is_same or compared == size) else None
 
-    def _time(self, sequence: int, start: int, end: int, seen: int, now: int) -> None:
+    def copied(self, start: int, segment: Segment, delay_ns: int) -> None:
+        """Count a segment that was captured on another interface before."""
+        self.tally.count_copy(delay_ns)
+        self._ledger.copied(self, start, len(segment.payload), segment)
+
+    def _time(self, sequence: int, start: int, end: int, seen: int, segment: Segment) -> None:
         """Time a segment, unless bytes of it or behind it have been captured before."""
+        now = segment.timestamp_ns
         if start < seen and self.tally.timing is not None:
             resend(self.tally.timing, sequence, end - start)
         elif start < end and start >= seen and self.end is None:
             send(self.tally.time_from(sequence), sequence, end - start, now)
+        if start < end and self.tally.timing is not None:
+            note(self.tally.timing, sequence, end - start, segment.identification, now)
 
     def _place_new(self, start: int, data: bytes, segment: Segment) -> None:
         if start == self.next and not self._blocks:

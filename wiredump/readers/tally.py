@@ -24,8 +24,8 @@ class EndTally(msgspec.Struct, gc=False):
     - ``zero_windows``: segments that announce a window of 0.
     - ``resets``: segments with RST.
 
-    ``copies`` are segments that were captured again within microseconds, on another interface; they
-    count as nothing else. ``copied_ns`` is how much later all of them were captured together.
+    ``copies`` are packets with data that were captured again, on another interface; they count as
+    nothing else. ``copied_ns`` is how much later all of them were captured together.
     ``first_sequence`` is the number of the first segment with data; None without one, and if an
     acknowledgement of lost data came before. ``timing`` is the state of ``round_trips`` until the
     connection is closed; None without data.
@@ -51,6 +51,11 @@ class EndTally(msgspec.Struct, gc=False):
             self.retransmitted, self.retransmitted_bytes, self.out_of_order, self.holes,
             self.missing_bytes, self.zero_windows, self.resets,
         )  # fmt: skip
+
+    def count_copy(self, delay_ns: int) -> None:
+        """Count a segment that was captured again so much later, or earlier by another clock."""
+        self.copies += 1
+        self.copied_ns += abs(delay_ns)
 
     @property
     def round_trips(self) -> RoundTrips:

@@ -27,8 +27,8 @@ from wiredump.readers.model import (
     Opened,
     Segment,
 )
-from wiredump.readers.round_trips import ACKNOWLEDGED, acknowledge, send
-from wiredump.readers.stream import COPY_NS, SEQUENCES, Stream, distance
+from wiredump.readers.round_trips import ACKNOWLEDGED, COPY_NS, acknowledge, note, send
+from wiredump.readers.stream import SEQUENCES, Stream, distance
 from wiredump.readers.tally import Tally
 from wiredump.readers.tcp_state import Opening, TcpState
 
@@ -42,6 +42,8 @@ ACK: Final = 0x10
 _CHANGES: Final = FIN | SYN | RST
 _HANDSHAKE: Final = 1 << 16
 """How far a SYN-ACK may acknowledge beyond the SYN: data that came with it (TCP Fast Open)."""
+_SHORTEST_TIMER_NS: Final = 100_000_000
+"""No sender repeats a SYN-ACK so soon, which often has no identification."""
 _RESET_WINDOW: Final = 1 << 24
 """How far past the next expected byte a reset is accepted."""
 STALE_NS: Final = 60_000_000_000
@@ -151,15 +153,15 @@ class TcpReassembler:
             self._special(found, segment)
             return events
         connection, stream, other = found
-        time, before = segment.timestamp_ns, connection.timestamp_ns
-        if time - before > STALE_NS and _is_another(stream, other, segment):
+        time = segment.timestamp_ns
+        if time - connection.timestamp_ns > STALE_NS and _is_another(stream, other, segment):
             self._begin_again(connection, segment)
             return events
         connection.timestamp_ns = time
         connection.capture = capture = segment.capture
         connection.offset = offset = segment.offset
         if not segment.window:
-            stream.tally.zero_windows += 1
+            stream.tally.zero_windows += not _is_again(stream, segment)
         if connection.syn_ns is not None:
             self._shake(connection, stream, other, segment)
         if flags & ACK:
@@ -174,9 +176,9 @@ class TcpReassembler:
                 if timing is None:
                     timing = stream.tally.time_from(sequence)
                 send(timing, sequence, len(payload), time)
+                note(timing, sequence, len(payload), segment.identification, time)
                 stream.advance(bytes(payload), time, capture, offset)
         elif payload or segment.missing:
-            stream.previous_ns = before
             self._place(stream, segment)
         if stream.waiting or other.waiting or stream.end is not None:
             self._settle(connection, segment)
@@ -261,10 +263,9 @@ class TcpReassembler:
             self._begin_again(found[0], segment)
             return
         connection, stream, other = found = found or self._open(segment)
-        is_copy = 0 <= segment.timestamp_ns - connection.timestamp_ns <= COPY_NS
         connection.saw(segment)
         if flags & SYN and not (flags & RST or connection.closed):
-            self._count_syn(connection, stream, other, segment, is_copy)
+            self._count_syn(connection, stream, other, segment)
         self._count_flags(connection, stream, other, segment)
         if flags & SYN and not flags & RST:
             stream.isn = segment.sequence
@@ -278,7 +279,7 @@ class TcpReassembler:
                     acknowledge(other.tally.timing, segment.acknowledgement, segment.timestamp_ns)
                 self._acknowledge(connection, stream, other, segment)
         if connection.closed:
-            self._place_after_close(stream, segment)
+            self._place_after_close(connection, stream, segment)
         elif flags & RST:
             self._reset(connection, stream, segment)
         elif segment.payload or segment.missing or flags & FIN:
@@ -298,22 +299,22 @@ class TcpReassembler:
     ) -> None:
         flags = segment.flags
         if flags & RST:
-            stream.tally.resets += 1
+            stream.tally.resets += not _is_again(stream, segment)
         elif not flags & SYN:
             if not segment.window and not flags & FIN:
-                stream.tally.zero_windows += 1
+                stream.tally.zero_windows += not _is_again(stream, segment)
             self._shake(connection, stream, other, segment)
 
     def _count_syn(
-        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment,
-        is_copy: bool,
-    ) -> None:  # fmt: skip
+        self, connection: _Connection, stream: Stream, other: Stream, segment: Segment
+    ) -> None:
         tally = connection.tally
         if segment.flags & ACK:
-            tally.syn_acks += not is_copy or not tally.syn_acks
+            tally.syn_acks += not _is_again(stream, segment, _SHORTEST_TIMER_NS)
             return
-        tally.syns += not is_copy or not tally.syns
-        if other.isn is None and stream.direction == FROM_CLIENT:
+        is_new = not _is_again(stream, segment, COPY_NS)
+        tally.syns += is_new
+        if is_new and other.isn is None and stream.direction == FROM_CLIENT:
             connection.syn_ns = segment.timestamp_ns
 
     def _shake(
@@ -340,7 +341,7 @@ class TcpReassembler:
             connection.ends(stream.direction, "reset")
             self._close(connection, "reset", segment)
 
-    def _place_after_close(self, stream: Stream, segment: Segment) -> None:
+    def _place_after_close(self, connection: _Connection, stream: Stream, segment: Segment) -> None:
         """Handle retransmissions after the end, and bytes that no receiver accepted."""
         size = len(segment.payload)
         if not size:
@@ -350,7 +351,10 @@ class TcpReassembler:
         if stream.started:
             start = stream.next + distance(sequence, stream.next_sequence)
             old = min(size, max(0, stream.next - start))
-        if old:
+        if old == size and connection.tally.copies:
+            # What was sent last is seen at one place before the end, at the other behind it.
+            stream.copied(start, segment, connection.tally.copy_delay_ns or 0)
+        elif old:
             stream.place_old(start, bytes(segment.payload[:old]), segment)
         if size > old:
             reason = f"{size - old} bytes after the connection was closed"
@@ -463,6 +467,8 @@ class TcpReassembler:
             if isn is None:
                 continue
             stream.isn = isn
+            flags = SYN | ACK if stream.direction == FROM_SERVER else SYN
+            stream.control = flags, isn, *opening.captured[stream.direction]
             stream.begin(isn + 1)
             stream.restore(each)
             if opening.ended >> stream.direction & 1:
@@ -551,3 +557,19 @@ def _is_another(stream: Stream, other: Stream, segment: Segment) -> bool:
         return False
     start = stream.next + ahead
     return start + size <= 0 or stream.differs(start, bytes(segment.payload))
+
+
+def _is_again(stream: Stream, segment: Segment, within_ns: int | None = None) -> bool:
+    """Whether a segment that is counted by its header is a copy of the last such one, on another
+    interface. One without identification is if it comes soon enough and, without ``within_ns``, if
+    data had copies about as late."""
+    last, now = stream.control, segment.timestamp_ns
+    stream.control = segment.flags & (_CHANGES | ACK), segment.sequence, segment.identification, now
+    if last is None or last[:2] != stream.control[:2]:
+        return False
+    if last[2] and segment.identification:
+        return last[2] == segment.identification
+    if within_ns is None:
+        copies = stream.tally.copies
+        within_ns = COPY_NS + 2 * stream.tally.copied_ns // copies if copies else -1
+    return abs(now - last[3]) <= within_ns

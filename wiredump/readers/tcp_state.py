@@ -24,8 +24,8 @@ class StreamState(NamedTuple):
 class Opening(NamedTuple):
     """What is known of a connection since its SYN: the initial sequence numbers
     (``server_isn`` is None before the SYN-ACK), the time of the SYN (None after the handshake), the
-    directions whose FIN was seen, as bits ``1 << direction``, the direction of the first FIN, and
-    the time of the last one."""
+    directions whose FIN was seen, as bits ``1 << direction``, the direction of the first FIN, the
+    time of the last one, and the IP identifications and times of SYN and SYN-ACK."""
 
     client_isn: int
     server_isn: int | None
@@ -33,6 +33,7 @@ class Opening(NamedTuple):
     ended: int
     ended_by: int
     closed_ns: int | None
+    captured: tuple[tuple[int, int], tuple[int, int]]
 
 
 class TcpState(NamedTuple):

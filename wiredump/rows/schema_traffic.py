@@ -8,16 +8,9 @@ from typing import Final
 from wiredump.rows.columns import Table, columns
 
 __all__ = [
-    "ACCOUNT",
-    "ANOMALIES",
-    "BODIES",
-    "CONNECTIONS",
-    "FRAMES",
-    "LINEAGE",
-    "NEGOTIATIONS",
-    "PACKETS",
+    "ACCOUNT", "ANOMALIES", "BODIES", "CONNECTIONS", "FRAMES", "LINEAGE", "NEGOTIATIONS", "PACKETS",
     "REQUESTS",
-]
+]  # fmt: skip
 
 LINEAGE: Final = Table(
     "lineage",
@@ -71,7 +64,7 @@ CONNECTIONS: Final = Table(
         handshake_ns      int64      round trip of the handshake, SYN to ACK; null if not captured
         syns              int64      SYNs of the client; null in journals and logs
         syn_acks          int64      answers to them
-        copies            int64      segments that another interface had a moment before
+        copies            int64      packets with data that another interface had, too
         client_retransmitted        int64  segments that the client sent again
         client_retransmitted_bytes  int64  bytes that the client sent again
         client_out_of_order         int64  segments of the client out of order
@@ -231,7 +224,7 @@ ACCOUNT: Final = Table(
     "damaged` those of the file that belong to no record.",
     columns(
         """
-        what     string  payload, of it frames, retransmitted, anomalies, tls; missing; udp, ...
+        what     string  payload, of it frames, retransmitted, copies, anomalies, tls; missing; udp
         bytes    int64   how many; null for packets
         packets  int64   how many packets carry that and no TCP that could be read; null for bytes
         """

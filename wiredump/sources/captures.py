@@ -55,6 +55,7 @@ class ByteAccount(msgspec.Struct):
     """Where every captured byte of TCP payload went. ``missing`` counts bytes that were not
     captured. ``tls`` are bytes of TLS that are not plaintext, on connections with keys; all other
     counts of such a connection are of plaintext, including ``missing`` as far as it is known.
+    ``copies`` are bytes of packets that were captured at two places.
     ``damage`` counts packets and frames, by kind (``skipped.damage_of``), and the bytes of gaps
     that a limit of reassembly made.
 
@@ -75,11 +76,13 @@ class ByteAccount(msgspec.Struct):
     unread_within: int = 0
     requests: int = 0
     prologues: int = 0
+    copies: int = 0
     lost: Counter[str] = msgspec.field(default_factory=Counter)
 
     def check(self) -> None:
         """Raise UnaccountedError unless the sums agree."""
-        placed = self.frames + self.retransmitted + self.anomalies + self.tls + self.prologues
+        placed = self.frames + self.retransmitted + self.copies
+        placed += self.anomalies + self.tls + self.prologues
         if placed != self.payload:
             raise UnaccountedError(f"{self.payload} bytes of payload, {placed} accounted for")
         named = self.unread.total() - self.unread_within
@@ -88,8 +91,8 @@ class ByteAccount(msgspec.Struct):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counts as an account has them (``skipped``); ``tls`` and ``prologues`` only if there
-        are any."""
+        """The counts as an account has them (``skipped``); those of ``_RARE`` only if there are
+        any."""
         counts = {name: getattr(self, name) for name in _BYTES}
         named = {name: count for name, count in counts.items() if count or name not in _RARE}
         beside = damage(self.damage) | unread(self.unread) | lost(self.lost)
@@ -128,7 +131,7 @@ class ByteAccount(msgspec.Struct):
             self.unread_within += size
 
 
-_RARE: Final = frozenset({"tls", "prologues"})
+_RARE: Final = frozenset({"tls", "prologues", "copies"})
 _BYTES: Final = ("payload", "frames", "retransmitted", "anomalies", "missing", *sorted(_RARE))
 
 
@@ -193,7 +196,10 @@ class CaptureItems:
                 )
             case readers.Retransmission():
                 self.account.payload += event.length
-                self.account.retransmitted += event.length
+                if event.copied:
+                    self.account.copies += event.length
+                else:
+                    self.account.retransmitted += event.length
                 if event.differing:
                     self.account.count_within("differing", event.length)
                 return self._differing(event)

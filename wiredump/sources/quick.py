@@ -148,17 +148,20 @@ class QuickSegments:
 
     def _settled(self) -> list[Item]:
         """Count what the extension did since the last call, and return its exchanges."""
-        packets, payload, frames, unknown, behind, requests, closed, spans = self._reading.counts()
+        counts = self._reading.counts()
+        packets, payload, copied, frames, unknown, behind, requests, closed, spans = counts
         self._tcp.ended(closed)
         if packets:
             account = self._account
             self._unweighed += payload + OVERHEAD * packets
             account.packets += packets
             account.segments += packets
-            account.payload += payload
+            account.payload += payload + copied
             account.data += payload
+            account.retransmitted += copied
             read = self._items.account
-            read.payload += payload
+            read.payload += payload + copied
+            read.copies += copied
             read.frames += frames
             read.requests += requests
             read.count_within("unknown-api", unknown)

@@ -77,6 +77,7 @@ _FIELDS: Final = (
     ("payload", pa.binary(), "binary"),
     ("record", pa.binary(), "binary"),
     ("tunnel", pa.string(), "string"),
+    ("identification", pa.int32(), "int"),
 )
 
 PACKET_SCHEMA: Final = pa.schema([(name, type_) for name, type_, _ in _FIELDS])
@@ -115,7 +116,7 @@ class PacketRows:
                 other if swapped else key, swapped, segment.sequence, segment.acknowledgement,
                 segment.flags, segment.window, payload_at, len(segment.payload), segment.missing,
                 payload, None if record is None else msgspec.msgpack.encode(record),
-                segment.tunnel or None,
+                segment.tunnel or None, segment.identification,
             )
         )  # fmt: skip
 
@@ -134,7 +135,7 @@ class PacketRows:
         self._rows.append(
             (
                 kind, self._capture, packet, *order, time, key, False, 0, 0, 0, 0, 0, 0, 0,
-                msgspec.msgpack.encode(value), None, None,
+                msgspec.msgpack.encode(value), None, None, 0,
             )
         )  # fmt: skip
 

@@ -123,7 +123,7 @@ class ConnectionTask:
         rows = zip(
             columns["reversed"], columns["sequence"], columns["acknowledgement"],
             columns["flags"], columns["window"], columns["missing"], columns["timestamp_ns"],
-            columns["packet"], columns["tunnel"], strict=True,
+            columns["packet"], columns["tunnel"], columns["identification"], strict=True,
         )  # fmt: skip
         read = self.payloads.payload
         for number, (order, row) in enumerate(zip(orders, rows, strict=True)):
@@ -135,13 +135,13 @@ class ConnectionTask:
             if kind != SEGMENT:
                 self.other(kind, given[number])
                 continue
-            swapped, sequence, acknowledged, flags, window, missing, time, packet, tunnel = row
+            swapped, sequence, acknowledged, flags, window, missing, time, packet, *rest = row
             payload = _EMPTY
             if sizes[number]:
                 payload = read(number) if given[number] is None else memoryview(given[number])
             segment = Segment(
                 reverse(key) if swapped else key, sequence, acknowledged, flags, window,
-                payload, missing, time, captures[number], packet, tunnel or "",
+                payload, missing, time, captures[number], packet, rest[0] or "", rest[1],
             )  # fmt: skip
             group = self._group_of(key)
             if records[number] is None:
