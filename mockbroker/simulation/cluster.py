@@ -173,6 +173,7 @@ class Cluster:
         )
         """The features and their finalized levels."""
         self.quorum = Quorum(controller, self.features.level)
+        self.features.active_controller = lambda: self.quorum.leader_id
         """The voters of the metadata quorum."""
         self.topics = Topics(
             controller,

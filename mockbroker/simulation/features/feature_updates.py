@@ -56,6 +56,8 @@ class Features:
         self.supported_by_brokers: Callable[[], Mapping[int, Mapping[str, tuple[int, int]]]]
         self.supported_by_brokers = lambda: {}
         """The levels that each broker supports, if their releases differ."""
+        self.active_controller: Callable[[], int] = lambda: controller.state.controller_id
+        """The id of the controller that decides."""
         release.follow(self._use_release)
 
     def _use_release(self, release: Release) -> None:
@@ -112,7 +114,7 @@ class Features:
                 broker_id: supported.get(update.feature, (0, 0))
                 for broker_id, supported in self.supported_by_brokers().items()
             },
-            controller_id=self._controller.state.controller_id,
+            controller_id=self.active_controller(),
         )
         apply_first(self._rows, change, change)
         return FeatureResult(update.feature, change.code, change.text)

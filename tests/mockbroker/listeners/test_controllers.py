@@ -173,3 +173,12 @@ async def test_a_client_that_stays_learns_who_is_active() -> None:
                 active.append(answer.controller_id)
             mock.failover(successor)
         assert active == [3000, 3000, 3001, 3001]
+
+
+async def test_refusals_of_features_name_the_controller_apart() -> None:
+    async with MockCluster(1, controllers=1) as mock:
+        async with connected(mock, mock.bootstrap_of("CONTROLLER")) as wire:
+            answer = await wire.ask(
+                "UpdateFeatures", 1, feature="nothing", max_version_level=1, upgrade_type=1
+            )
+        assert "Local controller 3000 does not support this feature." in answer.error_message
