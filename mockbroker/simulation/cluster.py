@@ -243,7 +243,7 @@ class Cluster:
             CoordinatorKind.GROUP,
             lambda: groups.groups,
             on_unload=groups.unload,
-            on_load=partial(groups.load, has_offsets=offsets.keeps),
+            on_load=partial(groups.load, has_offsets=offsets.makes_group),
         )
         # The log of a group that is deleted has the deletion of its offsets first.
         groups.on_deleted.append(offsets.delete_group)

@@ -32,6 +32,7 @@ from mockbroker.simulation.coordinators.offset_rules import (
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.log.logs import InternalProducer
 from mockbroker.simulation.log.producing.appender import AppendOutcome, ReplicationWait
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.state.actions import Change, TopicDeleted
@@ -124,6 +125,8 @@ class OffsetStore:
         release.follow(self._use_release)
         self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self._logged: set[str] = set()
+        """Groups with commits in the log, deleted ones included."""
         self._held: dict[str, list[Commitment]] = {}
         self._replicating: dict[str, list[Commitment]] = {}
         self._sequence = 0
@@ -142,6 +145,7 @@ class OffsetStore:
         self._expiry = rows_of_release(EXPIRY, release)
         self._errors = rows_of_release(APPEND_ERRORS, release)
         self._deletions = rows_of_release(DELETIONS, release)
+        self._reads_deleted = release.has(facts.DELETED_COMMITS_READ)
 
     # ---- committing ------------------------------------------------------------------------------
 
@@ -231,6 +235,7 @@ class OffsetStore:
             code = self._error_of(code)
             results = [result or code for result in results]
         else:
+            self._logged.add(commitment.group_id)
             present = {tp: u for tp, u in updates.items() if tp not in commitment.deleted}
             if present and commitment.producer is not None:
                 self._keep_pending(commitment.producer.producer_id, commitment.group_id, present)
@@ -384,6 +389,10 @@ class OffsetStore:
         """Whether there are offsets of the group, pending ones included."""
         return bool(self[group_id]) or self.has_pending(group_id)
 
+    def makes_group(self, group_id: str) -> bool:
+        """Whether a coordinator that reads the log makes a group for its offsets."""
+        return self.keeps(group_id) or (self._reads_deleted and group_id in self._logged)
+
     # ---- deleting --------------------------------------------------------------------------------
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
@@ -406,7 +415,8 @@ class OffsetStore:
                 self.groups.offsets_gone(group_id)
 
     def delete_group(self, group_id: str) -> None:
-        """Delete every offset of a group."""
+        """Delete every offset of a group that is deleted."""
+        self._logged.discard(group_id)
         pending = [groups.get(group_id, {}) for groups in self._pending.values()]
         self.delete(
             group_id, dict.fromkeys(tp for each in (self[group_id], *pending) for tp in each)
@@ -417,6 +427,7 @@ class OffsetStore:
         if change.name == _OFFSETS_TOPIC:
             self._offsets.clear()
             self._pending.clear()
+            self._logged.clear()
             return
         unfinished = (*self._held.values(), *self._replicating.values())
         for commitment in (each for waiting in unfinished for each in waiting):

@@ -309,8 +309,8 @@ class Groups:
             kind.unload(group_ids)
 
     def load(self, group_ids: Sequence[str], has_offsets: Callable[[str], bool]) -> None:
-        """Another coordinator reads these groups from the log. ``has_offsets`` says whether offsets
-        are committed for a group."""
+        """Another coordinator reads these groups from the log. ``has_offsets`` says whether commits
+        make a group."""
         self.classic.load(group_ids, has_offsets)
         for kind in (self.consumer, self.streams, self.share):
             kind.load(group_ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import uuid
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 __all__ = ["hash_order", "hash_order_of_numbers", "hash_order_of_uuids", "java_hash"]
@@ -17,6 +18,7 @@ _UTF_16: Final = codecs.lookup("utf-16-be")
 """Here, because the first use of a codec by its name opens a file."""
 
 
+@lru_cache(4096)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: a signed 32-bit number, computed over UTF-16 code units."""
     units, _ = _UTF_16.encode(text, "surrogatepass")

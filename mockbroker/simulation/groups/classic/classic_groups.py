@@ -287,7 +287,7 @@ class ClassicGroups(ClassicOperations):
     def load(self, group_ids: Iterable[str], has_offsets: Callable[[str], bool]) -> None:
         """Another coordinator reads these groups from the log: the last generation that has
         assignments, with the sessions of its members started anew. A group that was never written
-        there and has no committed offsets is gone."""
+        there and has no commits that make it is gone."""
         for former in self._known(group_ids):
             group_id = former.group_id
             if former.stored is None and not has_offsets(group_id):

@@ -64,11 +64,16 @@ def _no_group_of_member(event: Admission) -> bool:
     return event.group is None and event.request.member_id != ""
 
 
+def _refuse_elsewhere_without_id(event: Admission) -> None:
+    """The answer does not repeat the member's id."""
+    event.answer(JoinResult(event.coordinator_error, ""))
+
+
 ON_ADMISSION: Final[tuple[Row[Admission, Admission], ...]] = (
     Row("DP-JOIN-01", _no_group_id, (refuse(ErrorCode.INVALID_GROUP_ID),)),
     Row("DP-COORD-05", elsewhere, (refuse_elsewhere,), until=NEW_COORDINATOR),
     Row("DP-JOIN-02", _session_out_of_limits, (refuse(ErrorCode.INVALID_SESSION_TIMEOUT),)),
-    Row("DP-COORD-05", elsewhere, (refuse_elsewhere,), since=NEW_COORDINATOR),
+    Row("DP-COORD-05", elsewhere, (_refuse_elsewhere_without_id,), since=NEW_COORDINATOR),
     Row("DP-JOIN-03", _no_group_of_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),)),
 )
 """Before the group is made, if there is none."""

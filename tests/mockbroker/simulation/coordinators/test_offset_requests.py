@@ -368,6 +368,25 @@ def test_a_transaction_keeps_a_group_without_offsets() -> None:
     assert delete(broker, {"foo": [0]}) == 69
 
 
+@pytest.mark.requirement("DP-OFFSET-31")
+@pytest.mark.parametrize(("release", "left"), [((3, 9), []), ((4, 0), ["g"]), ((4, 4), ["g"])])
+def test_since_4_0_another_coordinator_reads_deleted_commits(release, left):
+    cluster = coordinated(2, release=release)
+    owner = coordinator_of(cluster, "g")
+    cluster.groups.classic.make_simple("g")
+    pend(cluster.offsets, 7, "g", [(FOO_0, OffsetToCommit(1))])
+    cluster.offsets.delete_at_request("g", [FOO_0])
+    end_transaction(cluster, 7, committed=True)
+    assert list(cluster.groups.groups) == ["g"]
+    Operations(cluster).move_coordinator("group", "g", 3 - owner)
+    assert list(cluster.groups.groups) == left
+    for each in left:
+        assert cluster.groups.delete(each) == 0
+        cluster.groups.classic.make_simple(each)
+        Operations(cluster).move_coordinator("group", each, owner)
+        assert not cluster.groups.groups, "what was read there is of a group that is deleted"
+
+
 @pytest.mark.requirement("DP-OFFSET-01")
 def test_of_topics_without_partitions_only_unknown_ones_are_answered() -> None:
     cluster = coordinated()

@@ -43,13 +43,14 @@ def test_a_group_that_does_not_exist_has_no_members() -> None:
 
 
 @pytest.mark.requirement("DP-COORD-05")
-@pytest.mark.parametrize(("release", "code"), [((3, 9), 16), ((4, 0), 26)])
-def test_the_new_coordinator_checks_the_session_timeout_first(release, code):
+@pytest.mark.parametrize(("release", "code", "named"), [((3, 9), 16, "m"), ((4, 0), 26, "")])
+def test_the_new_coordinator_checks_the_session_timeout_first(release, code, named):
     at = Coordinator(release)
     elsewhere = ErrorCode.NOT_COORDINATOR
     assert at.join(session=1, error=elsewhere).code == code
     assert at.join(group="", error=elsewhere).code == ErrorCode.INVALID_GROUP_ID
-    assert at.join(error=elsewhere).code == ErrorCode.NOT_COORDINATOR
+    refused = at.join("m", error=elsewhere)
+    assert (refused.code, refused.result.member_id) == (ErrorCode.NOT_COORDINATOR, named)
 
 
 # ---- size ----------------------------------------------------------------------------------------
