@@ -202,6 +202,9 @@ UNORDERED: Final = (
     Unordered(69, "groups[].members[].targetAssignment.topicPartitions", ("topicName",), HASHED),
     Unordered(69, "groups[].members[].targetAssignment.topicPartitions[].partitions", (), HASHED),
     Unordered(74, "configResources", ("resourceType", "resourceName"), HASHED),
+    Unordered(
+        75, "topics[].partitions[].isrNodes", (), "replicas that catch up together, in any order"
+    ),
     Unordered(77, "groups[].members", ("memberId",), HASHED),
     Unordered(77, "groups[].members[].subscribedTopicNames", (), HASHED),
     Unordered(88, "activeTasks", ("subtopologyId",), HASHED),

@@ -37,6 +37,7 @@ from tests.real.search.kinds import (
     signature_of,
     without_rows,
 )
+from tests.real.search.outages import outage_programs
 from tests.real.search.pairs import pair, warm_up
 from tests.real.search.play import Arena, Found, Played
 from tests.real.search.programs import family_of, programs
@@ -127,6 +128,17 @@ def test_a_seed_reproduces_its_programs(draw: Any) -> None:
     assert {step["api"] for each in draw("a seed", 0, 400, served()) for step in each.steps} >= (
         {0, 1, 2, 8, 9, 11, 19, 22, 26, 30, 44, 49, 51, 68, 76, 78, 88}
     )
+
+
+def test_requests_around_an_outage_go_to_brokers_that_run() -> None:
+    for batch in range(3):
+        stopped, drawn = outage_programs("a seed", batch, 20, served())
+        assert (stopped, drawn) == outage_programs("a seed", batch, 20, served())
+        for program in drawn:
+            outages = [place for place, step in enumerate(program.steps) if "outage" in step]
+            assert len(outages) == 2
+            away = {step["on"] for step in program.steps[outages[0] + 1 : outages[1]]}
+            assert away <= {"b1", "b2", "b3"} - {f"b{stopped}"}
 
 
 def test_internal_topics_are_not_deleted() -> None:
