@@ -54,9 +54,9 @@ test-full: ## run every test with all its parameters, and comparisons whole (hou
 	@$(BOOTSTRAP) --toolchains
 	@KPROTO_FULL=1 $(PYTEST) $(SHARED_WAITING) $(PYTEST_ARGS)
 
-test-fast: ## run the quick tests, sampled by the seed (a minute and a half on two cores)
+test-fast: ## run the quick tests, each with one set of parameters drawn by the seed
 	@$(BOOTSTRAP)
-	@KPROTO_QUICK=1 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
+	@KPROTO_QUICK=2 KPROTO_HYPOTHESIS=fast $(PYTEST) -q $(SHARED) -m "$(QUICK)" $(PYTEST_ARGS)
 
 test-pure: ## run the quick tests on the pure Python engine
 	@$(BOOTSTRAP)

@@ -15,6 +15,7 @@ def test_the_house_has_few_rooms_and_floors(capsys: pytest.CaptureFixture[str]) 
         assert len(plan["floors"]) <= 10, plan["floors"]
 
 
+@pytest.mark.slow
 def test_a_room_stands_above_what_it_imports() -> None:
     plan = house.plan_of("mockbroker")
     floor = {room: number for number, rooms in enumerate(plan.floors) for room in rooms}

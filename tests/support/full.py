@@ -1,6 +1,7 @@
 """How much of a repetitive test runs: a sample, or everything.
 
-``quick`` and ``quickly_drawn`` sample in ``make test`` and ``make test-fast`` (``KPROTO_QUICK=1``).
+``quick`` and ``quickly_drawn`` sample in ``make test`` (``KPROTO_QUICK=1``) and ``make test-fast``
+(``KPROTO_QUICK=2``).
 ``either`` and ``drawn`` sample in every run without ``KPROTO_FULL=1`` (``make test-full``).
 ``some_parameters`` samples tests themselves where ``quick`` samples.
 A sample is drawn by the run's seed, which pytest prints; ``KPROTO_SEED`` chooses another one.
@@ -17,8 +18,8 @@ __all__ = ["FULL", "QUICK", "drawn", "either", "quick", "quickly_drawn", "some_p
 FULL: Final = bool(os.environ.get("KPROTO_FULL"))
 QUICK: Final = bool(os.environ.get("KPROTO_QUICK")) and not FULL
 
-PARAMETERS: Final = 3
-"""With how many of its sets of parameters a test runs in a quick run."""
+PARAMETERS: Final = 1 if os.environ.get("KPROTO_QUICK") == "2" else 3
+"""With how many of its sets of parameters a test runs in a quick run: with one in the fastest."""
 
 SLOW_PARAMETERS: Final = 1
 """The same of a slow test."""

@@ -9,6 +9,7 @@ from tests.support.folder_seconds import folder_of
 pytest_plugins = ["pytester"]
 
 
+@pytest.mark.slow
 def test_seconds_and_tests_by_folder(pytester: pytest.Pytester) -> None:
     source = "import time\n\nimport pytest\n\n@pytest.mark.parametrize('n', range(2))\n"
     source += "def test_it(n):\n    end = time.process_time() + 0.6\n"

@@ -311,6 +311,7 @@ async def test_a_client_that_leaves_waits_no_more() -> None:
 # ---- released clients ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 async def test_an_idempotent_producer_of_librdkafka(codec: str) -> None:
     confluent = require_module("confluent_kafka")

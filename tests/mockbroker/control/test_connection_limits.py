@@ -37,6 +37,7 @@ async def test_a_connection_with_an_endless_request_is_closed(sent, monkeypatch)
         writer.close()
 
 
+@pytest.mark.slow
 async def test_a_body_that_does_not_arrive_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_limits, "BODY_SECONDS", 0.05)
     async with controlled() as (_, client):
@@ -64,6 +65,7 @@ async def test_a_stream_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
                     break
 
 
+@pytest.mark.slow
 async def test_the_newest_of_too_many_connections_are_closed(monkeypatch):
     monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 3)
     async with controlled() as (_, client):

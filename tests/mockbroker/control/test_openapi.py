@@ -245,6 +245,7 @@ async def test_bodies_beyond_the_document_are_accepted():
             assert status in (200, 201), answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "/clusters/1"])
 async def test_answers_are_as_documented(prefix: str):
     """Call every operation at least once, with bodies that the document allows. Those for OAuth

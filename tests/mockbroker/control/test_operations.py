@@ -51,6 +51,7 @@ def test_ctl_has_the_operations_and_no_other() -> None:
         assert (made.help or "").startswith(operation.help)
 
 
+@pytest.mark.slow
 def test_ctl_carries_out_every_operation(capsys: pytest.CaptureFixture[str]) -> None:
     options = {"topics": ["foo=1,2,3"], "profile": "kafka-2.4", "clock": "manual"}
     with ThreadedCluster(4, **options) as mock:

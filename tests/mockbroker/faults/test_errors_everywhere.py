@@ -90,6 +90,7 @@ def test_drafts_carry_errors_too(name):
                     assert set(codes_at(again, place)) == {CODE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error_at", LEVELS)
 def test_the_code_is_at_every_place_of_its_level_for_an_empty_request(error_at):
     for key, version in ADVERTISED:

@@ -204,6 +204,7 @@ async def test_limits_are_those_of_the_cluster(proxied: Proxied) -> None:
             assert [each.note for each in at.journal.select(event=event)] == [note]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("DP-PROXY-26", "DP-PROXY-57")
 async def test_a_client_that_does_not_read_stops_the_upstream() -> None:
     """The upstream has a large answer; what waits in the proxy stays bounded."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import msgspec
+import pytest
 
 from mockbroker import MockCluster
 from mockbroker.faults.members import FaultMembers
@@ -25,6 +26,7 @@ def test_each_operation_is_a_typed_method() -> None:
         assert method.__doc__.startswith(operation.help)
 
 
+@pytest.mark.slow
 def test_texts_and_methods_do_the_same() -> None:
     def by_command(mock: ThreadedCluster, call: OperationCall) -> None:
         mock.run_command(call)

@@ -219,6 +219,7 @@ SOFTWARE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("client", "work", "api"),
     [
@@ -242,6 +243,7 @@ async def test_what_a_client_meets_is_reported_once(
         assert mock.journal.select(api=number, direction="request")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "work", [kafka_python_group, confluent_group, of_aiokafka(aiokafka_group)],
     ids=["kafka-python", "confluent", "aiokafka"],

@@ -172,6 +172,7 @@ def test_a_config_with_a_test_of_its_own_is_named_there(name: str) -> None:
     assert name in (ROOT / "tests/mockbroker" / TESTED_IN[name]).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_config_that_a_module_names_has_an_effect() -> None:
     """Those that only bound later changes of a running broker have none."""
     known = {row[0] for row in BROKER_FACTS if "." in row[0]}

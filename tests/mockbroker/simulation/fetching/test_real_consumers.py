@@ -54,6 +54,7 @@ def polled(consumer: Any, count: int) -> list[tuple[int, int, bytes]]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("DP-FETCH-06", "DP-FETCH-11", "DP-SESSION-07")
 async def test_kafka_python_reads_from_where_it_wants() -> None:
     kafka = require_module("kafka")
@@ -153,6 +154,7 @@ def consumed(consumer: Any, count: int) -> list[tuple[int, int, bytes]]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("DP-FETCH-06", "DP-SESSION-07")
 async def test_librdkafka_reads_from_where_it_wants() -> None:
     module = require_module("confluent_kafka")

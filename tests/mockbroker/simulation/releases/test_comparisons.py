@@ -67,6 +67,7 @@ def comparisons(source: str) -> Iterator[str]:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
+@pytest.mark.slow
 def test_no_module_compares_releases() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {each}"

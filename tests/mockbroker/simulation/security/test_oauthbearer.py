@@ -496,6 +496,7 @@ def librdkafka(mock: MockCluster, **config: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 async def test_librdkafka() -> None:
     package: Any = require_module("confluent_kafka")
     async with current() as mock:

@@ -283,6 +283,7 @@ async def test_without_clients_there_is_no_endpoint() -> None:
             assert (status, "no OAuth clients" in document["error"]) == (404, True)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("OAUTH-12")
 async def test_librdkafka_logs_in_by_oidc() -> None:
     package: Any = require_module("confluent_kafka")

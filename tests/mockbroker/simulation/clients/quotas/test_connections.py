@@ -67,6 +67,7 @@ def test_the_rate_exists_since_2_8() -> None:
     assert accepted(former) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("QUOTA-21")
 async def test_a_held_connection_is_closed_without_an_answer() -> None:
     async with MockCluster(brokers=1, profile="kafka-4.4", clock="manual") as mock:
