@@ -40,16 +40,9 @@ from kproto.client.errors import (
     broker_error,
     raise_for_code,
 )
-from kproto.client.kip_240 import (
-    DescribeReassignmentsResult,
-    ListReassignmentsResult,
-)
+from kproto.client.kip_240 import DescribeReassignmentsResult, ListReassignmentsResult
 from kproto.client.results import KeyedResult
-from kproto.client.sasl import (
-    SaslMechanism,
-    SaslPlain,
-    SaslScram,
-)
+from kproto.client.sasl import SaslMechanism, SaslPlain, SaslScram
 from kproto.client.values import (
     UNTHROTTLED,
     AlterConfigOp,

@@ -406,10 +406,7 @@ class Admin:
         return self._nodes.any if broker_id is None else partial(self._nodes.broker, broker_id)
 
     def _call(
-        self,
-        where: Where,
-        attempt: Callable[[Attempt], Awaitable[T]],
-        timeout_ms: int | None,
+        self, where: Where, attempt: Callable[[Attempt], Awaitable[T]], timeout_ms: int | None
     ) -> asyncio.Future[T]:
         return self._calls.start(self._calls.run(where, attempt, milliseconds(timeout_ms)))
 

@@ -102,9 +102,7 @@ class ListReassignmentsResult:
     """The outcome of ``Admin.list_reassignments``."""
 
     def __init__(
-        self,
-        call: asyncio.Future[list[Reassignment]],
-        selection: Collection[TopicPartition] | None,
+        self, call: asyncio.Future[list[Reassignment]], selection: Collection[TopicPartition] | None
     ) -> None:
         self._call = call
         self._selection = selection

@@ -23,12 +23,7 @@ from kproto.codegen.emit_encode import encoder_text
 from kproto.codegen.names import class_name
 from kproto.codegen.plan import MessagePlan, build_plan
 from kproto.errors import DecodeError
-from kproto.schema.load import (
-    load_message,
-    parse_message,
-    read_schema_texts,
-    schemas_directory,
-)
+from kproto.schema.load import load_message, parse_message, read_schema_texts, schemas_directory
 from kproto.schema.model import MessageSchema
 
 __all__ = [

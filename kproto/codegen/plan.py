@@ -26,24 +26,9 @@ from typing import Final
 import msgspec
 
 from kproto.errors import UnsupportedVersionError
-from kproto.schema.model import (
-    FIXED_SIZES,
-    Default,
-    Field,
-    FieldType,
-    Kind,
-    MessageSchema,
-    Struct,
-)
+from kproto.schema.model import FIXED_SIZES, Default, Field, FieldType, Kind, MessageSchema, Struct
 
-__all__ = [
-    "FORMATS",
-    "FieldPlan",
-    "MessagePlan",
-    "StructPlan",
-    "build_plan",
-    "repeated_structs",
-]
+__all__ = ["FORMATS", "FieldPlan", "MessagePlan", "StructPlan", "build_plan", "repeated_structs"]
 
 FORMATS: Final[dict[str, str]] = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",

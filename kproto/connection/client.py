@@ -27,12 +27,7 @@ from kproto.connection.events import (
 from kproto.connection.states import CLIENT_TRANSITIONS, ClientInput, ClientState, StateMachine
 from kproto.dialects import Api, AutoDialect, Dialect, dialect, has_response
 from kproto.error_codes import ErrorCode
-from kproto.errors import (
-    DecodeError,
-    LocalProtocolError,
-    RemoteProtocolError,
-    UnknownNameError,
-)
+from kproto.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnknownNameError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH, FrameSplitter, encode_frame
 from kproto.schema.versions import Versions
 
@@ -170,10 +165,7 @@ class ClientConnection:
     def _encode(self, api: Api, version: int, body: Any, context: Any) -> bytes:
         sent = SentRequest(api, version, self._correlation_id, context)
         data = self.dialect.encode_request(
-            body,
-            api_version=version,
-            correlation_id=sent.correlation_id,
-            client_id=self.client_id,
+            body, api_version=version, correlation_id=sent.correlation_id, client_id=self.client_id
         )
         # From here on the request counts as sent.
         self._correlation_id = (
@@ -203,8 +195,7 @@ class ClientConnection:
     def _api_versions_body(self) -> Any:
         request: Any = self.dialect.message("ApiVersionsRequest")
         return request(
-            client_software_name=self.software_name,
-            client_software_version=self.software_version,
+            client_software_name=self.software_name, client_software_version=self.software_version
         )
 
     # ---- receiving ----------------------------------------------------------------------------

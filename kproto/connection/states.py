@@ -110,10 +110,7 @@ CLIENT_TRANSITIONS: Final[ClientTable] = MappingProxyType(
             _CI.SEND_HANDSHAKE_V1: _C.HANDSHAKE_V1,
             _CI.CLOSE: _C.CLOSED,
         },
-        _C.NEGOTIATING: {
-            _CI.NEGOTIATION_ENDED: _C.OPEN,
-            _CI.CLOSE: _C.CLOSED,
-        },
+        _C.NEGOTIATING: {_CI.NEGOTIATION_ENDED: _C.OPEN, _CI.CLOSE: _C.CLOSED},
         _C.HANDSHAKE_V0: {
             _CI.HANDSHAKE_ACCEPTED: _C.RAW_TOKENS,
             _CI.HANDSHAKE_REFUSED: _C.OPEN,
@@ -186,10 +183,7 @@ SERVER_TRANSITIONS: Final[ServerTable] = MappingProxyType(
         },
         # Nothing is served in it, whatever the response.
         _S.OUT_OF_TURN: {_SI.CLOSE: _S.CLOSED},
-        _S.AUTHENTICATE_PENDING: {
-            _SI.ANSWER_AUTHENTICATE: _S.AUTHENTICATING,
-            _SI.CLOSE: _S.CLOSED,
-        },
+        _S.AUTHENTICATE_PENDING: {_SI.ANSWER_AUTHENTICATE: _S.AUTHENTICATING, _SI.CLOSE: _S.CLOSED},
         _S.CLOSED: {_SI.CLOSE: _S.CLOSED},
     }
 )

@@ -48,9 +48,7 @@ def describe(
 
 
 def _struct(
-    plan: StructPlan,
-    classes: Mapping[str, type[MessageStruct]],
-    index: Mapping[StructPlan, int],
+    plan: StructPlan, classes: Mapping[str, type[MessageStruct]], index: Mapping[StructPlan, int]
 ) -> StructRow:
     cls = classes[plan.name]
     _check_class(cls, plan, classes)

@@ -26,13 +26,7 @@ from kproto.records.control import (
     read_control_record,
 )
 from kproto.records.message_set import MessageBatch
-from kproto.records.model import (
-    MAX_DECOMPRESSED,
-    Compression,
-    Header,
-    Record,
-    TimestampType,
-)
+from kproto.records.model import MAX_DECOMPRESSED, Compression, Header, Record, TimestampType
 from kproto.records.record_batch import RecordBatch
 from kproto.records.settings import BatchArguments, BatchSettings
 

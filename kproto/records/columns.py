@@ -27,14 +27,7 @@ from kproto.records.record import read_in_python
 from kproto.records.record_batch import RecordBatch
 from kproto.records.sink import Blobs, ColumnBuffers, RecordColumn, Sizes, bits, make_sink
 
-__all__ = [
-    "COLUMNS",
-    "DEFAULT_COLUMNS",
-    "MOST_BYTES",
-    "RecordColumns",
-    "put_batch",
-    "read_columns",
-]
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "MOST_BYTES", "RecordColumns", "put_batch", "read_columns"]
 
 MOST_BYTES: Final = 2**31 - 1
 """The limit of int32 offsets: no buffer of a column is larger."""

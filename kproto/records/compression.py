@@ -198,11 +198,7 @@ _MAKERS: Final[dict[int, Callable[[], _Once]]] = {
 
 
 def _members(
-    name: str,
-    start: Callable[[], Any],
-    failure: type[Exception],
-    data: bytes,
-    limit: int,
+    name: str, start: Callable[[], Any], failure: type[Exception], data: bytes, limit: int
 ) -> bytes:
     """Decompress all members of ``data``. zlib, lz4 and zstd have the same kind of decompressor."""
     parts: list[bytes] = []

@@ -121,9 +121,7 @@ def build_control_batch(
         raise EncodeError(f"{problem}, not {type(message).__name__}", path="message")
     prefix = _SHORT.pack(VERSION) if isinstance(message, EndTxnMarker) else b""
     record = Record(
-        timestamp=timestamp,
-        key=_KEY.pack(VERSION, kind),
-        value=prefix + message.encode(VERSION),
+        timestamp=timestamp, key=_KEY.pack(VERSION, kind), value=prefix + message.encode(VERSION)
     )
     settings["is_control"] = True
     return build_batch([record], **settings)

@@ -69,12 +69,7 @@ def _encode(records: Sequence[Record], settings: BatchSettings, base_offset: int
 
 
 def _message(
-    offset: int,
-    magic: int,
-    attributes: int,
-    timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
 ) -> bytes:
     head = _HEAD_1.pack(1, attributes, timestamp) if magic else _HEAD_0.pack(0, attributes)
     body = head + _bytes(key) + _bytes(value)

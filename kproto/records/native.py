@@ -92,12 +92,7 @@ class RecordSink(Protocol):
         False, and adds no row, if ``read`` would return None."""
 
     def add_plain(
-        self,
-        data: bytes,
-        at: int,
-        end: int,
-        unpack: Callable[[int, bytes], bytes | None] | None,
-        /,
+        self, data: bytes, at: int, end: int, unpack: Callable[[int, bytes], bytes | None] | None, /
     ) -> tuple[int, list[int]]:
         """Add the leading batches of ``data[at:end]`` as long as they are plain.
 

@@ -33,10 +33,7 @@ _BITS: Final = {
     "partition_leader_epoch": 32,
 }
 _NULLABLE: Final = ("base_offset", "delete_horizon")
-_ENUMS: Final[dict[str, type[Any]]] = {
-    "compression": Compression,
-    "timestamp_type": TimestampType,
-}
+_ENUMS: Final[dict[str, type[Any]]] = {"compression": Compression, "timestamp_type": TimestampType}
 
 
 class BatchArguments(TypedDict, total=False):

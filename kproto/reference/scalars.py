@@ -31,11 +31,7 @@ _NUMBERS: Final[dict[str, construct.Construct]] = {
     "float64": construct.Float64b,
     "uuid": construct.Bytes(16),
 }
-_PYTHON_TYPES: Final[dict[str, Any]] = {
-    "bool": bool,
-    "float64": (float, int),
-    "uuid": uuid.UUID,
-}
+_PYTHON_TYPES: Final[dict[str, Any]] = {"bool": bool, "float64": (float, int), "uuid": uuid.UUID}
 
 
 def camel_case(name: str) -> str:

@@ -16,10 +16,7 @@ __all__ = ["assign_replicas", "place_replicas", "rack_alternated"]
 
 
 def assign_replicas(
-    brokers: Mapping[int, str | None],
-    partitions: int,
-    replication_factor: int,
-    rng: random.Random,
+    brokers: Mapping[int, str | None], partitions: int, replication_factor: int, rng: random.Random
 ) -> list[tuple[int, ...]]:
     """Return the replica lists of partitions 0 to ``partitions`` - 1.
 

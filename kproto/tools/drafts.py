@@ -84,10 +84,7 @@ async def cancel_all(access: Access, write: Write) -> None:
 
 
 async def _alter(
-    access: Access,
-    write: Write,
-    requested: Mapping[TopicPartition, Sequence[int]],
-    throttle: int,
+    access: Access, write: Write, requested: Mapping[TopicPartition, Sequence[int]], throttle: int
 ) -> None:
     await check_brokers(access, {broker for replicas in requested.values() for broker in replicas})
     current = await replicas_of(access, requested)

@@ -71,10 +71,7 @@ def _line(replica: Replica, target: str, found: ReplicaLogDir) -> str:
 
 
 async def move(
-    access: Access,
-    write: Callable[[str], None],
-    targets: Mapping[Replica, str],
-    timeout_ms: int,
+    access: Access, write: Callable[[str], None], targets: Mapping[Replica, str], timeout_ms: int
 ) -> None:
     """Request each move until its broker accepts it. Raises ToolError after ``timeout_ms``."""
     pending = dict(targets)

@@ -116,11 +116,7 @@ async def delete(access: Access, pattern: str, *, if_exists: bool = False) -> No
 
 
 async def find_topics(
-    access: Access,
-    pattern: str | None,
-    *,
-    exclude_internal: bool = False,
-    must_exist: bool = False,
+    access: Access, pattern: str | None, *, exclude_internal: bool = False, must_exist: bool = False
 ) -> list[str]:
     """Return matching topics in ascending order; None matches all. Optionally raises ToolError if
     there are none."""

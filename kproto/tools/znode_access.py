@@ -134,10 +134,7 @@ class ZnodeAccess:
     # ---- configs -----------------------------------------------------------------------------
 
     def change_configs(
-        self,
-        resource_type: int,
-        name: str,
-        change: Callable[[dict[str, str]], dict[str, str]],
+        self, resource_type: int, name: str, change: Callable[[dict[str, str]], dict[str, str]]
     ) -> bool:
         """Change the overrides of a topic (2) or broker (4) and notify the brokers. Returns whether
         anything changed."""

@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kproto.znodes.model import (
-    ANY_VERSION,
-    Operation,
-    OperationResult,
-    Stat,
-    WatchedEvent,
-    Znode,
-)
+from kproto.znodes.model import ANY_VERSION, Operation, OperationResult, Stat, WatchedEvent, Znode
 
 __all__ = ["ZnodeStore"]
 

@@ -13,16 +13,7 @@ import msgspec
 
 from kproto.znodes.errors import MalformedZnodeError
 
-__all__ = [
-    "BrokerId",
-    "Ids",
-    "Int32",
-    "PartitionIndex",
-    "bytes_of",
-    "decode",
-    "encode",
-    "text_of",
-]
+__all__ = ["BrokerId", "Ids", "Int32", "PartitionIndex", "bytes_of", "decode", "encode", "text_of"]
 
 T = TypeVar("T")
 

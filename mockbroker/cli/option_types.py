@@ -16,13 +16,7 @@ from mockbroker.simulation.state.option_types import name_and_value, parse_milli
 if TYPE_CHECKING:
     from kproto.dialects import Dialect
 
-__all__ = [
-    "DURATION",
-    "ParsedOption",
-    "dialect_of",
-    "json_option",
-    "parse_members",
-]
+__all__ = ["DURATION", "ParsedOption", "dialect_of", "json_option", "parse_members"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Give a command the option ``--json``."""

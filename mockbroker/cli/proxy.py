@@ -18,11 +18,7 @@ from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.cluster_flags import flags_of, values_of
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
-from mockbroker.cli.option_types import (
-    DURATION,
-    ParsedOption,
-    dialect_of,
-)
+from mockbroker.cli.option_types import DURATION, ParsedOption, dialect_of
 from mockbroker.cli.parent import parent_options
 from mockbroker.cli.profiles import profile_names
 from mockbroker.cli.running import (

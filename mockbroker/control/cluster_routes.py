@@ -72,10 +72,7 @@ async def _show(request: ControlRequest) -> dict[str, Any]:
 async def _remove(request: ControlRequest) -> dict[str, Any]:
     removed = await request.hosting.remove(request.path["cluster"])
     strict = removed.mock.options.strict_faults
-    return {
-        **removed.to_dict(),
-        "problems": removed.mock.fault_problems() if strict else [],
-    }
+    return {**removed.to_dict(), "problems": removed.mock.fault_problems() if strict else []}
 
 
 async def _scenarios(request: ControlRequest) -> dict[str, Any]:

@@ -270,12 +270,7 @@ _WHICH: Final = (
     Member("broker", WHOLE, query_integer, "The broker's id."),
     Member("connection", WHOLE, query_integer, "The connection's number, as in the entries."),
     Member("client_id", TEXT, text_of),
-    Member(
-        "client_software",
-        TEXT,
-        text_of,
-        "Such as kafka-python, with or without a version.",
-    ),
+    Member("client_software", TEXT, text_of, "Such as kafka-python, with or without a version."),
     Member("direction", *_DIRECTION),
     Member("listener", TEXT, text_of, "The name of a broker's listener, such as EXTERNAL."),
     Member("event", TEXT, text_of, "The event of an entry, such as unsupported."),

@@ -59,10 +59,7 @@ def _journal_entry(entry: Schema) -> Schema:
     members = {
         **{name: _one_type(each) for name, each in entry["properties"].items()},
         "api": {**TEXT, "description": "The API's name, such as AlterPartitionReassignments."},
-        "raw": {
-            **TEXT,
-            "description": "The whole frame with its size: base64, or hex on request.",
-        },
+        "raw": {**TEXT, "description": "The whole frame with its size: base64, or hex on request."},
         "body": {"description": "The body as Kafka's JsonConverter writes it."},
         "error": {**TEXT, "description": "Why the body could not be decoded."},
     }
@@ -120,9 +117,7 @@ _LOG_SUMMARY: Final[dict[str, Schema]] = {
         description="The end of each replica, by broker id.",
     ),
 }
-_BYTES: Final[Schema] = {
-    "description": 'Text, null, or the bytes in hex: {"hex": "00ff"}.',
-}
+_BYTES: Final[Schema] = {"description": 'Text, null, or the bytes in hex: {"hex": "00ff"}.'}
 _CLUSTER: Final[dict[str, Schema]] = {
     "id": TEXT,
     "bootstrap": {**TEXT, "description": "host:port of every broker, comma-separated."},
@@ -161,10 +156,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "Frame": object_of(
         optional=("problem",),
         entry=ref("JournalEntry"),
-        hex={
-            **TEXT,
-            "description": "The whole frame with its size; empty if there is none.",
-        },
+        hex={**TEXT, "description": "The whole frame with its size; empty if there is none."},
         fields=array_of(ref("FrameField")),
         end={**WHOLE, "description": "The offset after the last field."},
         problem={**TEXT, "description": "Why the fields end there."},
@@ -243,12 +235,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         "description": "The records of one batch. A record alone, a list of records, and a text, "
         "which is a value, are accepted, too.",
     },
-    "Znode": object_of(
-        path=TEXT,
-        text=TEXT,
-        stat=map_of({}),
-        children=array_of(TEXT),
-    ),
+    "Znode": object_of(path=TEXT, text=TEXT, stat=map_of({}), children=array_of(TEXT)),
     "LogSummary": object_of((), **_LOG_SUMMARY),
     "LogDescription": object_of(
         (),
@@ -286,12 +273,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
         size=WHOLE,
         problem={**TEXT, "description": "Why the batch cannot be decoded."},
     ),
-    "Records": object_of(
-        (),
-        partition=TEXT,
-        **_OFFSETS,
-        records=array_of(ref("Record")),
-    ),
+    "Records": object_of((), partition=TEXT, **_OFFSETS, records=array_of(ref("Record"))),
     "Group": object_of(
         group_id=TEXT,
         type={**TEXT, "enum": ["classic", "consumer", "streams", "share"]},
@@ -433,7 +415,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
                 attributes={"type": "object"},
                 value={
                     "description": "A number; an object with count and sum for a histogram; nan "
-                    "and inf are texts.",
+                    "and inf are texts."
                 },
                 time_ns=_INTEGER,
                 start_ns=_INTEGER,
@@ -513,10 +495,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "RemovedCluster": object_of(
         (),
         **_CLUSTER,
-        problems={
-            **array_of(TEXT),
-            "description": "What a test must not pass with, a line each.",
-        },
+        problems={**array_of(TEXT), "description": "What a test must not pass with, a line each."},
     ),
     "TlsFiles": object_of(
         optional=("client_ca",),

@@ -137,8 +137,7 @@ class ControlPort:
     def application(self) -> web.Application:
         """The application without a socket; ``start`` makes its own."""
         app = web.Application(
-            client_max_size=max(route.max_body for route in self._routes),
-            middlewares=[self._guard],
+            client_max_size=max(route.max_body for route in self._routes), middlewares=[self._guard]
         )
         for route in self._routes:
             for path in served_paths(route):
@@ -183,10 +182,7 @@ class ControlPort:
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check access, and give every error the form ``{"error": one line}``."""
         if not is_same_site(request, on_loopback=is_loopback(self._host)):
-            return _error(
-                403,
-                "this control port accepts only its own address and its own page",
-            )
+            return _error(403, "this control port accepts only its own address and its own page")
         if not self._is_authorized(request):
             return _error(401, "this control port requires its token: Authorization: Bearer TOKEN")
         # From Python 3.12 on, aiohttp answers pipelined requests without leaving the loop.

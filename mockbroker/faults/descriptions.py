@@ -167,8 +167,7 @@ MEMBERS: Final[Mapping[str, Mapping[str, Description]]] = {
             "request.",
         ),
         "unsolicited_correlation_id": Description(
-            "number, `own`",
-            "The correlation id of that copy; `own` repeats the response's.",
+            "number, `own`", "The correlation id of that copy; `own` repeats the response's."
         ),
         "raw": Description("hex", "Sends these bytes instead of a frame."),
         "garbage": Description("number", "Sends this many random bytes instead of a frame."),

@@ -14,12 +14,7 @@ from kproto.codec.structs import MessageStruct
 from kproto.schema.model import Struct
 from mockbroker.apis.common.request_entities import fields_of
 
-__all__ = [
-    "lengthen",
-    "reply_message",
-    "tag",
-    "throttle",
-]
+__all__ = ["lengthen", "reply_message", "tag", "throttle"]
 
 _THROTTLE: Final = "ThrottleTimeMs"
 _INTEGERS: Final = {"int8": 2**7 - 1, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}

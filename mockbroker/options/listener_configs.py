@@ -302,9 +302,7 @@ def _inter_broker(configs: Mapping[str, str], protocols: Mapping[str, str]) -> s
 
 
 def _check_roles(
-    configs: Mapping[str, str],
-    controllers: Sequence[str],
-    listed: Sequence[ListenerConfig],
+    configs: Mapping[str, str], controllers: Sequence[str], listed: Sequence[ListenerConfig]
 ) -> None:
     roles = set(_items(configs.get(_ROLES, "")))
     if not roles:

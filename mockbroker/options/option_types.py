@@ -175,21 +175,14 @@ def _text_map(example: dict[str, str]) -> dict[str, Any]:
 
 
 BROKERS: Final = OptionType(
-    {"type": "integer", "minimum": 1, "examples": [3]},
-    _brokers,
-    "N|FIRST-LAST",
-    parse_brokers,
+    {"type": "integer", "minimum": 1, "examples": [3]}, _brokers, "N|FIRST-LAST", parse_brokers
 )
 ADDRESS: Final = OptionType(
     {"type": "string", "examples": ["broker.test:9092"]},
     lambda name, value: parse_endpoint(text_of(name, value)),
 )
 RACK_BY_BROKER: Final = OptionType(
-    _text_map({"1": "a", "2": "b"}),
-    _texts_by_broker,
-    "ID=RACK",
-    _rack,
-    collect=dict,
+    _text_map({"1": "a", "2": "b"}), _texts_by_broker, "ID=RACK", _rack, collect=dict
 )
 LEVEL_BY_BROKER: Final = OptionType(
     _text_map({"3": "4=0-2,45=off"}),

@@ -65,12 +65,7 @@ def requests_alike(data: bytes, at: int, rest: int, max_size: int) -> tuple[list
 
 
 def answers_in_order(
-    data: bytes,
-    at: int,
-    ids: Sequence[int],
-    place: int,
-    max_size: int,
-    plan: CompiledPlan | None,
+    data: bytes, at: int, ids: Sequence[int], place: int, max_size: int, plan: CompiledPlan | None
 ) -> tuple[int, int]:
     """Return how many answers from ``at`` on have the correlation ids ``ids[place:]``, and the
     offset behind the last of them. Their sizes are at most ``max_size``.

@@ -36,13 +36,7 @@ from mockbroker.proxy.proxy_protocol import own_header, proxy_header
 from mockbroker.proxy.recorder import Detail, Recorder
 from mockbroker.proxy.served_apis import ServedApis
 from mockbroker.proxy.server_names import NamePattern, ServerNames
-from mockbroker.proxy.targets import (
-    BOOTSTRAP,
-    PORTS_BETWEEN,
-    Address,
-    Target,
-    UpstreamListener,
-)
+from mockbroker.proxy.targets import BOOTSTRAP, PORTS_BETWEEN, Address, Target, UpstreamListener
 from mockbroker.proxy.versions import Clamp, UnknownKeys, consequences
 from mockbroker.serving.acceptor import SPARE_FOR_CLIENTS
 from mockbroker.serving.endpoints import dialable, show

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from kproto.connection import (
-    RequestReceived,
-    SaslTokenReceived,
-    ServerConnection,
-    ServerState,
-)
+from kproto.connection import RequestReceived, SaslTokenReceived, ServerConnection, ServerState
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from kproto.schema.versions import Versions

@@ -17,10 +17,7 @@ _FEWEST = 6
 
 
 def journal_lines(
-    entries: Iterable[Entry],
-    codec_of: Callable[[Entry], Dialect | None],
-    *,
-    since_ns: int,
+    entries: Iterable[Entry], codec_of: Callable[[Entry], Dialect | None], *, since_ns: int
 ) -> Iterator[str]:
     """Yield one line a frame. Connections, and requests that every client sends by itself, are
     counted: many in a row are one line. An entry that a fault or an error concerns is shown."""

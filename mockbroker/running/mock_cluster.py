@@ -57,11 +57,7 @@ from mockbroker.serving.preloading import preload
 from mockbroker.serving.replay_stage import Replay
 from mockbroker.serving.saved_state import ClusterSnapshots
 from mockbroker.serving.scripts import EVERY_VERSION, Script, Scripted
-from mockbroker.serving.served_versions import (
-    check_release,
-    controller_versions,
-    served_versions,
-)
+from mockbroker.serving.served_versions import check_release, controller_versions, served_versions
 from mockbroker.serving.server import BrokerProtocol, Listener
 from mockbroker.serving.suspended_calls import Calls, SuspendedCalls
 from mockbroker.simulation.brokers.inter_broker.broker_memory import BrokerMemory
@@ -306,12 +302,7 @@ class MockCluster(DataMethods, LoopOperations):
         )  # fmt: skip
 
     def _make_listener(
-        self,
-        broker_id: int,
-        host: str,
-        port: int,
-        named: Listener,
-        tls: ssl.SSLContext | None,
+        self, broker_id: int, host: str, port: int, named: Listener, tls: ssl.SSLContext | None
     ) -> BrokerListener[BrokerProtocol]:
         return BrokerListener(
             broker_id,

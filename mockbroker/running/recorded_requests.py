@@ -7,16 +7,7 @@ have bodies of that class for type checkers. Names that no API has are errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import (
-    Any,
-    Generic,
-    NoReturn,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import Any, Generic, NoReturn, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from kproto.codec.message import Message, RequestMessage
 from kproto.dialects import Dialect, dialect

@@ -15,17 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from types import TracebackType
-from typing import (
-    Any,
-    Concatenate,
-    Final,
-    ParamSpec,
-    Protocol,
-    Self,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from kproto.dialects import Dialect
 from kproto.journal import Journal

@@ -38,11 +38,7 @@ async def no_revert(story: Story) -> None:
         )
 
 
-@scenario(
-    "cancel-is-a-revert",
-    "Released Kafka: cancelling removes every added replica",
-    "K455-02",
-)
+@scenario("cancel-is-a-revert", "Released Kafka: cancelling removes every added replica", "K455-02")
 async def revert(story: Story) -> None:
     async with _cluster("kafka-4.1") as mock, Admin(mock.bootstrap) as admin:
         await _begin(story, mock, admin)

@@ -15,10 +15,7 @@ from kproto.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
-from kproto.messages.consumer_protocol_assignment import (
-    ConsumerProtocolAssignment,
-    TopicPartition,
-)
+from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kproto.messages.end_txn_request import EndTxnRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
@@ -30,11 +27,7 @@ from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.produce_response import PartitionProduceResponse
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.records import Record, RecordBatches, build_batch

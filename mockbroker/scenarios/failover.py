@@ -60,9 +60,7 @@ async def shipped_zookeeper(story: Story) -> None:
 
 
 @scenario(
-    "failover-kraft",
-    "KRaft: the reassignment is part of the partition's own record",
-    "K455-38",
+    "failover-kraft", "KRaft: the reassignment is part of the partition's own record", "K455-38"
 )
 async def kraft(story: Story) -> None:
     async with _cluster("kafka-4.1") as mock, _admin(mock, "kafka") as admin:

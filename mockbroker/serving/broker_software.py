@@ -68,10 +68,7 @@ class BrokerSoftware:
             return own
         kraft = self._profiles[self._cluster.upgrades.current.name]
         return replace(
-            own,
-            mode=kraft.mode,
-            reassignment=kraft.reassignment,
-            elections=kraft.elections,
+            own, mode=kraft.mode, reassignment=kraft.reassignment, elections=kraft.elections
         )
 
     def served_by(self, broker_id: int) -> Mapping[int, Versions]:

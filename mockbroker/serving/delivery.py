@@ -17,11 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from kproto.codec.message import Buffer, Message
-from kproto.connection import (
-    MalformedRequest,
-    RequestReceived,
-    UnexpectedRequest,
-)
+from kproto.connection import MalformedRequest, RequestReceived, UnexpectedRequest
 from kproto.dialects import Dialect
 from kproto.journal import ClientSoftware, Direction, Journal
 from kproto.messages.produce_request import ProduceRequest

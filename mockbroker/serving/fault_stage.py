@@ -120,11 +120,7 @@ class _FaultRun:
     """One request under one rule."""
 
     def __init__(
-        self,
-        stage: FaultStage,
-        exchange: Exchange,
-        rule: ActiveFault,
-        whole: Request,
+        self, stage: FaultStage, exchange: Exchange, rule: ActiveFault, whole: Request
     ) -> None:
         self._stage = stage
         self._delivery = stage.delivery

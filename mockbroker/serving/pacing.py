@@ -16,15 +16,7 @@ import msgspec
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.operations import Place
 
-__all__ = [
-    "MOST_QUEUED",
-    "Pace",
-    "PacedBytes",
-    "PacedWriter",
-    "Paces",
-    "Pacing",
-    "check_place",
-]
+__all__ = ["MOST_QUEUED", "Pace", "PacedBytes", "PacedWriter", "Paces", "Pacing", "check_place"]
 
 MOST_QUEUED: Final = 256 * 1024
 """Bytes that wait, beyond which the sender is not read: as much as uvloop reads at once. With more,

@@ -15,11 +15,7 @@ from mockbroker.simulation.groups.consumer import regexes
 
 __all__ = ["preload"]
 
-_DEFERRED: Final = (
-    "difflib",
-    "kproto.records.summaries",
-    "kproto.telemetry.summaries",
-)
+_DEFERRED: Final = ("difflib", "kproto.records.summaries", "kproto.telemetry.summaries")
 """Modules that are imported inside functions, as most programs do not need them."""
 
 

@@ -37,12 +37,7 @@ class RefusalStage:
     """
 
     def __init__(
-        self,
-        codec: Dialect,
-        software: BrokerSoftware,
-        *,
-        reply35: bool,
-        unserved: UnservedLog,
+        self, codec: Dialect, software: BrokerSoftware, *, reply35: bool, unserved: UnservedLog
     ) -> None:
         self._codec = codec
         self._unserved = unserved

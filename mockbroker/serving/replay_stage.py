@@ -80,10 +80,7 @@ class Replay:
         self._composing: WeakKeyDictionary[ServerConnection, Composition] = WeakKeyDictionary()
 
     def answer(
-        self,
-        connection: ServerConnection,
-        session: Session,
-        request: Request,
+        self, connection: ServerConnection, session: Session, request: Request
     ) -> ReplayedAnswer | None:
         """Return the recorded answer, None if there is none to use. Raises KprotoError for a
         recorded body that does not fit its version."""

@@ -17,12 +17,7 @@ from mockbroker.options.option_types import parse_api_override
 from mockbroker.profiles import Profile, all_profiles, profile
 from mockbroker.simulation.brokers.inter_broker.software_versions import INTER_BROKER
 
-__all__ = [
-    "check_release",
-    "controller_versions",
-    "own_versions",
-    "served_versions",
-]
+__all__ = ["check_release", "controller_versions", "own_versions", "served_versions"]
 
 
 def served_versions(

@@ -20,12 +20,7 @@ from mockbroker.apis import Session
 from mockbroker.faults.delivery import Plan
 from mockbroker.serving.dispatch import Dispatcher
 from mockbroker.serving.exchange import Close, Frames
-from mockbroker.serving.limits import (
-    MAX_BEFORE_SASL,
-    Admission,
-    BufferBudget,
-    max_frame_bytes,
-)
+from mockbroker.serving.limits import MAX_BEFORE_SASL, Admission, BufferBudget, max_frame_bytes
 from mockbroker.serving.listeners import PlannedConnection
 from mockbroker.serving.loop_turns import LARGE_READ
 from mockbroker.serving.pacing import PacedBytes, Pacing

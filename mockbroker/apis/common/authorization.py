@@ -9,13 +9,7 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.apis.calls import Call
 from mockbroker.simulation.security.authorizer import CLUSTER_NAME, AclOperation, ResourceType
 
-__all__ = [
-    "BROKER_CONFIG_TYPES",
-    "authorized_names",
-    "config_refusal",
-    "may_config",
-    "text_of",
-]
+__all__ = ["BROKER_CONFIG_TYPES", "authorized_names", "config_refusal", "may_config", "text_of"]
 
 _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
 

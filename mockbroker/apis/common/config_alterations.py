@@ -98,9 +98,7 @@ def _responded(respond: Callable[..., ResponseT], result: AlterConfigsResult) ->
 
 
 def _forwarded(
-    call: Call,
-    resources: Sequence[Resource],
-    alter: Callable[..., tuple[AlterConfigsResult, ...]],
+    call: Call, resources: Sequence[Resource], alter: Callable[..., tuple[AlterConfigsResult, ...]]
 ) -> list[AlterConfigsResult]:
     """The results of a KRaft controller to which the broker forwards the request as it is."""
     checks = call.release.has(facts.CONFIG_TYPES_OF_FORWARDED)

@@ -116,12 +116,7 @@ class _Placement(NamedTuple):
     selection: Selection
 
     def place(
-        self,
-        holder: Any,
-        struct: Struct,
-        path: tuple[Field, ...],
-        field: Field,
-        emptied: list[str],
+        self, holder: Any, struct: Struct, path: tuple[Field, ...], field: Field, emptied: list[str]
     ) -> int:
         """Set the code below ``holder``; return the number of fields that were set."""
         if not path:

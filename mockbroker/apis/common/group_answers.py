@@ -13,13 +13,7 @@ from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult
 from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.state.timers import Later, wait_for_call
 
-__all__ = [
-    "GroupAnswer",
-    "client_host",
-    "coordinator_error",
-    "heartbeat_response",
-    "when_answered",
-]
+__all__ = ["GroupAnswer", "client_host", "coordinator_error", "heartbeat_response", "when_answered"]
 
 ResultT = TypeVar("ResultT")
 

@@ -9,12 +9,7 @@ from typing import Any, Final, Protocol
 from kproto.error_codes import ErrorCode
 from mockbroker.apis.calls import Call
 from mockbroker.apis.common.partition_views import viewed_partition
-from mockbroker.apis.common.requirements import (
-    Requirement,
-    group_access,
-    share_groups,
-    silent,
-)
+from mockbroker.apis.common.requirements import Requirement, group_access, share_groups, silent
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.deliveries import BatchCheck
 from mockbroker.simulation.groups.share.share_partition import AckBatch, StartedAcknowledgement

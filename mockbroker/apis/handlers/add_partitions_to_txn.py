@@ -22,12 +22,7 @@ from kproto.messages.add_partitions_to_txn_response import (
 )
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import GroupAnswer, when_answered
-from mockbroker.apis.common.requirements import (
-    cluster_access,
-    merged,
-    transaction_access,
-    when,
-)
+from mockbroker.apis.common.requirements import cluster_access, merged, transaction_access, when
 from mockbroker.apis.common.transaction_codes import fenced_code
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.releases import facts

@@ -11,21 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kproto.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-)
+from kproto.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kproto.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
 from mockbroker.apis.common.controller_queue import queued
-from mockbroker.apis.common.requirements import (
-    cluster_operation,
-    controller,
-    everywhere,
-    silent,
-)
+from mockbroker.apis.common.requirements import cluster_operation, controller, everywhere, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation
 

@@ -24,11 +24,7 @@ from mockbroker.apis.common.log_waits import wait_for_replicas
 from mockbroker.apis.common.partition_views import known_partition
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Answer, Call, register
-from mockbroker.simulation.log.cleaning.record_deletion import (
-    Deletion,
-    DeletionQuery,
-    DeletionWait,
-)
+from mockbroker.simulation.log.cleaning.record_deletion import Deletion, DeletionQuery, DeletionWait
 from mockbroker.simulation.security.authorizer import AclOperation
 from mockbroker.simulation.state.timers import Later
 

@@ -26,10 +26,7 @@ __all__ = ["describe_acls"]
 @register(
     29,
     "0-3",
-    requires=(
-        known_filters(lambda request: [request]),
-        cluster_operation(AclOperation.DESCRIBE),
-    ),
+    requires=(known_filters(lambda request: [request]), cluster_operation(AclOperation.DESCRIBE)),
 )
 def describe_acls(call: Call) -> DescribeAclsResponse:
     request: DescribeAclsRequest = call.body

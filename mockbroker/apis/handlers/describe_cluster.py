@@ -10,10 +10,7 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
-from kproto.messages.describe_cluster_response import (
-    DescribeClusterBroker,
-    DescribeClusterResponse,
-)
+from kproto.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from mockbroker.apis.common.authorized_operations import cluster_operations
 from mockbroker.apis.registry import Call, register
 

@@ -89,9 +89,7 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     )
     nodes = [_node(call, each) for each in voters] if call.version >= _DIRECTORIES_SINCE else []
     return DescribeQuorumResponse(
-        error_message="",
-        topics=[TopicData(topic_name=_TOPIC, partitions=[partition])],
-        nodes=nodes,
+        error_message="", topics=[TopicData(topic_name=_TOPIC, partitions=[partition])], nodes=nodes
     )
 
 

@@ -28,10 +28,7 @@ from kproto.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
-from mockbroker.apis.common.isolation_levels import (
-    ISOLATION_LEVELS,
-    readable_isolation_level,
-)
+from mockbroker.apis.common.isolation_levels import ISOLATION_LEVELS, readable_isolation_level
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch

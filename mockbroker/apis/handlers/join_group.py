@@ -75,9 +75,7 @@ def _response(call: Call, result: JoinResult) -> JoinGroupResponse:
         member_id=result.member_id,
         members=[
             JoinGroupResponseMember(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                metadata=each.metadata,
+                member_id=each.member_id, group_instance_id=each.instance_id, metadata=each.metadata
             )
             for each in result.members
         ],

@@ -37,9 +37,7 @@ def leave_group(call: Call) -> LeaveGroupResponse:
         error_code=code,
         members=[
             MemberResponse(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                error_code=member_code,
+                member_id=each.member_id, group_instance_id=each.instance_id, error_code=member_code
             )
             for each, member_code in zip(members, codes, strict=False)
         ],

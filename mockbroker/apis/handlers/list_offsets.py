@@ -23,10 +23,7 @@ from kproto.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.isolation_levels import (
-    ISOLATION_LEVELS,
-    readable_isolation_level,
-)
+from mockbroker.apis.common.isolation_levels import ISOLATION_LEVELS, readable_isolation_level
 from mockbroker.apis.common.partition_views import known_partition
 from mockbroker.apis.common.request_partitions import distinct_partitions
 from mockbroker.apis.registry import Call, register

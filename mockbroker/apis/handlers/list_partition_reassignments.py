@@ -8,9 +8,7 @@ broker that is not the controller lists none, as Kafka with ZooKeeper does (3.9.
 
 from __future__ import annotations
 
-from kproto.messages.list_partition_reassignments_request import (
-    ListPartitionReassignmentsRequest,
-)
+from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kproto.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,

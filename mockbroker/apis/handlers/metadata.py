@@ -28,12 +28,7 @@ from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
-from mockbroker.simulation.state.cluster_parts import (
-    INTERNAL_TOPICS,
-    NO_LEADER,
-    Partition,
-    Topic,
-)
+from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.metadata_views import MetadataView
 from mockbroker.simulation.state.topic_names import name_problem
 

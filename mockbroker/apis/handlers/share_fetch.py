@@ -158,9 +158,7 @@ def _requested(body: ShareFetchRequest) -> list[TopicIdPartition]:
     ]
 
 
-def _acknowledgements(
-    body: ShareFetchRequest,
-) -> list[tuple[TopicIdPartition, list[object]]]:
+def _acknowledgements(body: ShareFetchRequest) -> list[tuple[TopicIdPartition, list[object]]]:
     return [
         ((topic.topic_id, each.partition_index), list(each.acknowledgement_batches))
         for topic in body.topics

@@ -23,9 +23,7 @@ _NO_EPOCH = -1
 
 
 @register(
-    5,
-    "0-4",
-    requires=(everywhere(cluster_access(AclOperation.CLUSTER_ACTION)), current_controller),
+    5, "0-4", requires=(everywhere(cluster_access(AclOperation.CLUSTER_ACTION)), current_controller)
 )
 def stop_replica(call: Call) -> StopReplicaResponse:
     request: StopReplicaRequest = call.body

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from kproto.error_codes import ErrorCode, message
 from kproto.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from kproto.messages.update_features_response import (
-    UpdatableFeatureResult,
-    UpdateFeaturesResponse,
-)
+from kproto.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 from mockbroker.apis.common.requirements import cluster_operation, controller
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.features.feature_rules import SAFE_DOWNGRADE, UPGRADE

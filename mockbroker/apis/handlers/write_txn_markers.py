@@ -32,9 +32,7 @@ _Results = dict[int, dict[TopicPartition, ErrorCode]]
 
 
 @register(
-    27,
-    "0-2",
-    requires=(merged(cluster_access(AclOperation.ALTER, AclOperation.CLUSTER_ACTION)),),
+    27, "0-2", requires=(merged(cluster_access(AclOperation.ALTER, AclOperation.CLUSTER_ACTION)),)
 )
 def write_txn_markers(call: Call) -> Answer:
     request: WriteTxnMarkersRequest = call.body

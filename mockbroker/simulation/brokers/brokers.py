@@ -45,10 +45,7 @@ class Brokers(Mapping[int, Broker]):
     """All registered brokers of one cluster, live or not, by id ascending."""
 
     def __init__(
-        self,
-        controller: Controller,
-        configs: EffectiveConfigs,
-        completion: CompletionRows,
+        self, controller: Controller, configs: EffectiveConfigs, completion: CompletionRows
     ) -> None:
         self._controller = controller
         self._brokers = controller.state.brokers
@@ -144,11 +141,7 @@ class Brokers(Mapping[int, Broker]):
             raise ClusterError(f"there is no controller to change the ISR of {_name(tp)}")
 
     def _apply(
-        self,
-        cause: str,
-        tp: TopicPartition,
-        partition: Partition,
-        isr: tuple[int, ...],
+        self, cause: str, tp: TopicPartition, partition: Partition, isr: tuple[int, ...]
     ) -> Partition:
         after = next_partition(
             partition,

@@ -21,11 +21,7 @@ from mockbroker.simulation.features.release_features import features_of
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import CurrentRelease, Release
 from mockbroker.simulation.releases.rows import Refusable, Row, apply_first, with_arguments
-from mockbroker.simulation.state.actions import (
-    BrokerChanged,
-    ControllerChanged,
-    FeatureChanged,
-)
+from mockbroker.simulation.state.actions import BrokerChanged, ControllerChanged, FeatureChanged
 from mockbroker.simulation.state.controller import Controller
 
 __all__ = ["MIGRATION_ROWS", "UPGRADE_ROWS", "Software", "Upgrades"]

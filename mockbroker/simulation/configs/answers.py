@@ -19,10 +19,7 @@ from mockbroker.simulation.releases.release import Release
 __all__ = ["ConfigAnswers", "config_answers"]
 
 
-_UNKNOWN_TOPIC: Final = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    "The topic '{name}' does not exist.",
-)
+_UNKNOWN_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic '{name}' does not exist.")
 _UNKNOWN_PATH: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 'Topic "{name}" does not exist.')
 
 

@@ -310,11 +310,7 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         lambda check: check.unpaired(_OVERRIDES) is not None,
         (_refuse_unpaired(_OVERRIDES),),
     ),
-    Row(
-        "CONFIG-04",
-        lambda check: check.bad_override is not None,
-        (_refuse_override,),
-    ),
+    Row("CONFIG-04", lambda check: check.bad_override is not None, (_refuse_override,)),
     Row(
         "CONFIG-04",
         lambda check: check.unpaired(_PROTOCOLS) is not None,
@@ -356,16 +352,8 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         (_refuse_codec(_CODECS_BEFORE_ZSTD),),
         until=_ZSTD_SINCE,
     ),
-    Row(
-        "CONFIG-23",
-        lambda check: check.unreadable_listener is not None,
-        (_refuse_listener,),
-    ),
-    Row(
-        "CONFIG-23",
-        lambda check: check.advertises_nothing,
-        (_refuse_no_listener,),
-    ),
+    Row("CONFIG-23", lambda check: check.unreadable_listener is not None, (_refuse_listener,)),
+    Row("CONFIG-23", lambda check: check.advertises_nothing, (_refuse_no_listener,)),
     Row(
         "CONFIG-08",
         lambda check: check.bad_connections is not None,

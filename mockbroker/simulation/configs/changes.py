@@ -139,10 +139,7 @@ class ConfigChanges:
 
     @step()
     def replace(
-        self,
-        resources: Sequence[tuple[int, str, ConfigOperations]],
-        *,
-        validate_only: bool = False,
+        self, resources: Sequence[tuple[int, str, ConfigOperations]], *, validate_only: bool = False
     ) -> tuple[AlterConfigsResult, ...]:
         """As ``alter_incrementally``; configs without an operation are deleted."""
         replacing = [
@@ -397,11 +394,7 @@ class ConfigChanges:
             raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
 
     def _edited(
-        self,
-        resource_type: int,
-        name: str,
-        operations: ConfigOperations,
-        not_a_list: str,
+        self, resource_type: int, name: str, operations: ConfigOperations, not_a_list: str
     ) -> dict[str, str]:
         """Return all values after the operations, unchecked."""
         answers = self.answers
@@ -488,11 +481,7 @@ class ConfigChanges:
         return self._configs.broker_definition(name)
 
     def _store(
-        self,
-        cause: str,
-        key: tuple[int, str],
-        before: Mapping[str, str],
-        after: Mapping[str, str],
+        self, cause: str, key: tuple[int, str], before: Mapping[str, str], after: Mapping[str, str]
     ) -> None:
         for name in {**before, **after}:
             if before.get(name) != after.get(name):

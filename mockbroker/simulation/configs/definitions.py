@@ -18,12 +18,7 @@ from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import EVER, Release, ReleaseNumber, by_release
 
-__all__ = [
-    "ConfigDefinition",
-    "ConfigDefinitions",
-    "ConfigType",
-    "config_definitions",
-]
+__all__ = ["ConfigDefinition", "ConfigDefinitions", "ConfigType", "config_definitions"]
 
 ConfigType: TypeAlias = Literal[
     "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"

@@ -20,11 +20,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import ClusterError, Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDefinitions
 from mockbroker.simulation.configs.synonyms import fallbacks_of, milliseconds_of, synonyms_of
-from mockbroker.simulation.configs.values import (
-    config_problem,
-    config_type_number,
-    shown_value,
-)
+from mockbroker.simulation.configs.values import config_problem, config_type_number, shown_value
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import NEWEST, Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
@@ -35,11 +31,7 @@ from mockbroker.simulation.state.cluster_state import (
     TOPIC,
     ClusterState,
 )
-from mockbroker.simulation.state.results import (
-    ConfigEntry,
-    ConfigSynonym,
-    DescribeConfigsResult,
-)
+from mockbroker.simulation.state.results import ConfigEntry, ConfigSynonym, DescribeConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name
 
 __all__ = ["UNCLEAN_ELECTION", "UNTHROTTLED", "EffectiveConfigs", "broker_as_text", "integer"]

@@ -163,9 +163,7 @@ def _refuse(check: GroupConfigCheck, text: str) -> None:
 
 ON_GROUP_TEXTS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     Row(
-        "DP-STREAMS-23",
-        _repeats_tags,
-        (_refuse(f"{_TAGS} must not contain duplicate tag keys."),),
+        "DP-STREAMS-23", _repeats_tags, (_refuse(f"{_TAGS} must not contain duplicate tag keys."),)
     ),
     Row(
         "DP-STREAMS-23",

@@ -13,13 +13,7 @@ from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
-from mockbroker.simulation.configs.changes import (
-    APPEND,
-    DELETE,
-    SET,
-    SUBTRACT,
-    ConfigOperation,
-)
+from mockbroker.simulation.configs.changes import APPEND, DELETE, SET, SUBTRACT, ConfigOperation
 from mockbroker.simulation.configs.effective import integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release

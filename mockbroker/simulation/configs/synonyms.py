@@ -15,11 +15,7 @@ _MINUTE_MS: Final = 60_000
 
 _GROUPS: Final[tuple[Mapping[str, int], ...]] = (
     {"log.flush.interval.ms": 1, "log.flush.scheduler.interval.ms": 1},
-    {
-        "log.retention.ms": 1,
-        "log.retention.minutes": _MINUTE_MS,
-        "log.retention.hours": _HOUR_MS,
-    },
+    {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
     {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
     {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
 )

@@ -85,12 +85,7 @@ class Coordinators:
         return internal.name, partition_for(key, count)
 
     def find(
-        self,
-        kind: CoordinatorKind,
-        key: str,
-        broker_id: int,
-        *,
-        view: MetadataView | None = None,
+        self, kind: CoordinatorKind, key: str, broker_id: int, *, view: MetadataView | None = None
     ) -> Broker | None:
         """Return the coordinator of a key as this broker knows it; None while there is none that is
         live.
@@ -261,9 +256,7 @@ class Coordinators:
         self._tell(tp, lambda listener: listener.on_load)
 
     def _tell(
-        self,
-        tp: TopicPartition,
-        function: Callable[[_Listener], Callable[[Sequence[str]], None]],
+        self, tp: TopicPartition, function: Callable[[_Listener], Callable[[Sequence[str]], None]]
     ) -> None:
         kind = _KIND_OF[tp[0]]
         for listener in self._listeners[kind]:

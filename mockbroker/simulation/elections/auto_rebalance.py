@@ -27,10 +27,7 @@ class AutoRebalance:
     """
 
     def __init__(
-        self,
-        controller: Controller,
-        configs: EffectiveConfigs,
-        elections: LeaderElections,
+        self, controller: Controller, configs: EffectiveConfigs, elections: LeaderElections
     ) -> None:
         self._controller = controller
         self._configs = configs

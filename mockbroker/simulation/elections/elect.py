@@ -53,10 +53,7 @@ class LeaderElections:
     """
 
     def __init__(
-        self,
-        controller: Controller,
-        answers: ElectionAnswers,
-        completion: CompletionRows,
+        self, controller: Controller, answers: ElectionAnswers, completion: CompletionRows
     ) -> None:
         self._controller = controller
         self.answers = answers
@@ -155,11 +152,7 @@ class LeaderElections:
         return PartitionResult(tp[1])
 
     def _hold_election(
-        self,
-        known: Mapping[str, Topic],
-        election_type: int,
-        tp: TopicPartition,
-        cause: str,
+        self, known: Mapping[str, Topic], election_type: int, tp: TopicPartition, cause: str
     ) -> int | None:
         """Return the new leader, or None if no election was needed and that is not an error."""
         name, index = tp

@@ -81,9 +81,7 @@ def with_epochs(before: Partition, after: Partition) -> Partition:
     lost_a_replica = not set(before.replicas) <= set(after.replicas)
     bump = after.leader != before.leader or lost_a_replica
     return replace(
-        after,
-        leader_epoch=before.leader_epoch + bump,
-        partition_epoch=before.partition_epoch + 1,
+        after, leader_epoch=before.leader_epoch + bump, partition_epoch=before.partition_epoch + 1
     )
 
 
@@ -132,11 +130,7 @@ CompletionRows: TypeAlias = Sequence[Row[_Reassigned, _Reassigned]]
 def _drop_removed(subject: _Reassigned) -> None:
     """End the reassignment: the replicas to be removed go."""
     subject.partition = replace(
-        subject.partition,
-        replicas=subject.staying,
-        isr=subject.in_sync,
-        adding=(),
-        removing=(),
+        subject.partition, replicas=subject.staying, isr=subject.in_sync, adding=(), removing=()
     )
 
 

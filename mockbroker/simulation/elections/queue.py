@@ -20,10 +20,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.znodes import MalformedZnodeError
-from kproto.znodes.plan_znodes import (
-    PREFERRED_REPLICA_ELECTION,
-    decode_preferred_replica_election,
-)
+from kproto.znodes.plan_znodes import PREFERRED_REPLICA_ELECTION, decode_preferred_replica_election
 from mockbroker.simulation.elections.answers import ElectionAnswers
 from mockbroker.simulation.elections.elect import PREFERRED, ElectionOutcome, LeaderElections
 from mockbroker.simulation.state.actions import ElectionEnqueued, ElectionProcessed, Warned
@@ -293,9 +290,7 @@ class ElectionQueue:
         number, election = next(iter(self._enqueued.items()))
         if isinstance(election, StartedElection):
             outcome = self.rules.elect(
-                election.election_type,
-                election.topics,
-                everything=election.everything,
+                election.election_type, election.topics, everything=election.everything
             )
             election.set_outcome(outcome)
             self._for_metadata.append(election)

@@ -200,11 +200,7 @@ ZOOKEEPER_ROWS: Final[Sequence[ChangeRow]] = (
         lambda change: not change.feature,
         (refuse_with_text("Feature name can not be empty."),),
     ),
-    Row(
-        "FEAT-16",
-        _unknown_type,
-        (refuse_with_text("Received unknown upgrade type."),),
-    ),
+    Row("FEAT-16", _unknown_type, (refuse_with_text("Received unknown upgrade type."),)),
     Row(
         "FEAT-16",
         lambda change: change.level < 1 and change.upgrade_type != UPGRADE,

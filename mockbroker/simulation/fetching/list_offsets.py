@@ -288,9 +288,7 @@ def answer_found(lookup: _Lookup, otherwise: Effect[_Lookup] = answer_unknown) -
 
 REFUSALS: Final[tuple[_LookupRow, ...]] = (
     Row(
-        "DP-LISTOFF-10",
-        lambda lookup: lookup.query.duplicate,
-        (refuse(ErrorCode.INVALID_REQUEST),),
+        "DP-LISTOFF-10", lambda lookup: lookup.query.duplicate, (refuse(ErrorCode.INVALID_REQUEST),)
     ),
     Row(
         "DP-LISTOFF-09",

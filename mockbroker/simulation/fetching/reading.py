@@ -53,27 +53,15 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 ADMISSION: Final[tuple[Row[Admission, PartitionAnswer], ...]] = (
-    Row(
-        "DP-FETCH-23",
-        lambda at: at.is_refused,
-        (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
-    ),
+    Row("DP-FETCH-23", lambda at: at.is_refused, (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),)),
     Row(
         "DP-FETCH-01 DP-FETCH-20",
         lambda at: not at.has_topic,
         (refuse(ErrorCode.UNKNOWN_TOPIC_ID),),
         since=(3, 1),
     ),
-    Row(
-        "DP-FETCH-01",
-        lambda at: not at.may_read,
-        (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),),
-    ),
-    Row(
-        "DP-FETCH-01",
-        lambda at: not at.is_known,
-        (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
-    ),
+    Row("DP-FETCH-01", lambda at: not at.may_read, (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),)),
+    Row("DP-FETCH-01", lambda at: not at.is_known, (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)),
 )
 
 
@@ -433,10 +421,7 @@ def _end_wait(subject: _Access) -> None:
 
 WAIT_ENDS: Final[tuple[Row[_Access, _Access], ...]] = (
     Row(
-        "DP-FETCH-11",
-        lambda at: at.position.offset > at.isolation_end,
-        (_end_wait,),
-        since=(3, 8),
+        "DP-FETCH-11", lambda at: at.position.offset > at.isolation_end, (_end_wait,), since=(3, 8)
     ),
     Row("DP-FETCH-11", lambda at: at.in_older_segment, (_end_wait,)),
 )

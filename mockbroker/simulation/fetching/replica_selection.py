@@ -34,6 +34,6 @@ def _same_rack(rack: str, leader: ReplicaView, followers: Sequence[ReplicaView])
 
 
 SELECTORS: Final[Mapping[str, ReplicaSelector]] = {
-    "org.apache.kafka.common.replica.RackAwareReplicaSelector": _same_rack,
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector": _same_rack
 }
 """Those that may choose another replica than the leader, by class name."""

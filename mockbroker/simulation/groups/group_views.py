@@ -13,11 +13,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import ConsumerGroup
 from mockbroker.simulation.groups.consumer.consumer_group import Member as ConsumerMember
 from mockbroker.simulation.groups.consumer_protocol import read_assignment
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
-from mockbroker.simulation.groups.modern.modern_group import (
-    ModernMember,
-    StaticGroup,
-    StaticMember,
-)
+from mockbroker.simulation.groups.modern.modern_group import ModernMember, StaticGroup, StaticMember
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.share_group import ShareGroup, ShareMember
 from mockbroker.simulation.groups.share.share_partition import SharePartition

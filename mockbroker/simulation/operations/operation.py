@@ -243,11 +243,7 @@ def operation(effect: EffectT, /) -> EffectT: ...
 @overload
 def operation(*, name: str | None = None, in_turn: bool = True) -> Callable[[EffectT], EffectT]: ...
 def operation(
-    effect: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    in_turn: bool = True,
+    effect: Callable[..., Any] | None = None, /, *, name: str | None = None, in_turn: bool = True
 ) -> Any:
     """Declare the decorated function as the effect of an operation::
 

@@ -13,10 +13,7 @@ __all__ = ["parse_operation"]
 
 
 def parse_operation(
-    text: str,
-    *,
-    relative_brokers: bool = False,
-    operations: Mapping[str, Operation] = OPERATIONS,
+    text: str, *, relative_brokers: bool = False, operations: Mapping[str, Operation] = OPERATIONS
 ) -> OperationCall:
     """Read ``failover 2``, ``join-isr foo-0 4``, ``advance 500ms``. Raises ClusterError.
 

@@ -58,9 +58,7 @@ class Reassigns(PlanOwner, Protocol):
     def deprecates_plans(self) -> bool: ...
 
     def reassign_all(
-        self,
-        cause: str,
-        targets: Mapping[TopicPartition, tuple[int, ...]],
+        self, cause: str, targets: Mapping[TopicPartition, tuple[int, ...]]
     ) -> None: ...
 
 
@@ -103,9 +101,7 @@ def start_plan(reassigner: Reassigns) -> None:
 
 
 def remove_from_plan(
-    owner: PlanOwner,
-    cause: str,
-    leaves: Callable[[TopicPartition, tuple[int, ...]], bool],
+    owner: PlanOwner, cause: str, leaves: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> None:
     """Remove the partitions for which ``leaves`` holds. Removing the last deletes the znode."""
     controller = owner.controller
@@ -114,16 +110,12 @@ def remove_from_plan(
         return
     planned = _read(controller, text)
     rewrite_plan(
-        owner,
-        cause,
-        {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)},
+        owner, cause, {tp: replicas for tp, replicas in planned.items() if not leaves(tp, replicas)}
     )
 
 
 def rewrite_plan(
-    owner: PlanOwner,
-    cause: str,
-    planned: Mapping[TopicPartition, tuple[int, ...]],
+    owner: PlanOwner, cause: str, planned: Mapping[TopicPartition, tuple[int, ...]]
 ) -> None:
     """Write this plan; an empty one deletes the znode."""
     if planned:

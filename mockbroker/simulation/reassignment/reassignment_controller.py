@@ -88,10 +88,7 @@ class ReassignmentController(PartitionReactions, Protocol):
         ...
 
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Start, change or (None) cancel reassignments, as one step. Returns one row a requested
         partition, in order."""

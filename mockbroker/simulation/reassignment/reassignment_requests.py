@@ -85,8 +85,7 @@ def alter_each(
     """
     results = tuple(
         TopicResult(
-            name,
-            tuple(_outcome(alter_one, (name, index), target) for index, target in partitions),
+            name, tuple(_outcome(alter_one, (name, index), target) for index, target in partitions)
         )
         for name, partitions in topics
     )

@@ -26,14 +26,11 @@ def elect_uncleanly(transition: Transition) -> None:
     before = transition.now
     unclean = transition.facts[UNCLEAN_ELECTION]
     after = next_partition(
-        before,
-        transition.is_online,
-        election=Election.UNCLEAN if unclean else Election.ONLINE,
+        before, transition.is_online, election=Election.UNCLEAN if unclean else Election.ONLINE
     )
     if after != before:
         transition.writer.change_partition(
-            transition.cause,
-            PartitionChanged(transition.tp[0], before, after),
+            transition.cause, PartitionChanged(transition.tp[0], before, after)
         )
 
 

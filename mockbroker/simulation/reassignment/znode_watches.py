@@ -25,11 +25,7 @@ from kproto.znodes.kafka_znodes import (
     decode_topic,
     topic_path,
 )
-from kproto.znodes.plan_znodes import (
-    DELETE_TOPICS,
-    PREFERRED_REPLICA_ELECTION,
-    delete_topic_path,
-)
+from kproto.znodes.plan_znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, delete_topic_path
 from mockbroker.errors import Refusal
 from mockbroker.simulation.reassignment import broker_notifications as announce
 from mockbroker.simulation.reassignment.reassignment_controller import Dependencies

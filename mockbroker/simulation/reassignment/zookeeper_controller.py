@@ -237,11 +237,7 @@ class ZooKeeperController:
         return TopicAssignment(partitions={})
 
     def recovered(
-        self,
-        cause: str,
-        tp: TopicPartition,
-        known: Partition,
-        assignment: TopicAssignment,
+        self, cause: str, tp: TopicPartition, known: Partition, assignment: TopicAssignment
     ) -> Partition:
         """The partition as the znodes have it. What they lack stays as in ``known``, except for the
         target of a reassignment, which only the last controller remembered. A leader on record that

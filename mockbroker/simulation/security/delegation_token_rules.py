@@ -152,11 +152,7 @@ RENEW_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
         lambda request: request.kraft,
         (expire_after(lambda request: min(request.default_ms, request.period_ms)),),
     ),
-    Row(
-        "TOKEN-09",
-        always,
-        (expire_after(lambda request: request.period_ms),),
-    ),
+    Row("TOKEN-09", always, (expire_after(lambda request: request.period_ms),)),
 )
 
 EXPIRE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
@@ -168,11 +164,7 @@ EXPIRE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (
     Row("TOKEN-10", lambda request: request.expired, _EXPIRED, until=_REMOVED_WHEN_EXPIRED),
     Row("TOKEN-10", lambda request: request.period_ms < 0, (_remove,)),
     Row("TOKEN-10", lambda request: request.expired, _EXPIRED),
-    Row(
-        "TOKEN-10",
-        always,
-        (expire_after(lambda request: request.period_ms),),
-    ),
+    Row("TOKEN-10", always, (expire_after(lambda request: request.period_ms),)),
 )
 
 DESCRIBE_ROWS: Final[Sequence[Row[TokenRequest, TokenRequest]]] = (_NOT_ALLOWED, _DISABLED)

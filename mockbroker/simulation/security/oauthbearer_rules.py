@@ -136,11 +136,7 @@ def _expires_first(token: BearerToken) -> bool:
 
 
 TOKEN_ROWS: Final[Sequence[Row[BearerToken, BearerToken]]] = (
-    Row(
-        "OAUTH-03",
-        lambda token: ".." in token.text,
-        (refuse_token("it contains '..'"),),
-    ),
+    Row("OAUTH-03", lambda token: ".." in token.text, (refuse_token("it contains '..'"),)),
     Row(
         "OAUTH-03",
         lambda token: len(token.parts) != 3,
@@ -161,11 +157,7 @@ TOKEN_ROWS: Final[Sequence[Row[BearerToken, BearerToken]]] = (
         lambda token: token.header is not None and token.header["alg"] != "none",
         (refuse_token("its algorithm is not 'none'"),),
     ),
-    Row(
-        "OAUTH-04",
-        lambda token: bool(token.parts[2]),
-        (refuse_token("it has a signature"),),
-    ),
+    Row("OAUTH-04", lambda token: bool(token.parts[2]), (refuse_token("it has a signature"),)),
     Row(
         "OAUTH-05",
         lambda token: _wrong_type(token, token.validator.scope_claim, _is_scope),
@@ -186,21 +178,9 @@ TOKEN_ROWS: Final[Sequence[Row[BearerToken, BearerToken]]] = (
         lambda token: _wrong_type(token, "iat", _is_number),
         (refuse_token("its time of issue (iat) is not a number"),),
     ),
-    Row(
-        "OAUTH-06",
-        _issued_later,
-        (refuse_token("it was issued later than now"),),
-    ),
-    Row(
-        "OAUTH-06",
-        _expired,
-        (refuse_token("it has expired"),),
-    ),
-    Row(
-        "OAUTH-06",
-        _expires_first,
-        (refuse_token("it expired before it was issued"),),
-    ),
+    Row("OAUTH-06", _issued_later, (refuse_token("it was issued later than now"),)),
+    Row("OAUTH-06", _expired, (refuse_token("it has expired"),)),
+    Row("OAUTH-06", _expires_first, (refuse_token("it expired before it was issued"),)),
     Row(
         "OAUTH-07",
         lambda token: not token.scope.issuperset(token.validator.required_scope),

@@ -86,8 +86,7 @@ _MISSING: Final[Row[ScramChange, ScramChange]] = Row(
     lambda change: change.iterations is None and not change.stored,
     (
         refuse_with_text(
-            "Attempt to delete a user credential that does not exist",
-            ErrorCode.RESOURCE_NOT_FOUND,
+            "Attempt to delete a user credential that does not exist", ErrorCode.RESOURCE_NOT_FOUND
         ),
     ),
 )

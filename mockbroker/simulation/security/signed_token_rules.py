@@ -15,14 +15,7 @@ import msgspec
 
 from mockbroker.simulation.releases.rows import Row, with_arguments
 
-__all__ = [
-    "GRANT_ROWS",
-    "SIGNED_ROWS",
-    "Grant",
-    "OAuthClient",
-    "SignedToken",
-    "SignedValidator",
-]
+__all__ = ["GRANT_ROWS", "SIGNED_ROWS", "Grant", "OAuthClient", "SignedToken", "SignedValidator"]
 
 
 class SignedValidator(msgspec.Struct, frozen=True):
@@ -143,15 +136,9 @@ def refuse_grant(subject: Grant, error: str, status: int = 400) -> None:
 
 GRANT_ROWS: Final[Sequence[Row[Grant, Grant]]] = (
     Row(
-        "OAUTH-15",
-        lambda grant: "grant_type" not in grant.form,
-        (refuse_grant("invalid_request"),),
+        "OAUTH-15", lambda grant: "grant_type" not in grant.form, (refuse_grant("invalid_request"),)
     ),
-    Row(
-        "OAUTH-15",
-        lambda grant: not grant.authenticated,
-        (refuse_grant("invalid_client", 401),),
-    ),
+    Row("OAUTH-15", lambda grant: not grant.authenticated, (refuse_grant("invalid_client", 401),)),
     Row(
         "OAUTH-15",
         lambda grant: grant.form["grant_type"] != "client_credentials",

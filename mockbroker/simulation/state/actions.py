@@ -466,12 +466,7 @@ class Action(msgspec.Struct, frozen=True):
     def to_json(self) -> bytes:
         """Return the text of that object. A command can have thousands of actions, of which no
         objects are made."""
-        entry = {
-            "offset": self.offset,
-            "at_ms": self.at_ms,
-            "cause": self.cause,
-            "kind": self.kind,
-        }
+        entry = {"offset": self.offset, "at_ms": self.at_ms, "cause": self.cause, "kind": self.kind}
         change: Any = self.change
         if isinstance(change, ZnodeWritten) and change.stat is not None:
             change = {**msgspec.structs.asdict(change), "stat": change.stat._asdict()}

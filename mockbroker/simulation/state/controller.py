@@ -15,12 +15,7 @@ from typing import Protocol, TypeAlias
 
 from kproto.znodes import ZnodeStore
 from mockbroker.errors import ControllerDiedError, UnknownBrokerError, UnknownPartitionError
-from mockbroker.simulation.state.actions import (
-    Change,
-    PartitionChanged,
-    SentRequest,
-    ZnodeWritten,
-)
+from mockbroker.simulation.state.actions import Change, PartitionChanged, SentRequest, ZnodeWritten
 from mockbroker.simulation.state.cluster_parts import (
     NO_CONTROLLER,
     Broker,

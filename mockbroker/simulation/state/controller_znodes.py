@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from kproto.znodes import (
-    NodeExistsError,
-    NoNodeError,
-    Stat,
-    WatchedEvent,
-    ZnodeStore,
-)
+from kproto.znodes import NodeExistsError, NoNodeError, Stat, WatchedEvent, ZnodeStore
 from kproto.znodes.texts import bytes_of, text_of
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.state.actions import Change, ZnodeWritten

@@ -208,11 +208,7 @@ class Topics(Mapping[str, Topic]):
         return self.answers.waits and wait_ms <= 0
 
     def _create_one(
-        self,
-        topic: NewTopic,
-        take_quota: TakeQuota,
-        *,
-        validate_only: bool,
+        self, topic: NewTopic, take_quota: TakeQuota, *, validate_only: bool
     ) -> CreateTopicResult:
         new = self._draft(topic)
         for check in new.answers.checks:
@@ -420,10 +416,7 @@ class Topics(Mapping[str, Topic]):
         return (*results.values(), *repeated)
 
     def _delete_one(
-        self,
-        name: str | None,
-        topic_id: uuid.UUID,
-        take_quota: TakeQuota,
+        self, name: str | None, topic_id: uuid.UUID, take_quota: TakeQuota
     ) -> DeleteTopicResult:
         answers = self.answers.deletion
         by_id = topic_id != ZERO_UUID

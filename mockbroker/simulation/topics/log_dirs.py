@@ -98,9 +98,7 @@ class LogDirs:
         return min(working or broker.log_dirs, key=counts.__getitem__)
 
     def describe(
-        self,
-        broker_id: int,
-        topics: Sequence[tuple[str, Sequence[int]]] | None,
+        self, broker_id: int, topics: Sequence[tuple[str, Sequence[int]]] | None
     ) -> tuple[LogDir, ...]:
         """Return the log directories of a broker with its requested replicas; None requests
         all."""

@@ -10,12 +10,7 @@ from mockbroker.errors import ClusterError
 from mockbroker.simulation.state.cluster_parts import Broker, TopicPartition
 from mockbroker.simulation.state.topic_names import name_problem
 
-__all__ = [
-    "default_assignment",
-    "parse_brokers",
-    "parse_topic",
-    "parse_topic_partition",
-]
+__all__ = ["default_assignment", "parse_brokers", "parse_topic", "parse_topic_partition"]
 
 _USAGE = "use NAME:PARTITIONS:REPLICAS or NAME=1,2,3/2,3,4"
 _MAX_PARTITIONS = 10_000

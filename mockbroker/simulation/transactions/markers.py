@@ -42,10 +42,7 @@ from mockbroker.simulation.transactions.transactional_ids import (
 __all__ = ["MarkerSender", "MarkerToWrite", "MarkerWriter"]
 
 _OFFSETS_TOPIC: Final = INTERNAL_TOPIC_OF[CoordinatorKind.GROUP].name
-_FINAL_ERRORS: Final = (
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
+_FINAL_ERRORS: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 """After these no marker of the transaction is sent any more."""
 
 

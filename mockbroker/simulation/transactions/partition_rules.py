@@ -195,11 +195,7 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         (refuse(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),),
         until=(4, 0),
     ),
-    Row(
-        "DP-MARK-01",
-        lambda marker: not marker.leads,
-        (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),),
-    ),
+    Row("DP-MARK-01", lambda marker: not marker.leads, (refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),)),
     Row(
         "DP-MARK-01",
         lambda marker: not marker.is_loaded,
@@ -229,9 +225,5 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),),
         since=_MARKERS_HAVE_VERSIONS,
     ),
-    Row(
-        "DP-MARK-01",
-        _has_old_coordinator,
-        (refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED),),
-    ),
+    Row("DP-MARK-01", _has_old_coordinator, (refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED),)),
 )

@@ -90,12 +90,10 @@ class TransactionCoordinator(TransactionOperations):
         release.follow(self._use_release)
         self._started_ms = controller.now_ms
         self._time_outs = controller.timers.timer(
-            lambda: self._check_ages(self._on_time_out),
-            "time-outs of transactions",
+            lambda: self._check_ages(self._on_time_out), "time-outs of transactions"
         )
         self._expiry = controller.timers.timer(
-            lambda: self._check_ages(self._on_unused),
-            "expiry of transactional ids",
+            lambda: self._check_ages(self._on_unused), "expiry of transactional ids"
         )
         machine.on_changed.append(lambda transactional_id: self._set_timers())
         coordinators.attach(

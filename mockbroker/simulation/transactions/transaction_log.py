@@ -68,10 +68,7 @@ class TransactionLog:
     """Writes to the partition of ``__transaction_state`` that a transactional id belongs to."""
 
     def __init__(
-        self,
-        coordinators: Coordinators,
-        appender: Appender,
-        feature_level: Callable[[], int],
+        self, coordinators: Coordinators, appender: Appender, feature_level: Callable[[], int]
     ) -> None:
         self._coordinators = coordinators
         self._appender = appender

@@ -392,9 +392,5 @@ ON_UNUSED: Final[tuple[AgeRow, ...]] = (
 )
 
 ON_LOADED: Final[tuple[Row[LoadEvent, LoadEvent], ...]] = (
-    Row(
-        "DP-TXN-21",
-        is_prepared,
-        (lambda event: event.machine.resume(event.transaction),),
-    ),
+    Row("DP-TXN-21", is_prepared, (lambda event: event.machine.resume(event.transaction),)),
 )

@@ -8,12 +8,7 @@ import msgspec
 
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 
-__all__ = [
-    "MOST_TRANSACTIONS",
-    "NO_TIME_OUT_MS",
-    "TransactionSettings",
-    "transaction_settings",
-]
+__all__ = ["MOST_TRANSACTIONS", "NO_TIME_OUT_MS", "TransactionSettings", "transaction_settings"]
 
 MOST_TRANSACTIONS: Final = 10_000
 """Transactional ids; a request that would make more gets COORDINATOR_NOT_AVAILABLE(15)."""

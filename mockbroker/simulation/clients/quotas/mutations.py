@@ -72,11 +72,7 @@ def count_mutations(subject: MutationRequest, *, strict: bool) -> None:
 
 MUTATION_ROWS: Final[Sequence[Row[MutationRequest, MutationRequest]]] = (
     Row("QUOTA-20", lambda request: request.kraft, (), until=fixes.KAFKA_14351),
-    Row(
-        "QUOTA-20",
-        lambda request: request.validate_only and not request.kraft,
-        (),
-    ),
+    Row("QUOTA-20", lambda request: request.validate_only and not request.kraft, ()),
     Row(
         "QUOTA-18",
         lambda request: request.knows_error,

@@ -15,13 +15,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.releases.rows import (
-    Refusable,
-    Row,
-    always,
-    refuse,
-    refuse_with_text,
-)
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, refuse_with_text
 
 __all__ = [
     "CLIENT_ID",
@@ -315,11 +309,7 @@ COMPONENT_ROWS: Final[Sequence[ComponentRow]] = (
         ),
     ),
     Row("QUOTA-24", lambda part: not part.kraft, ()),
-    Row(
-        "QUOTA-08",
-        lambda part: not part.type,
-        (refuse_with_text("Invalid empty entity type."),),
-    ),
+    Row("QUOTA-08", lambda part: not part.type, (refuse_with_text("Invalid empty entity type."),)),
     Row(
         "QUOTA-08",
         lambda part: part.type in part.known,

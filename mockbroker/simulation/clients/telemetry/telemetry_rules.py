@@ -104,18 +104,12 @@ GET_ROWS: Final[Sequence[Row[GetAttempt, GetAttempt]]] = (
 
 ID_ROWS: Final[Sequence[Row[IdAttempt, IdAttempt]]] = (
     Row(
-        "TELEM-12",
-        lambda push: push.instance_id in _RESERVED,
-        (refuse(ErrorCode.INVALID_REQUEST),),
+        "TELEM-12", lambda push: push.instance_id in _RESERVED, (refuse(ErrorCode.INVALID_REQUEST),)
     ),
 )
 
 PUSH_ROWS: Final[Sequence[Row[PushAttempt, PushAttempt]]] = (
-    Row(
-        "TELEM-13",
-        lambda push: push.terminated,
-        (refuse(ErrorCode.INVALID_REQUEST),),
-    ),
+    Row("TELEM-13", lambda push: push.terminated, (refuse(ErrorCode.INVALID_REQUEST),)),
     Row(
         "TELEM-14",
         lambda push: not push.on_time and not push.terminating,
@@ -139,11 +133,7 @@ PUSH_ROWS: Final[Sequence[Row[PushAttempt, PushAttempt]]] = (
 )
 
 EXPORT_ROWS: Final[Sequence[Row[ExportAttempt, ExportAttempt]]] = (
-    Row(
-        "TELEM-18",
-        lambda export: export.size is None,
-        (refuse(ErrorCode.INVALID_RECORD),),
-    ),
+    Row("TELEM-18", lambda export: export.size is None, (refuse(ErrorCode.INVALID_RECORD),)),
     Row(
         "TELEM-18",
         lambda export: (export.size or 0) > export.max_bytes,

@@ -178,8 +178,7 @@ CONTROLLER_ROWS: Final[Sequence[QuorumRow]] = (
         lambda change: change.node_id == change.controller_id,
         (
             refuse_with_text(
-                "Controller cannot unregister itself while it is active.",
-                ErrorCode.INVALID_REQUEST,
+                "Controller cannot unregister itself while it is active.", ErrorCode.INVALID_REQUEST
             ),
         ),
     ),

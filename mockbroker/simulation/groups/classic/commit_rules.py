@@ -36,9 +36,7 @@ from mockbroker.simulation.groups.classic.group_effects import (
 from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse, with_arguments
 
-__all__ = [
-    "CommitRules",
-]
+__all__ = ["CommitRules"]
 
 CommitRow: TypeAlias = Row[CommitEvent, CommitEvent]
 MissingRow: TypeAlias = Row[MissingGroup, MissingGroup]
@@ -119,10 +117,7 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
         until=(3, 0),
     ),
     Row(
-        "DP-OFFSET-06",
-        _names_unknown_member,
-        (refuse(ErrorCode.UNKNOWN_MEMBER_ID),),
-        until=(3, 0),
+        "DP-OFFSET-06", _names_unknown_member, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=(3, 0)
     ),
     Row(
         "DP-OFFSET-06",
@@ -150,12 +145,7 @@ ON_COMMIT: Final[tuple[CommitRow, ...]] = (
 )
 
 ON_DELETE_GATE: Final[tuple[Row[Gate, Gate], ...]] = (
-    Row(
-        "DP-OFFSET-20",
-        empty_id,
-        (refuse(ErrorCode.INVALID_GROUP_ID),),
-        until=fixes.KAFKA_6773,
-    ),
+    Row("DP-OFFSET-20", empty_id, (refuse(ErrorCode.INVALID_GROUP_ID),), until=fixes.KAFKA_6773),
     Row("DP-COORD-05", elsewhere, (refuse_elsewhere,)),
     Row("DP-OFFSET-20", missing, (refuse(ErrorCode.GROUP_ID_NOT_FOUND),)),
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.classic_group import (
-    GroupState,
-)
+from mockbroker.simulation.groups.classic.classic_group import GroupState
 from mockbroker.simulation.groups.classic.classic_requests import (
     Admission,
     CommitEvent,
@@ -15,10 +13,7 @@ from mockbroker.simulation.groups.classic.classic_requests import (
     HeartbeatEvent,
     SyncEvent,
 )
-from mockbroker.simulation.groups.classic.rebalancing import (
-    GroupEvent,
-    MemberEvent,
-)
+from mockbroker.simulation.groups.classic.rebalancing import GroupEvent, MemberEvent
 
 __all__ = [
     "all_joined",

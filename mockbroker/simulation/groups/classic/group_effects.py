@@ -7,16 +7,8 @@ from typing import Final, TypeAlias
 
 from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.classic.classic_group import Group
-from mockbroker.simulation.groups.classic.classic_requests import (
-    Admission,
-    Gate,
-    JoinEvent,
-)
-from mockbroker.simulation.groups.classic.rebalancing import (
-    GroupEvent,
-    MemberEvent,
-    Rebalancing,
-)
+from mockbroker.simulation.groups.classic.classic_requests import Admission, Gate, JoinEvent
+from mockbroker.simulation.groups.classic.rebalancing import GroupEvent, MemberEvent, Rebalancing
 from mockbroker.simulation.releases.rows import Row, refuse, with_arguments
 
 __all__ = [

@@ -8,17 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.classic_group import (
-    JoinResult,
-    Member,
-)
-from mockbroker.simulation.groups.classic.classic_requests import (
-    Admission,
-    JoinEvent,
-)
-from mockbroker.simulation.groups.classic.classic_settings import (
-    MOST_MEMBERS,
-)
+from mockbroker.simulation.groups.classic.classic_group import JoinResult, Member
+from mockbroker.simulation.groups.classic.classic_requests import Admission, JoinEvent
+from mockbroker.simulation.groups.classic.classic_settings import MOST_MEMBERS
 from mockbroker.simulation.groups.classic.group_conditions import (
     elsewhere,
     fenced,
@@ -40,16 +32,11 @@ from mockbroker.simulation.groups.classic.group_effects import (
     refuse_without_id,
     remove_member,
 )
-from mockbroker.simulation.groups.classic.rebalancing import (
-    NEW_MEMBER_TIMEOUT_MS,
-    Rebalancing,
-)
+from mockbroker.simulation.groups.classic.rebalancing import NEW_MEMBER_TIMEOUT_MS, Rebalancing
 from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, apply_first, refuse
 
-__all__ = [
-    "JoinRules",
-]
+__all__ = ["JoinRules"]
 
 
 def _no_group_id(event: Admission) -> bool:
@@ -257,12 +244,7 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
         until=NEW_COORDINATOR,
     ),
     Row("DP-JOIN-05", _is_full, (remove_member, _TOO_LARGE), since=NEW_COORDINATOR),
-    Row(
-        "DP-JOIN-06",
-        is_dead,
-        (refuse(ErrorCode.UNKNOWN_MEMBER_ID),),
-        until=fixes.KAFKA_8386,
-    ),
+    Row("DP-JOIN-06", is_dead, (refuse(ErrorCode.UNKNOWN_MEMBER_ID),), until=fixes.KAFKA_8386),
     Row(
         "DP-JOIN-06",
         is_dead,
@@ -310,12 +292,7 @@ ON_UPDATED: Final[tuple[JoinRow, ...]] = (
 """A member joins again: what changes?"""
 
 ON_REPLACED: Final[tuple[JoinRow, ...]] = (
-    Row(
-        "DP-JOIN-18",
-        is_completing,
-        (_answer_naming_former_leader,),
-        until=fixes.KAFKA_9801,
-    ),
+    Row("DP-JOIN-18", is_completing, (_answer_naming_former_leader,), until=fixes.KAFKA_9801),
     Row("DP-JOIN-18", is_stable, (_answer_naming_former_leader,), until=fixes.KAFKA_10284),
     Row("DP-JOIN-18", _can_skip, (_store, _answer_skipping), since=fixes.KAFKA_10284),
     Row(

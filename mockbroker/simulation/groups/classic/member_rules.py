@@ -7,9 +7,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
-from mockbroker.simulation.groups.classic.classic_group import (
-    SyncResult,
-)
+from mockbroker.simulation.groups.classic.classic_group import SyncResult
 from mockbroker.simulation.groups.classic.classic_requests import (
     Gate,
     HeartbeatEvent,
@@ -41,16 +39,11 @@ from mockbroker.simulation.groups.classic.group_effects import (
     settle,
     settle_without_pending,
 )
-from mockbroker.simulation.groups.classic.rebalancing import (
-    MemberEvent,
-    Rebalancing,
-)
+from mockbroker.simulation.groups.classic.rebalancing import MemberEvent, Rebalancing
 from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
-__all__ = [
-    "MemberRules",
-]
+__all__ = ["MemberRules"]
 
 # ---- which broker, which group -------------------------------------------------------------------
 
@@ -139,10 +132,7 @@ ON_SYNC: Final[tuple[SyncRow, ...]] = (
     ),
     Row("DP-SYNC-07", is_completing, (_wait_for_leader, _NOTE_SYNC)),
     Row(
-        "DP-SYNC-08",
-        always,
-        (_NOTE_SYNC, _answer_assignment, renew_session),
-        until=NEW_COORDINATOR,
+        "DP-SYNC-08", always, (_NOTE_SYNC, _answer_assignment, renew_session), until=NEW_COORDINATOR
     ),
     Row("DP-SYNC-08", always, (_NOTE_SYNC, _answer_assignment), since=NEW_COORDINATOR),
 )
@@ -184,12 +174,7 @@ LeaveRow: TypeAlias = Row[LeaveEvent, LeaveEvent]
 ON_LEAVE: Final[tuple[LeaveRow, ...]] = (
     Row("DP-LEAVE-03", _names_instance, (_remove_instance, settle), until=NEW_COORDINATOR),
     Row("DP-LEAVE-03", _names_instance, (_remove_instance,), since=NEW_COORDINATOR),
-    Row(
-        "DP-LEAVE-04",
-        pending,
-        (remove_member, settle_without_pending),
-        until=NEW_COORDINATOR,
-    ),
+    Row("DP-LEAVE-04", pending, (remove_member, settle_without_pending), until=NEW_COORDINATOR),
     Row("DP-LEAVE-04", pending, (remove_member,), since=NEW_COORDINATOR),
     Row("DP-LEAVE-04", fenced, (refuse(ErrorCode.FENCED_INSTANCE_ID),)),
     Row("DP-LEAVE-04", unknown_member, (_NO_MEMBER,)),

@@ -57,11 +57,7 @@ ON_PREPARE: Final[tuple[GroupRow, ...]] = (
 """A rebalance begins before the leader has assigned."""
 
 ON_PREPARED: Final[tuple[GroupRow, ...]] = (
-    Row(
-        "DP-GROUP-02",
-        first_rebalance_is_delayed,
-        (group_step(Rebalancing.delay),),
-    ),
+    Row("DP-GROUP-02", first_rebalance_is_delayed, (group_step(Rebalancing.delay),)),
     Row("DP-COORD-11", first_rebalance, (complete_rebalance,)),
     Row("DP-GROUP-03", all_joined, (complete_rebalance,)),
     Row("DP-GROUP-04", always, (_WAIT_FOR_MEMBERS,)),
@@ -158,12 +154,7 @@ ON_COMPLETE: Final[tuple[GroupRow, ...]] = (
 """The members that did not join are dealt with: does a generation begin?"""
 
 ON_GENERATION: Final[tuple[GroupRow, ...]] = (
-    Row(
-        "DP-GROUP-10",
-        always,
-        (group_step(Rebalancing.wait_for_syncs),),
-        since=fixes.KAFKA_12890,
-    ),
+    Row("DP-GROUP-10", always, (group_step(Rebalancing.wait_for_syncs),), since=fixes.KAFKA_12890),
 )
 
 

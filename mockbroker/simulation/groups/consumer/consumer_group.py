@@ -13,11 +13,7 @@ import msgspec
 
 from mockbroker.simulation.groups.classic.classic_group import Protocols
 from mockbroker.simulation.groups.modern.heartbeats import StaticHeartbeat
-from mockbroker.simulation.groups.modern.modern_group import (
-    MemberClocks,
-    StaticGroup,
-    StaticMember,
-)
+from mockbroker.simulation.groups.modern.modern_group import MemberClocks, StaticGroup, StaticMember
 from mockbroker.simulation.groups.modern.partitions import Assignment, TopicIdPartition
 from mockbroker.simulation.state.timers import Timer
 

@@ -162,8 +162,7 @@ class ConsumerGroups(StaticMemberGroups[ConsumerGroup, HeartbeatResult]):
         Members that are not named get nothing."""
         group = self._existing(group_id)
         self._pin(
-            group,
-            {name: frozenset(map(self._partition, each)) for name, each in target.items()},
+            group, {name: frozenset(map(self._partition, each)) for name, each in target.items()}
         )
 
     def _partition(self, tp: TopicPartition) -> tuple[uuid.UUID, int]:

@@ -25,16 +25,12 @@ from kproto.messages.consumer_group_member_metadata_value import (
     ConsumerGroupMemberMetadataValue,
 )
 from kproto.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from kproto.messages.consumer_group_partition_metadata_key import (
-    ConsumerGroupPartitionMetadataKey,
-)
+from kproto.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kproto.messages.consumer_group_partition_metadata_value import (
     ConsumerGroupPartitionMetadataValue,
     TopicMetadata,
 )
-from kproto.messages.consumer_group_regular_expression_key import (
-    ConsumerGroupRegularExpressionKey,
-)
+from kproto.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
 from kproto.messages.consumer_group_regular_expression_value import (
     ConsumerGroupRegularExpressionValue,
 )
@@ -90,9 +86,7 @@ class ConsumerRecords(GroupRecords[ConsumerGroup], kind="ConsumerGroup"):
         if resolved is None:
             return key, None
         return key, ConsumerGroupRegularExpressionValue(
-            topics=sorted(resolved.topics),
-            version=resolved.version,
-            timestamp=resolved.resolved_ms,
+            topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.resolved_ms
         )
 
     def whole(self, group: ConsumerGroup) -> list[StoredRecord]:

@@ -41,13 +41,7 @@ from mockbroker.simulation.groups.modern.target_rules import (
 )
 from mockbroker.simulation.releases.rows import Row, always, refuse
 
-__all__ = [
-    "ConsumerChange",
-    "ConsumerRules",
-    "ConsumersGone",
-    "DescribeEvent",
-    "RegexEvent",
-]
+__all__ = ["ConsumerChange", "ConsumerRules", "ConsumersGone", "DescribeEvent", "RegexEvent"]
 
 # ---- targets -------------------------------------------------------------------------------------
 

@@ -265,9 +265,7 @@ def taken_row(requirement: str) -> HeartbeatRow:
     """A group of another kind has the id."""
     text = "Group {group} is not a {kind} group."
     return Row(
-        requirement,
-        lambda event: event.is_taken,
-        (reject(ErrorCode.GROUP_ID_NOT_FOUND, text),),
+        requirement, lambda event: event.is_taken, (reject(ErrorCode.GROUP_ID_NOT_FOUND, text),)
     )
 
 
@@ -339,18 +337,8 @@ def static_member_rows(
             since,
         ),
         Row(requirement_of_returns, _instance_returns, (_take_place,), since),
-        Row(
-            requirement,
-            _unknown_instance,
-            (reject(ErrorCode.UNKNOWN_MEMBER_ID, unknown),),
-            since,
-        ),
-        Row(
-            requirement,
-            _fenced_instance,
-            (reject(ErrorCode.FENCED_INSTANCE_ID, fenced),),
-            since,
-        ),
+        Row(requirement, _unknown_instance, (reject(ErrorCode.UNKNOWN_MEMBER_ID, unknown),), since),
+        Row(requirement, _fenced_instance, (reject(ErrorCode.FENCED_INSTANCE_ID, fenced),), since),
     )
 
 

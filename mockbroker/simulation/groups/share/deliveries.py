@@ -162,11 +162,7 @@ ON_ACKNOWLEDGE: Final[tuple[AckRow, ...]] = (
 
 ON_LOCK_END: Final[tuple[AckRow, ...]] = (
     Row("DP-SHARE-32", _not_acquired, ()),
-    Row(
-        "DP-SHARE-32",
-        lambda event: event.member_id is not None and _of_another(event),
-        (),
-    ),
+    Row("DP-SHARE-32", lambda event: event.member_id is not None and _of_another(event), ()),
     Row("DP-SHARE-32", lambda event: event.before_start, (_move(RecordState.ARCHIVED),)),
     Row("DP-SHARE-06", _delivered_too_often, (_move(RecordState.ARCHIVED),)),
     Row("DP-SHARE-06", always, (_move(RecordState.AVAILABLE),)),
@@ -240,10 +236,7 @@ def _deliver_alone(event: Throttle) -> None:
 
 ON_REDELIVERY: Final[tuple[Row[Throttle, Throttle], ...]] = (
     Row(
-        "DP-SHARE-33",
-        lambda event: event.count >= event.threshold,
-        (_deliver_alone,),
-        since=(4, 2),
+        "DP-SHARE-33", lambda event: event.count >= event.threshold, (_deliver_alone,), since=(4, 2)
     ),
 )
 

@@ -71,11 +71,7 @@ class WrittenState(NamedTuple):
     batches: Sequence[StateBatch]
 
 
-STATE_IDS: Final = {
-    RecordState.AVAILABLE: 0,
-    RecordState.ACKNOWLEDGED: 2,
-    RecordState.ARCHIVED: 4,
-}
+STATE_IDS: Final = {RecordState.AVAILABLE: 0, RecordState.ACKNOWLEDGED: 2, RecordState.ARCHIVED: 4}
 """The states that are stored. An acquisition is not: its leader alone knows of it."""
 
 

@@ -55,9 +55,7 @@ ON_SHARE_READ: Final[tuple[HeartbeatRow, ...]] = (
         "SubscribedTopicNames must be set in first request.",
     ),
     invalid(
-        "DP-SHARE-20",
-        lambda event: event.request.member_epoch < LEAVING,
-        "MemberEpoch is invalid.",
+        "DP-SHARE-20", lambda event: event.request.member_epoch < LEAVING, "MemberEpoch is invalid."
     ),
 )
 """Before the group is looked up."""
@@ -76,9 +74,7 @@ ON_SHARE_MEMBER: Final[tuple[HeartbeatRow, ...]] = (
 """The member that sends a heartbeat, or leaves."""
 
 ON_SHARE_EPOCH: Final[tuple[HeartbeatRow, ...]] = epoch_rows(
-    "DP-SHARE-25",
-    "DP-SHARE-25",
-    ", and it does not match the previous member epoch ({previous})",
+    "DP-SHARE-25", "DP-SHARE-25", ", and it does not match the previous member epoch ({previous})"
 )
 """The epoch of a member that stays."""
 

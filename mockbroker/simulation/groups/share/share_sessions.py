@@ -108,9 +108,7 @@ ON_SHARE_FETCH: Final[tuple[SessionRow, ...]] = (
 )
 ON_SHARE_ACKNOWLEDGE: Final[tuple[SessionRow, ...]] = (
     Row(
-        "DP-SHARE-03",
-        lambda event: event.begins,
-        (refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),),
+        "DP-SHARE-03", lambda event: event.begins, (refuse(ErrorCode.INVALID_SHARE_SESSION_EPOCH),)
     ),
     _UNKNOWN,
     _OTHER_EPOCH,

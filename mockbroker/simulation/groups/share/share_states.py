@@ -24,22 +24,10 @@ from mockbroker.simulation.groups.share.share_partition import (
 )
 from mockbroker.simulation.groups.share.share_state_log import ShareStateLog, combine
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import (
-    Row,
-    apply_first,
-    rows_of_release,
-    with_arguments,
-)
+from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release, with_arguments
 from mockbroker.simulation.state.controller import Controller
 
-__all__ = [
-    "ANY_EPOCH",
-    "STATE_ROWS",
-    "ShareStateError",
-    "ShareStates",
-    "StateQuery",
-    "StoredState",
-]
+__all__ = ["ANY_EPOCH", "STATE_ROWS", "ShareStateError", "ShareStates", "StateQuery", "StoredState"]
 
 ANY_EPOCH: Final = -1
 """Until 4.3, an epoch that is not checked."""
@@ -137,10 +125,7 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
         until=(4, 4),
     ),
     Row(
-        "DP-SHARE-41",
-        _has_older_state_epoch,
-        (_fail(ErrorCode.FENCED_STATE_EPOCH),),
-        since=(4, 4),
+        "DP-SHARE-41", _has_older_state_epoch, (_fail(ErrorCode.FENCED_STATE_EPOCH),), since=(4, 4)
     ),
     Row(
         "DP-SHARE-40",

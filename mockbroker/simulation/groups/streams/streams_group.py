@@ -12,11 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from mockbroker.simulation.groups.modern.heartbeats import HeartbeatResult, StaticHeartbeat
-from mockbroker.simulation.groups.modern.modern_group import (
-    MemberClocks,
-    StaticGroup,
-    StaticMember,
-)
+from mockbroker.simulation.groups.modern.modern_group import MemberClocks, StaticGroup, StaticMember
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology
 from mockbroker.simulation.state.results import NewTopic
 from mockbroker.simulation.state.timers import Timer

@@ -146,9 +146,7 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
         )
     ),
     invalid(
-        "DP-STREAMS-08",
-        _has_regex,
-        "Regular expressions for source topics are not supported yet.",
+        "DP-STREAMS-08", _has_regex, "Regular expressions for source topics are not supported yet."
     ),
     invalid(
         "DP-STREAMS-01",
@@ -184,9 +182,7 @@ ON_STREAMS_READ: Final[tuple[HeartbeatRow, ...]] = (
         "DP-STREAMS-01", "MemberEpoch is {received}, but must be greater than or equal to -2."
     ),
     invalid(
-        "DP-STREAMS-01",
-        _sends_some_tasks,
-        "If one task-type is non-null, all must be non-null.",
+        "DP-STREAMS-01", _sends_some_tasks, "If one task-type is non-null, all must be non-null."
     ),
     invalid(
         "DP-STREAMS-01",

@@ -44,11 +44,7 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     ReconciliationRow,
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
-from mockbroker.simulation.releases.rows import (
-    Row,
-    always,
-    with_arguments,
-)
+from mockbroker.simulation.releases.rows import Row, always, with_arguments
 
 __all__ = [
     "EndpointEvent",
@@ -77,12 +73,7 @@ def _take_endpoint(event: UpdateEvent) -> None:
 
 
 ON_UPDATE: Final[tuple[UpdateRow, ...]] = (
-    Row(
-        "DP-STREAMS-06",
-        lambda event: event.request.joins,
-        (_take_endpoint,),
-        since=STATIC_SINCE,
-    ),
+    Row("DP-STREAMS-06", lambda event: event.request.joins, (_take_endpoint,), since=STATIC_SINCE),
 )
 """A member that joins without an endpoint loses its former one."""
 
@@ -100,11 +91,7 @@ class StreamsChange(ChangeEvent, eq=False, kw_only=True):
 ChangeRow: TypeAlias = Row[StreamsChange, StreamsChange]
 
 ON_CHANGE: Final[tuple[ChangeRow, ...]] = (
-    Row(
-        "DP-STREAMS-12",
-        lambda event: event.metadata_changed and not event.is_static,
-        (bump,),
-    ),
+    Row("DP-STREAMS-12", lambda event: event.metadata_changed and not event.is_static, (bump,)),
     Row("DP-STREAMS-16", lambda event: event.placement_changed, (bump,), since=STATIC_SINCE),
     Row("DP-STREAMS-12", lambda event: event.facts_changed, (bump,)),
     Row("DP-STREAMS-12", lambda event: event.configs_changed, (bump,)),
@@ -203,9 +190,7 @@ ON_MISSING_TOPICS: Final[tuple[StatusRow, ...]] = (
 )
 ON_SHUTDOWN: Final[tuple[StatusRow, ...]] = (
     Row(
-        "DP-STREAMS-02",
-        lambda event: event.group.shutdown_member is not None,
-        (_report_shutdown,),
+        "DP-STREAMS-02", lambda event: event.group.shutdown_member is not None, (_report_shutdown,)
     ),
 )
 ON_MISSING_TAGS: Final[tuple[StatusRow, ...]] = (

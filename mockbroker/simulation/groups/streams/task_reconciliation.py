@@ -14,12 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mockbroker.simulation.groups.modern.modern_group import MemberState
-from mockbroker.simulation.groups.streams.streams_group import (
-    NO_TASKS,
-    Member,
-    Task,
-    Tasks,
-)
+from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, Member, Task, Tasks
 from mockbroker.simulation.releases.rows import Row, always, apply_first
 
 __all__ = ["ON_DIFFERENCE", "ON_RECONCILE", "Holders", "Reconciliation", "ReconciliationRow",

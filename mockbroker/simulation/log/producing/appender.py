@@ -68,13 +68,7 @@ from mockbroker.simulation.log.replicas.answer_holds import AnswerHolds
 from mockbroker.simulation.log.replicas.replica_wait import LogWait
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
-from mockbroker.simulation.releases.rows import (
-    Row,
-    apply_first,
-    first_row,
-    refuse,
-    rows_of_release,
-)
+from mockbroker.simulation.releases.rows import Row, apply_first, first_row, refuse, rows_of_release
 from mockbroker.simulation.state.cluster_parts import INTERNAL_TOPICS, Partition, TopicPartition
 from mockbroker.simulation.state.controller import Controller
 
@@ -597,11 +591,7 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
         lambda waiting: waiting.partition is None,
         (refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),),
     ),
-    Row(
-        "DP-CTL-16",
-        lambda waiting: waiting.is_failed,
-        (refuse(ErrorCode.KAFKA_STORAGE_ERROR),),
-    ),
+    Row("DP-CTL-16", lambda waiting: waiting.is_failed, (refuse(ErrorCode.KAFKA_STORAGE_ERROR),)),
     Row(
         "DP-PRODUCE-35",
         lambda waiting: not waiting.is_led,
@@ -616,11 +606,7 @@ REPLICATION_ROWS: Final[Sequence[Row[Replicated, Replicated]]] = (
         ),
         (refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),),
     ),
-    Row(
-        "DP-PRODUCE-32",
-        lambda waiting: waiting.is_replicated,
-        (),
-    ),
+    Row("DP-PRODUCE-32", lambda waiting: waiting.is_replicated, ()),
 )
 """The first row that applies ends the wait of a partition; none: it goes on."""
 

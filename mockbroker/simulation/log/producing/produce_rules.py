@@ -217,12 +217,7 @@ REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
         since=(2, 1),
         until=(2, 8),
     ),
-    Row(
-        "DP-PRODUCE-18",
-        lambda request: request.is_corrupt,
-        (refuse_corrupt,),
-        since=(2, 8),
-    ),
+    Row("DP-PRODUCE-18", lambda request: request.is_corrupt, (refuse_corrupt,), since=(2, 8)),
     Row(
         "DP-PRODUCE-09",
         lambda request: 3 <= request.version < 7 and request.names_unknown_codec,
@@ -420,10 +415,7 @@ _KNOWS_STORAGE_ERROR: Final = 4
 PARTITION_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
     *ARRIVAL_ROWS,
     Row(
-        "DP-PRODUCE-12",
-        lambda arrival: arrival.is_unverified,
-        (_refuse_unverified,),
-        since=(3, 6),
+        "DP-PRODUCE-12", lambda arrival: arrival.is_unverified, (_refuse_unverified,), since=(3, 6)
     ),
     Row(
         "DP-PRODUCE-10",
@@ -486,16 +478,7 @@ class ArrivedBatch:
     ``count`` the number of batches in the data.
     """
 
-    __slots__ = (
-        "at",
-        "count",
-        "data",
-        "end",
-        "first_magic",
-        "header",
-        "magic",
-        "settings",
-    )
+    __slots__ = ("at", "count", "data", "end", "first_magic", "header", "magic", "settings")
 
     def __init__(
         self,
@@ -610,12 +593,7 @@ FIRST_BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
 """All batches pass these before the first one is looked at by ``BATCH_ROWS``."""
 
 BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
-    Row(
-        "DP-PRODUCE-19",
-        lambda batch: batch.magic != batch.first_magic,
-        (_INVALID,),
-        since=(2, 4),
-    ),
+    Row("DP-PRODUCE-19", lambda batch: batch.magic != batch.first_magic, (_INVALID,), since=(2, 4)),
     Row(
         "DP-PRODUCE-20",
         lambda batch: batch.is_empty,
@@ -625,11 +603,7 @@ BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
     ),
     *_is_invalid("DP-PRODUCE-20", lambda batch: batch.has_wrong_count, since=(1, 1)),
     *_is_invalid("DP-PRODUCE-21", lambda batch: batch.is_control, since=(0, 11)),
-    *_is_invalid(
-        "DP-PRODUCE-22",
-        lambda batch: batch.lacks_sequence,
-        since=(0, 11),
-    ),
+    *_is_invalid("DP-PRODUCE-22", lambda batch: batch.lacks_sequence, since=(0, 11)),
     Row(
         "DP-PRODUCE-23",
         lambda batch: batch.is_for_other_format,
@@ -637,12 +611,7 @@ BATCH_ROWS: Final[Sequence[Row[BatchForm, Refusal]]] = (
         since=(0, 11),
         until=(4, 0),
     ),
-    Row(
-        "DP-PRODUCE-28",
-        lambda batch: batch.is_wrongly_one_of_many,
-        (_INVALID,),
-        since=(2, 4),
-    ),
+    Row("DP-PRODUCE-28", lambda batch: batch.is_wrongly_one_of_many, (_INVALID,), since=(2, 4)),
 )
 
 

@@ -241,18 +241,8 @@ COORDINATOR_ROWS: Final[Sequence[_Row]] = (
 """The rows that hold for a coordinator too, whose batches have no sequence."""
 
 ROWS: Final[Sequence[_Row]] = (
-    Row(
-        "DP-IDEM-01",
-        lambda batch: batch.repeats_kept,
-        (answer_duplicate(),),
-        since=(1, 0),
-    ),
-    Row(
-        "DP-IDEM-02",
-        lambda batch: batch.repeats_newest,
-        (answer_duplicate(1),),
-        until=(1, 0),
-    ),
+    Row("DP-IDEM-01", lambda batch: batch.repeats_kept, (answer_duplicate(),), since=(1, 0)),
+    Row("DP-IDEM-02", lambda batch: batch.repeats_newest, (answer_duplicate(1),), until=(1, 0)),
     *COORDINATOR_ROWS,
     Row("DP-IDEM-04", _new_epoch_starts_late, (_OUT_OF_ORDER,)),
     Row(
@@ -262,12 +252,7 @@ ROWS: Final[Sequence[_Row]] = (
         since=fixes.KAFKA_5793,
         until=(2, 5),
     ),
-    Row(
-        "DP-IDEM-05",
-        _is_unknown_and_late,
-        (_OUT_OF_ORDER,),
-        until=fixes.KAFKA_5793,
-    ),
+    Row("DP-IDEM-05", _is_unknown_and_late, (_OUT_OF_ORDER,), until=fixes.KAFKA_5793),
     Row(
         "DP-IDEM-07",
         lambda batch: batch.is_implicit and _is_unknown_and_late(batch),

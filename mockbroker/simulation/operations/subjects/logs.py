@@ -67,9 +67,7 @@ def truncate(cluster: Cluster, partition: PartitionArgument, offset: OffsetArgum
     cluster.logs.truncate("truncate", partition, offset)
     before = cluster.controller.partition(partition)
     after = replace(
-        before,
-        leader_epoch=before.leader_epoch + 1,
-        partition_epoch=before.partition_epoch + 1,
+        before, leader_epoch=before.leader_epoch + 1, partition_epoch=before.partition_epoch + 1
     )
     change_partition(cluster, "truncate", partition, after)
 

@@ -41,9 +41,7 @@ def leave_isr(
 
 @operation
 def unclean_election(
-    cluster: Cluster,
-    partition: PartitionArgument,
-    broker: BrokerArgument,
+    cluster: Cluster, partition: PartitionArgument, broker: BrokerArgument
 ) -> None:
     """Elect a replica that lacks records.
 

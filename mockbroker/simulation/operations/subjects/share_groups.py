@@ -32,9 +32,7 @@ def expire_locks(
 
 @operation
 def expire_share_session(
-    cluster: Cluster,
-    group: GroupArgument,
-    member: Annotated[str, Argument(WORD, "The member id.")],
+    cluster: Cluster, group: GroupArgument, member: Annotated[str, Argument(WORD, "The member id.")]
 ) -> int:
     """Drop the share sessions of a member from all brokers.
 

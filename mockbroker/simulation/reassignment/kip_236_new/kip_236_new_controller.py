@@ -60,10 +60,7 @@ class Kip236NewController(ZooKeeperController):
 
     @step(by_controller=True)
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Each partition is submitted or, with None, rolled back by itself. The draft has no guard
         of the replication factor, so that argument is only echoed."""
@@ -235,11 +232,7 @@ class Kip236NewController(ZooKeeperController):
     )
 
     def _run(
-        self,
-        tp: TopicPartition,
-        rows: Table,
-        planned: PlannedReplicas,
-        **facts: Plan,
+        self, tp: TopicPartition, rows: Table, planned: PlannedReplicas, **facts: Plan
     ) -> None:
         original = planned.original_replicas
         known = {"original": None if original is None else tuple(original), **facts}
@@ -302,8 +295,7 @@ def _with_originals(controller: Controller, plan: Plan) -> Plan:
     entries that were submitted without."""
     return {
         tp: PlannedReplicas(
-            planned.replicas,
-            planned.original_replicas or _original_now(find(controller, tp)),
+            planned.replicas, planned.original_replicas or _original_now(find(controller, tp))
         )
         for tp, planned in plan.items()
     }

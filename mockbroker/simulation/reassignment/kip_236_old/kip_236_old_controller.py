@@ -84,10 +84,7 @@ class Kip236OldController(ZooKeeperController):
 
     @step(by_controller=True)
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Cancellations come first; then everything else becomes one request znode. A partition
         named twice goes to the last target requested for it. The guard of KIP-860 is only
@@ -210,11 +207,7 @@ class Kip236OldController(ZooKeeperController):
         super().start()
 
     def recovered(
-        self,
-        cause: str,
-        tp: TopicPartition,
-        known: Partition,
-        assignment: TopicAssignment,
+        self, cause: str, tp: TopicPartition, known: Partition, assignment: TopicAssignment
     ) -> Partition:
         """Under reassignment if it has a readable znode that says so."""
         found = super().recovered(cause, tp, known, assignment)

@@ -176,11 +176,7 @@ ON_REQUEST: Final[Table] = (
     *REFUSALS,
     Row("K236-57", _target_unchanged, ()),
     Row("K236-56", _replicas_unchanged, ()),
-    Row(
-        "K236-54, K236-62, K236-64, K236-66",
-        always,
-        (store_request, *_DROP, *_INITIATE),
-    ),
+    Row("K236-54, K236-62, K236-64, K236-66", always, (store_request, *_DROP, *_INITIATE)),
 )
 """The requested replicas are RAR; the fact ``original`` is OAR, if a plan on record has it. One row
 both begins and changes a reassignment: at its start ``top`` is the number of replicas, so none is

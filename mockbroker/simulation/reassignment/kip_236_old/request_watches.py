@@ -228,11 +228,7 @@ def _extra(runner: RequestRunner, _: WatchedEvent | None) -> None:
     _legacy(runner, None)
 
 
-def _move_to_the_plan(
-    runner: RequestRunner,
-    tp: TopicPartition,
-    planned: PlannedReplicas,
-) -> None:
+def _move_to_the_plan(runner: RequestRunner, tp: TopicPartition, planned: PlannedReplicas) -> None:
     controller = runner.controller
     runner.check(tp, tuple(planned.replicas), legacy=True)
     if _legacy_in_flight(controller, tp):

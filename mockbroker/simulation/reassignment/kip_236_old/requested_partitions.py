@@ -74,12 +74,7 @@ _COMMON = Partition.__struct_fields__
 
 
 def requested(
-    partition: Partition,
-    target: Brokers,
-    *,
-    legacy: bool,
-    top: int,
-    original: Brokers | None,
+    partition: Partition, target: Brokers, *, legacy: bool, top: int, original: Brokers | None
 ) -> RequestedPartition:
     common = {name: getattr(partition, name) for name in _COMMON}
     return RequestedPartition(

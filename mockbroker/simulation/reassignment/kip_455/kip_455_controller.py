@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kproto.znodes import MalformedZnodeError
-from kproto.znodes.kafka_znodes import (
-    PartitionState,
-    encode_partition_state,
-)
+from kproto.znodes.kafka_znodes import PartitionState, encode_partition_state
 from kproto.znodes.plan_znodes import REASSIGN_PARTITIONS
 from mockbroker.simulation.reassignment.kip_455.kip_455_rules import Draft
 from mockbroker.simulation.reassignment.plan_znode import PLAN_WATCH, remove_from_plan, start_plan
@@ -61,10 +58,7 @@ class Kip455Controller(ZooKeeperController):
 
     @step(by_controller=True)
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """The drafts have no guard of the replication factor, so that argument is only echoed.
         Cancelling where there is no reassignment is not an error."""

@@ -59,10 +59,7 @@ class KRaftController:
 
     @step(by_controller=True)
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Every row is decided on from the state before the request, so a partition named twice is
         changed twice over."""

@@ -162,10 +162,6 @@ ON_CANCEL: Final[Table] = (
         _would_lose_data,
         (refuse_request(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _unclean_text),),
     ),
-    Row(
-        "K455-01",
-        _no_replica_in_sync,
-        (remove_adding, declare_first_replica_in_sync, *_CANCEL),
-    ),
+    Row("K455-01", _no_replica_in_sync, (remove_adding, declare_first_replica_in_sync, *_CANCEL)),
     Row("K455-01", always, (remove_adding, *_CANCEL)),
 )

@@ -48,10 +48,7 @@ from mockbroker.simulation.state.cluster_parts import (
     TopicPartition,
     find_partition,
 )
-from mockbroker.simulation.state.results import (
-    AlterReassignmentsResult,
-    ListReassignmentsResult,
-)
+from mockbroker.simulation.state.results import AlterReassignmentsResult, ListReassignmentsResult
 from mockbroker.simulation.state.turns import step
 
 __all__ = ["KafkaZooKeeperController"]
@@ -89,10 +86,7 @@ class KafkaZooKeeperController(ZooKeeperController):
 
     @step(by_controller=True)
     def alter(
-        self,
-        topics: RequestedTargets,
-        *,
-        allow_replication_factor_change: bool = True,
+        self, topics: RequestedTargets, *, allow_replication_factor_change: bool = True
     ) -> AlterReassignmentsResult:
         """Every partition is checked before any is started. A partition named twice counts once,
         with its last target. The guard of the replication factor (Kafka 4.1) is only echoed."""

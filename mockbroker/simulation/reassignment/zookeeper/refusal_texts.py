@@ -10,14 +10,7 @@ from typing import Final
 
 from mockbroker.simulation.reassignment.zookeeper.scala_sets import LARGEST_PLAIN_SET, in_scala_2_13
 
-__all__ = [
-    "EMPTY",
-    "NO_SUCH_PARTITION",
-    "duplicates",
-    "not_alive",
-    "not_ids",
-    "scala_set",
-]
+__all__ = ["EMPTY", "NO_SUCH_PARTITION", "duplicates", "not_alive", "not_ids", "scala_set"]
 
 NO_SUCH_PARTITION: Final = "The partition does not exist."
 EMPTY: Final = "Empty replica list specified in partition reassignment."

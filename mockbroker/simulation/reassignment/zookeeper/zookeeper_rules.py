@@ -440,12 +440,7 @@ REFUSALS: Final[Table] = (
         (refuse_request(_INVALID, _negative_text),),
         since=fixes.KAFKA_9329,
     ),
-    Row(
-        "K455-23",
-        _dead_addition,
-        (refuse_request(_INVALID, _dead_text),),
-        since=fixes.KAFKA_9329,
-    ),
+    Row("K455-23", _dead_addition, (refuse_request(_INVALID, _dead_text),), since=fixes.KAFKA_9329),
 )
 """Refused requests. Unlike KRaft, this controller checks the list before it checks whether the
 partition exists."""
