@@ -54,6 +54,9 @@ class _Commands(cloup.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in ctx.help_option_names:
+            echo(ctx.get_help())
+            ctx.exit()
         if args[0].startswith("-"):  # cloup fails on it
             problem = f"{args[0]!r:.80} stands where a command is expected, as in `ctl URL COMMAND`"
             raise click.UsageError(problem, ctx)
