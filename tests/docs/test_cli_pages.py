@@ -42,5 +42,5 @@ def test_each_option_of_the_help_is_a_parameter(tool: str) -> None:
         parameters = command.get_params(context)
         known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
         if path[:1] == ["admin"]:
-            known.add("--profile")  # of the text below the options
+            known |= {"--profile", "--dialect"}  # of the text below the options
         assert named - known == set(), path
