@@ -65,6 +65,7 @@ class Client:
 CLIENTS: Final[tuple[Client, ...]] = (
     Client("kproto", "python", "kproto", ""),
     Client("kafka-python", "python", "kafka_python", "3.0.12"),
+    Client("kafka-python-ng", "python", "kafka_python_ng", "2.2.3"),
     Client("aiokafka", "python", "aiokafka", "0.14.0"),
     Client("confluent-kafka", "python", "confluent", "2.16.1", engine="librdkafka"),
     Client(

@@ -25,6 +25,7 @@ import msgspec
 from kspec.cli.compare import read_run
 from kspec.cli.publish import FINDINGS, read_sentences, report_sentences
 from kspec.cli.report import excerpts_in
+from kspec.client_catalog import CLIENTS
 from kspec.errors import KspecError
 from kspec.judge import Verdict
 from kspec.model import CaseFile, Severity
@@ -112,17 +113,27 @@ def write(run: Run, sentences: Sentences, excerpts: Excerpts, folder: Path = RES
 
 
 def add(run: Run, sentences: Sentences, excerpts: Excerpts, folder: Path = RESULTS) -> None:
-    """Replace the data of the clients and cases of a run, and keep the others. The clients have to
-    be among those of the data, with the same options and releases."""
+    """Replace the data of the clients and cases of a run, and keep the others. A client that the
+    data have must have the same release there."""
+    played = msgspec.json.decode((folder / "run.json").read_bytes(), type=_Played)
+    numbers = {case.id: case.number for case in run.cases}
     for client in run.clients:
         path = _path(folder, client)
-        old = msgspec.json.decode(path.read_bytes(), type=_Client)
         new = _trimmed(client, run, sentences, excerpts)
-        if old.version != new.version:
-            raise KspecError(f"the data of {client} are those of {old.version}, not {new.version}")
-        numbers = {case.id: case.number for case in run.cases}
-        played = {numbers[each.case] for each in run.results if each.client == client}
-        _write_struct(path, _merged(old, new, played))
+        if client in played.clients:
+            old = msgspec.json.decode(path.read_bytes(), type=_Client)
+            if old.version != new.version:
+                raise KspecError(
+                    f"the data of {client} are those of {old.version}, not {new.version}"
+                )
+            cases = {numbers[each.case] for each in run.results if each.client == client}
+            new = _merged(old, new, cases)
+        _write_struct(path, new)
+    order = {each.name: place for place, each in enumerate(CLIENTS)}
+    clients = sorted(
+        {**dict.fromkeys(played.clients), **run.clients}, key=lambda n: order.get(n, -1)
+    )
+    _write_struct(folder / "run.json", msgspec.structs.replace(played, clients=clients))
 
 
 def _merged(old: _Client, new: _Client, played: Collection[str]) -> _Client:

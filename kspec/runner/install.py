@@ -50,9 +50,9 @@ def install(client: Client) -> Launch:
 def _python(client: Client) -> Launch:
     module = f"kspec.adapters.python.{client.adapter}_adapter"
     path = [str(ROOT)]
-    environment = {}
+    environment = {"PYTHONHASHSEED": "0"}  # what a client keeps in a set has one order
     if client.packages:
-        environment = _packaged(client)
+        environment |= _packaged(client)
     elif client.release and not _is_importable(client):
         requirement = f"{client.registered}=={client.release}"
 

@@ -6,6 +6,7 @@ The adapter's line comes back as it was, but for what differs from run to run: `
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -177,7 +178,10 @@ def stripped(said: Any) -> Any:
             for key, each in said.items()
             if key not in ("at", "raw", "timestamp")
             and not (key in ("code", "errors") and each is None)
+            and not (key == "headers" and each == [])
         }
+    if isinstance(said, str):
+        return re.sub("0x[0-9a-f]{8,}", "0x", said)  # where Python has an object
     return [stripped(each) for each in said] if isinstance(said, list) else said
 
 

@@ -47,12 +47,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_run_of_some_cases_is_added_to_the_data(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("had", [("reference",), ("reference", CLIENT)])
+def test_a_run_of_some_cases_or_of_a_new_client_is_added_to_the_data(
+    had: tuple[str, ...], folder: Path, tmp_path: Path
+) -> None:
     run = read_run(folder / "results.json")
     excerpts = excerpts_in(folder)
-    some = [each for each in run.results if not each.case.startswith("framing/")]
-    write(structs.replace(run, results=some), {}, excerpts, tmp_path)
-    rest = [each for each in run.results if each.case.startswith(("framing/", "reassignment/004"))]
+    clients = {name: run.clients[name] for name in had}
+    some = [
+        each for each in run.results if each.client in had and not each.case.startswith("framing/")
+    ]
+    write(structs.replace(run, results=some, clients=clients), {}, excerpts, tmp_path)
+    rest = [
+        each
+        for each in run.results
+        if each.client not in had or each.case.startswith(("framing/", "reassignment/004"))
+    ]
     add(structs.replace(run, results=rest), {}, excerpts, tmp_path)
     again, _ = read(tmp_path)
     write(run, {}, excerpts, tmp_path / "whole")

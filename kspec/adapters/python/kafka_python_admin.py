@@ -34,7 +34,7 @@ from kspec.adapters.python.values import (
     rule_text,
 )
 
-__all__ = ["CALLS", "OPTIONS"]
+__all__ = ["CALLS", "OPTIONS", "by_class", "by_code"]
 
 OPTIONS: Final = {
     "timeout_ms of each call": "timeout_ms",
@@ -52,7 +52,7 @@ _TIMES: Final = {"latest": -1, "earliest": -2}
 Call = dict[str, Any]
 
 
-def _by_code(row: Any) -> dict[str, Any] | None:
+def by_code(row: Any) -> dict[str, Any] | None:
     """Return the error of a row in a result. It has a code and is not an exception."""
     code = get(row, "error_code")
     if not code:
@@ -82,8 +82,10 @@ def _named(error: Exception) -> dict[str, Any]:
     }
 
 
-def _by_class(error: Any) -> dict[str, Any] | None:
-    """Return the error that the client gives as a class, which a success has too."""
+def by_class(error: Any) -> dict[str, Any] | None:
+    """Return the error that the client gives as a class, which a success has too. In kafka-python 2
+    the class of a rule that was not created is behind the rule."""
+    error = error[1] if isinstance(error, tuple) else error
     code = get(error, "errno")
     name = get(error, "__name__") or str(error)
     return outcome(Failure(name, code, get(error, "description") or "")) if code else None
@@ -111,7 +113,7 @@ def _describe_topics(admin: KafkaAdminClient, call: Call) -> Returned:
     found: dict[str, Any] = {}
     for topic in elements(topics):
         name = str(get(topic, "name"))
-        found[name] = _by_code(topic) or {
+        found[name] = by_code(topic) or {
             str(get(row, "partition_index")): {
                 "leader": get(row, "leader_id"),
                 "replicas": get(row, "replica_nodes"),
@@ -144,7 +146,7 @@ def _create_topics(admin: KafkaAdminClient, call: Call) -> Returned:
             raise_errors=False,
         )
     return Returned(
-        answer, {str(get(row, "name")): _by_code(row) for row in elements(get(answer, "topics"))}
+        answer, {str(get(row, "name")): by_code(row) for row in elements(get(answer, "topics"))}
     )
 
 
@@ -204,7 +206,7 @@ def _elect_leaders(admin: KafkaAdminClient, call: Call) -> Returned:
     return Returned(
         response,
         {
-            f"{get(topic, 'topic')}-{get(row, 'partition_id')}": _by_code(row)
+            f"{get(topic, 'topic')}-{get(row, 'partition_id')}": by_code(row)
             for topic in elements(get(response, "replica_election_results"))
             for row in elements(get(topic, "partition_result"))
         },
@@ -217,7 +219,7 @@ def _create_partitions(admin: KafkaAdminClient, call: Call) -> Returned:
             call["counts"], timeout_ms=call["timeout_ms"], raise_errors=False
         )
     rows = elements(get(answer, "results"))
-    return Returned(answer, {str(get(row, "name")): _by_code(row) for row in rows})
+    return Returned(answer, {str(get(row, "name")): by_code(row) for row in rows})
 
 
 def _delete_topics(admin: KafkaAdminClient, call: Call) -> Returned:
@@ -226,7 +228,7 @@ def _delete_topics(admin: KafkaAdminClient, call: Call) -> Returned:
             call["topics"], timeout_ms=call["timeout_ms"], raise_errors=False
         )
     rows = elements(get(answer, "topics"))
-    return Returned(answer, {str(get(row, "name")): _by_code(row) for row in rows})
+    return Returned(answer, {str(get(row, "name")): by_code(row) for row in rows})
 
 
 def _delete_records(admin: KafkaAdminClient, call: Call) -> Returned:
@@ -236,7 +238,7 @@ def _delete_records(admin: KafkaAdminClient, call: Call) -> Returned:
             found = admin.delete_records(wanted, timeout_ms=call["timeout_ms"])
     except Raised as raised:
         raise Raised(raised.error, partitions=_named(raised.error)) from raised.error
-    return Returned(found, {key_of(partition): _by_code(row) for partition, row in found.items()})
+    return Returned(found, {key_of(partition): by_code(row) for partition, row in found.items()})
 
 
 def _list_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
@@ -315,7 +317,7 @@ def _delete_groups(admin: KafkaAdminClient, call: Call) -> Returned:
 def _delete_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
     with client_call():
         found = admin.delete_group_offsets(call["group"], _partitions(call["partitions"]))
-    return Returned(found, {key_of(each): _by_class(error) for each, error in found.items()})
+    return Returned(found, {key_of(each): by_class(error) for each, error in found.items()})
 
 
 def _alter_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
@@ -325,7 +327,7 @@ def _alter_offsets(admin: KafkaAdminClient, call: Call) -> Returned:
     }
     with client_call():
         found = admin.alter_group_offsets(call["group"], wanted)
-    return Returned(found, {key_of(each): _by_class(error) for each, error in found.items()})
+    return Returned(found, {key_of(each): by_class(error) for each, error in found.items()})
 
 
 def _rule(text: str) -> ACL:
@@ -370,7 +372,7 @@ def _create_acls(admin: KafkaAdminClient, call: Call) -> Returned:
         found = admin.create_acls(wanted)
     created = set(_rules(get(found, "succeeded")))
     others = [each for each in call["acls"] if each not in created]
-    errors = map(_by_class, elements(get(found, "failed")))
+    errors = map(by_class, elements(get(found, "failed")))
     return Returned(found, {**dict.fromkeys(created), **dict(zip(others, errors, strict=False))})
 
 
@@ -386,7 +388,7 @@ def _delete_acls(admin: KafkaAdminClient, call: Call) -> Returned:
     return Returned(
         found,
         {
-            text: _by_class(get(row, 2))
+            text: by_class(get(row, 2))
             for text, row in zip(call["filters"], elements(found), strict=False)
         },
     )
@@ -398,7 +400,7 @@ def _describe_log_dirs(admin: KafkaAdminClient, call: Call) -> Returned:
     return Returned(
         found,
         {
-            f"{get(each, 'broker')}:{get(row, 'log_dir')}": _by_code(row)
+            f"{get(each, 'broker')}:{get(row, 'log_dir')}": by_code(row)
             or ascending(
                 f"{get(topic, 'name')}-{get(one, 'partition_index')}"
                 for topic in elements(get(row, "topics"))
@@ -419,7 +421,7 @@ def _alter_log_dirs(admin: KafkaAdminClient, call: Call) -> Returned:
         found = admin.alter_replica_log_dirs(wanted)
     return Returned(
         found,
-        {f"{get(each, 'broker_id')}:{key_of(each)}": _by_class(one) for each, one in found.items()},
+        {f"{get(each, 'broker_id')}:{key_of(each)}": by_class(one) for each, one in found.items()},
     )
 
 

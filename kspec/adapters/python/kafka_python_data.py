@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -16,6 +16,12 @@ from kspec.adapters.python.lines import DONE, Raised, Returned, client_call
 from kspec.adapters.python.values import PENDING
 
 __all__ = ["OPTIONS", "KafkaPythonDataClients"]
+
+_COOPERATIVE: Final[dict[str, type]] = {}
+with suppress(ImportError):  # kafka-python 2 has none
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+    _COOPERATIVE["cooperative-sticky"] = CooperativeStickyAssignor
 
 OPTIONS: Final = {
     "max_block_ms of KafkaProducer": "timeout_ms, three times that with a transactional_id",
@@ -35,7 +41,7 @@ class KafkaPythonDataClients(DataClients):
             "range": RangePartitionAssignor,
             "roundrobin": RoundRobinPartitionAssignor,
             "sticky": StickyPartitionAssignor,
-            "cooperative-sticky": CooperativeStickyAssignor,
+            **_COOPERATIVE,
         }
     }
     partition_type = TopicPartition
@@ -49,7 +55,8 @@ class KafkaPythonDataClients(DataClients):
         return KafkaProducer(**self.options, max_block_ms=block_ms, **options)
 
     def new_consumer(self, options: dict[str, Any]) -> KafkaConsumer:
-        return KafkaConsumer(**self.options, enable_auto_commit=self.commits_by_itself, **options)
+        automatic = {"enable_auto_commit": self.commits_by_itself}
+        return KafkaConsumer(**{**self.options, **automatic, **options})
 
     def abandon(self, producer: Any, consumer: Any) -> None:
         if producer is not None:
