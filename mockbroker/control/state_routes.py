@@ -53,6 +53,7 @@ async def _log_stream(request: ControlRequest) -> web.StreamResponse:
 
     def news(since: int, turn: TaskTurn) -> Batch:
         events = []
+        since = min(since, len(log))  # `reset` makes the log shorter
         for action in log[since : since + _MOST_AT_ONCE]:
             events.append(ServerSentEvent("action", action.offset, action.to_dict()))
             since = action.offset + 1

@@ -77,5 +77,7 @@ class ClusterSnapshots:
         for dispatcher in self._dispatchers:
             dispatcher.state_replaced()
         self._journal.clear()
+        for tell in self._dispatchers[0].cluster.turns.on_step:
+            tell()  # streams follow the log's new end
         self._clock.start()
         await self._sockets.follow_brokers()

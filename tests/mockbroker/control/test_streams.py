@@ -117,6 +117,20 @@ async def test_the_log_too():
             assert (await stream.next())[1] == before + 1
 
 
+async def test_the_log_after_a_reset():
+    async with controlled(clock="manual") as (mock, client):
+        await mock.snapshot()
+        before = len(mock.cluster.log)
+        async with following(client, f"/log/stream?since={before}") as stream:
+            for _ in range(3):
+                mock.leave_isr("foo-0", 3)
+                mock.join_isr("foo-0", 3)
+            await stream.take(6)
+            await client.step("reset")
+            await client.step("leave-isr", partition="foo-0", broker=2)
+            assert (await stream.next())[1] == before
+
+
 async def test_a_stream_ends_with_its_cluster_and_with_the_server():
     async with controlled() as (_, client):
         await client.post("/clusters", json={"brokers": 1})
