@@ -55,6 +55,9 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("rules", "ClientRules.link_to", "link.outlived and self.sasl is not None -> link.outlived"): (
         "Only a connection that was authenticated has a session that ends."
     ),
+    ("scram", "ScramExchange.attributes", "self.check_extension(parts[0][0])"): (
+        "The exchange fails as well, as the message does not begin with what is expected."
+    ),
     ("scram", "_NONCE_BYTES", "*"): "A client chooses the length of its nonce.",
     ("scram", "_MOST_ITERATIONS", "*"): "A client chooses how long it may compute.",
     (

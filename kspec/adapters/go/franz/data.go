@@ -20,7 +20,7 @@ import (
 var dataOptions = map[string]string{
 	"ProduceRequestTimeout":                  "timeout_ms",
 	"RecordPartitioner":                      "ManualPartitioner, for records with a partition",
-	"DisableAutoCommit of a group's client":  "true",
+	"DisableAutoCommit of a group's client":  "true, but with auto_commit_ms",
 	"ServerSideBalancer of a group's client": "in groups of KIP-848, with the StickyBalancer (uniform) or RangeBalancer",
 }
 
@@ -44,7 +44,8 @@ func (d *data) operations() map[string]lines.Operation {
 	return map[string]lines.Operation{
 		"produce": d.produce, "send": d.send, "begin_transaction": d.beginTransaction,
 		"send_offsets": d.sendOffsets, "commit_transaction": d.commitTransaction,
-		"abort_transaction": d.abortTransaction, "assign": d.assign, "subscribe": d.subscribe,
+		"abort_transaction": d.abortTransaction, "assign": d.assign, "seek": d.seek,
+		"pause": d.pause, "resume": d.resume, "subscribe": d.subscribe,
 		"assignment": d.assignment, "poll": d.poll, "commit": d.commit,
 		"committed": d.committed, "close_consumer": d.closeConsumer, "process": d.process,
 	}
@@ -78,7 +79,7 @@ func (d *data) producerOptions(manual bool) ([]kgo.Opt, error) {
 	var given lines.ProducerOptions
 	err := lines.Options(d.connect.Producer, &given, "acks", "idempotence", "compression",
 		"linger_ms", "batch_bytes", "max_in_flight", "delivery_timeout_ms", "transactional_id",
-		"transaction_timeout_ms", "metadata_age_ms")
+		"transaction_timeout_ms", "metadata_age_ms", "partitioner")
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +232,8 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 	var given lines.ConsumerOptions
 	err := lines.Options(d.connect.Consumer, &given, "group", "offset_reset", "isolation",
 		"max_wait_ms", "partition_max_bytes", "rack", "protocol", "instance_id",
-		"session_timeout_ms", "heartbeat_ms", "metadata_age_ms", "assignors", "remote_assignor")
+		"session_timeout_ms", "heartbeat_ms", "metadata_age_ms", "assignors", "remote_assignor",
+		"auto_commit_ms")
 	if err != nil {
 		return nil, err
 	}
@@ -272,9 +274,14 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 // groupOptions keep track of the assignment too, for which the client has no call.
 func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 	options := []kgo.Opt{
-		kgo.ConsumerGroup(given.Group), kgo.DisableAutoCommit(),
+		kgo.ConsumerGroup(given.Group),
 		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.tracked(false)),
 		kgo.OnPartitionsLost(d.tracked(false)),
+	}
+	if given.AutoCommitMs != nil {
+		options = append(options, kgo.AutoCommitInterval(lines.Milliseconds(*given.AutoCommitMs)))
+	} else {
+		options = append(options, kgo.DisableAutoCommit())
 	}
 	if given.Protocol == "streams" {
 		return nil, lines.Unsupported("the client does not join groups of KIP-1071")
@@ -345,6 +352,44 @@ func (d *data) assign(call lines.Call) (lines.Returned, error) {
 		wanted[partition.Topic][partition.Index] = offset
 	}
 	return lines.Returned{}, d.consume(append(options, kgo.ConsumePartitions(wanted)))
+}
+
+// seek drops what the client has buffered of the partitions.
+func (d *data) seek(call lines.Call) (lines.Returned, error) {
+	wanted := map[string]map[int32]kgo.EpochOffset{}
+	for partition, offset := range call.Offsets {
+		if wanted[partition.Topic] == nil {
+			wanted[partition.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		wanted[partition.Topic][partition.Index] = kgo.EpochOffset{Epoch: -1, Offset: *offset}
+	}
+	return d.onConsumer(func(client *kgo.Client) { client.SetOffsets(wanted) })
+}
+
+func (d *data) pause(call lines.Call) (lines.Returned, error) {
+	wanted := indexesByTopic(call.Partitions)
+	return d.onConsumer(func(client *kgo.Client) { client.PauseFetchPartitions(wanted) })
+}
+
+func (d *data) resume(call lines.Call) (lines.Returned, error) {
+	wanted := indexesByTopic(call.Partitions)
+	return d.onConsumer(func(client *kgo.Client) { client.ResumeFetchPartitions(wanted) })
+}
+
+func indexesByTopic(partitions []lines.Partition) map[string][]int32 {
+	found := map[string][]int32{}
+	for _, each := range partitions {
+		found[each.Topic] = append(found[each.Topic], each.Index)
+	}
+	return found
+}
+
+func (d *data) onConsumer(work func(*kgo.Client)) (lines.Returned, error) {
+	if d.consumer == nil {
+		return lines.Returned{}, lines.Unsupported("the subscription was not possible")
+	}
+	_, err := lines.Ask(func() (any, error) { work(d.consumer); return nil, nil })
+	return lines.Returned{}, err
 }
 
 func (d *data) subscribe(call lines.Call) (lines.Returned, error) {

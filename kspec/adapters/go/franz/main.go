@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
@@ -40,7 +41,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "franz-go",
 		Version: lines.ModuleVersion("github.com/twmb/franz-go"),
-		Connect: []string{"tls"},
+		Connect: []string{"tls", "oauthbearer"},
 		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
@@ -81,7 +82,7 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		options = append(options, kgo.DialTLSConfig(config))
 	}
 	if call.SASL != nil {
-		options = append(options, kgo.SASL(mechanism(*call.SASL)))
+		options = append(options, kgo.SASL(mechanism(call.SASL)))
 	}
 	a.data = &data{
 		common: options, connect: call,
@@ -97,8 +98,13 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	return lines.Returned{}, nil
 }
 
-func mechanism(wanted lines.SASL) sasl.Mechanism {
+func mechanism(wanted *lines.SASL) sasl.Mechanism {
 	switch wanted.Mechanism {
+	case "OAUTHBEARER":
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := wanted.NextToken()
+			return oauth.Auth{Token: token}, err
+		})
 	case "SCRAM-SHA-256":
 		return scram.Auth{User: wanted.Username, Pass: wanted.Password}.AsSha256Mechanism()
 	case "SCRAM-SHA-512":

@@ -63,7 +63,7 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	}
 	dialer := &kafka.Dialer{ClientID: call.ClientID, Timeout: a.timeout, DualStack: true}
 	if call.SASL != nil {
-		mechanism, err := lines.Ask(func() (sasl.Mechanism, error) { return mechanism(*call.SASL) })
+		mechanism, err := lines.Ask(func() (sasl.Mechanism, error) { return mechanism(call.SASL) })
 		if err != nil {
 			return lines.Returned{}, err
 		}
@@ -79,7 +79,7 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	return lines.Returned{}, nil
 }
 
-func mechanism(wanted lines.SASL) (sasl.Mechanism, error) {
+func mechanism(wanted *lines.SASL) (sasl.Mechanism, error) {
 	switch wanted.Mechanism {
 	case "SCRAM-SHA-256":
 		return scram.Mechanism(scram.SHA256, wanted.Username, wanted.Password)

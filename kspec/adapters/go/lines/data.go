@@ -150,6 +150,7 @@ type ConsumerOptions struct {
 	SessionTimeoutMs  *int   `json:"session_timeout_ms"`
 	HeartbeatMs       *int   `json:"heartbeat_ms"`
 	MetadataAgeMs     *int   `json:"metadata_age_ms"`
+	AutoCommitMs      *int   `json:"auto_commit_ms"`
 
 	Assignors      []string `json:"assignors"`
 	RemoteAssignor string   `json:"remote_assignor"`

@@ -84,11 +84,33 @@ func (t TLS) Config() (*tls.Config, error) {
 	return config, nil
 }
 
-// SASL holds the mechanism and credentials.
+// SASL holds the mechanism and credentials, of OAUTHBEARER the tokens.
 type SASL struct {
-	Mechanism string `json:"mechanism"`
-	Username  string `json:"username"`
-	Password  string `json:"password"`
+	Mechanism string   `json:"mechanism"`
+	Username  string   `json:"username"`
+	Password  string   `json:"password"`
+	Tokens    []*Token `json:"tokens"`
+
+	mutex sync.Mutex
+}
+
+// Token is one of OAUTHBEARER.
+type Token struct {
+	Token string `json:"token"`
+}
+
+// NextToken returns the next token, or the last one again.
+func (s *SASL) NextToken() (string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	next := s.Tokens[0]
+	if len(s.Tokens) > 1 {
+		s.Tokens = s.Tokens[1:]
+	}
+	if next == nil {
+		return "", errors.New("there is no token")
+	}
+	return next.Token, nil
 }
 
 // NewTopic is one value of create_topics.

@@ -39,6 +39,7 @@ func main() {
 	a := &adapter{server: lines.Server{
 		Client:  "sarama",
 		Version: lines.ModuleVersion("github.com/IBM/sarama"),
+		Connect: []string{"oauthbearer"},
 		Records: []string{"headers"},
 		Options: options,
 		Code:    code,
@@ -62,6 +63,13 @@ func main() {
 	a.server.Serve()
 }
 
+type tokens struct{ sasl *lines.SASL }
+
+func (t tokens) Token() (*sarama.AccessToken, error) {
+	token, err := t.sasl.NextToken()
+	return &sarama.AccessToken{Token: token}, err
+}
+
 func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 	timeout := call.Timeout()
 	config := sarama.NewConfig()
@@ -78,7 +86,9 @@ func (a *adapter) connect(call lines.Call) (lines.Returned, error) {
 		config.Net.SASL.Mechanism = sarama.SASLMechanism(call.SASL.Mechanism)
 		config.Net.SASL.User = call.SASL.Username
 		config.Net.SASL.Password = call.SASL.Password
-		if call.SASL.Mechanism != sarama.SASLTypePlaintext {
+		if call.SASL.Mechanism == sarama.SASLTypeOAuth {
+			config.Net.SASL.TokenProvider = tokens{call.SASL}
+		} else if call.SASL.Mechanism != sarama.SASLTypePlaintext {
 			// sarama leaves the SCRAM exchange to a package of the caller's choice.
 			return lines.Returned{}, lines.Unsupported("SCRAM needs a client that sarama does not bring along")
 		}
