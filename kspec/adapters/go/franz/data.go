@@ -275,7 +275,7 @@ func (d *data) consumerOptions() ([]kgo.Opt, error) {
 func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 	options := []kgo.Opt{
 		kgo.ConsumerGroup(given.Group),
-		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.tracked(false)),
+		kgo.OnPartitionsAssigned(d.tracked(true)), kgo.OnPartitionsRevoked(d.revoked(given.AutoCommitMs != nil)),
 		kgo.OnPartitionsLost(d.tracked(false)),
 	}
 	if given.AutoCommitMs != nil {
@@ -315,6 +315,17 @@ func (d *data) groupOptions(given lines.ConsumerOptions) ([]kgo.Opt, error) {
 		options = append(options, kgo.Balancers(balancers...))
 	}
 	return options, nil
+}
+
+// revoked commits first if the client commits by itself: its own function would do so, as its documentation says.
+func (d *data) revoked(commits bool) func(context.Context, *kgo.Client, map[string][]int32) {
+	drop := d.tracked(false)
+	return func(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+		if commits {
+			_ = client.CommitUncommittedOffsets(ctx) // the client tells nobody of a failure either
+		}
+		drop(ctx, client, partitions)
+	}
 }
 
 func (d *data) tracked(is bool) func(context.Context, *kgo.Client, map[string][]int32) {
