@@ -22,7 +22,7 @@ from kproto.cli.terminal import echo, echo_json
 from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.holes.mutant_client import every_mutation, places_by_name
-from kspec.holes.right_client import baseline
+from kspec.holes.right_client import baseline, differing
 from kspec.holes.search import Outcome, sample, search
 from kspec.holes.stored_plays import PlaysInFiles
 from kspec.runner.files import CASES, choose, load_cases
@@ -81,7 +81,10 @@ def holes_command(
                 ),
                 stored=PlaysInFiles(cache() / "holes"),
             )
-            found = search(drawn, right, places_by_name(), subjects=subjects, jobs=jobs)
+            progress.say("values that defects change", now=True)
+            places = places_by_name()
+            values = differing(drawn, right, places, jobs=jobs)
+            found = search(drawn, right, places, subjects=subjects, differing=values, jobs=jobs)
             with closing(found):
                 for each in found:
                     outcomes.append(each)

@@ -8,12 +8,20 @@ that is left out. Texts, annotations and what only describes the client are left
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["Mutation", "lines_by_name", "mutate", "mutations"]
+__all__ = [
+    "Mutation",
+    "compare_values",
+    "compared_places",
+    "lines_by_name",
+    "mutate",
+    "mutations",
+]
 
 _COMPARISONS: Final[Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -40,6 +48,13 @@ _ARITHMETIC: Final[Mapping[type[ast.operator], type[ast.operator]]] = {
     ast.Div: ast.Mult,
 }
 _COUNTERPARTS: Final = {"any": "all", "all": "any", "min": "max", "max": "min", "sorted": "list"}
+_LEFT_OUT: Final = "field left out"
+_PURE: Final = (
+    "any", "all", "min", "max", "sorted", "len", "int", "bool", "str", "list", "set", "tuple",
+    "getattr", "isinstance", "range", "get", "keys", "values", "items", "time", "monotonic",
+    "get_running_loop", "startswith", "frozenset",
+)  # fmt: skip
+"""Functions and methods that an expression may call twice."""
 _KEYS: Final = ("tp",)
 """Variables that hold a topic and a partition."""
 _LOOKUPS: Final = ("get", "pop", "setdefault")
@@ -111,6 +126,98 @@ def mutate(source: str, wanted: Mutation) -> ast.Module:
             site.apply()
             return ast.fix_missing_locations(tree)
     raise KeyError(wanted.id)
+
+
+def compare_values(source: str, wanted: Sequence[Mutation], function: str) -> ast.Module:
+    """Return the tree of the right module, in which ``function`` gets the values of expressions
+    that defects change: a number for each defect, the right value as a function without
+    arguments, and the values with the defects. It returns the right one.
+
+    An expression is the largest one around the change that may be computed twice. Defects without
+    one are left out.
+    """
+    tree = ast.parse(source)
+    scopes = _Scopes(tree)
+    sites = dict(_numbered(tree))
+    links = _links(tree)
+    found: dict[int, tuple[ast.expr, list[tuple[int, ast.expr]]]] = {}
+    for index, mutation in enumerate(wanted):
+        site = sites.get((mutation.line, mutation.number))
+        whole = None if site is None else scopes.comparable(site)
+        if whole is not None:
+            other = _at(mutate(source, mutation), _path(links, whole))
+            found.setdefault(id(whole), (whole, []))[1].append((index, other))
+    for whole, several in found.values():
+        parent, name, place = links[whole]
+        is_test = name == "test"
+        indexes = ast.Tuple([ast.Constant(index) for index, _ in several], ast.Load())
+        others = ast.Tuple([_lambda(each, is_test) for _, each in several], ast.Load())
+        arguments: list[ast.expr] = [indexes, _lambda(whole, is_test), others]
+        call = ast.copy_location(ast.Call(ast.Name(function, ast.Load()), arguments, []), whole)
+        if place is None:
+            setattr(parent, name, call)
+        else:
+            getattr(parent, name)[place] = call
+    return ast.fix_missing_locations(tree)
+
+
+@lru_cache(maxsize=64)
+def compared_places(source: str) -> frozenset[tuple[int, int]]:
+    """Return the lines and numbers of the defects that ``compare_values`` compares."""
+    tree = ast.parse(source)
+    scopes = _Scopes(tree)
+    return frozenset(
+        place for place, site in _numbered(tree) if scopes.comparable(site) is not None
+    )
+
+
+def _numbered(tree: ast.Module) -> Iterator[tuple[tuple[int, int], _Site]]:
+    """Yield the places with their lines and their numbers in a line."""
+    counts: dict[int, int] = {}
+    for site in _sites(tree):
+        line = int(getattr(site.node, "lineno", 0))
+        counts[line] = counts.get(line, -1) + 1
+        yield (line, counts[line]), site
+
+
+def _links(tree: ast.AST) -> dict[ast.AST, tuple[ast.AST, str, int | None]]:
+    """Return the parent of each node, with the field and the place in a list where it has it."""
+    found: dict[ast.AST, tuple[ast.AST, str, int | None]] = {}
+    for parent in ast.walk(tree):
+        for name, value in ast.iter_fields(parent):
+            if isinstance(value, ast.AST):
+                found[value] = parent, name, None
+            elif isinstance(value, list):
+                for place, item in enumerate(value):
+                    if isinstance(item, ast.AST):
+                        found[item] = parent, name, place
+    return found
+
+
+def _path(
+    links: Mapping[ast.AST, tuple[ast.AST, str, int | None]], node: ast.AST
+) -> list[tuple[str, int | None]]:
+    found: list[tuple[str, int | None]] = []
+    while node in links:
+        node, name, place = links[node]
+        found.insert(0, (name, place))
+    return found
+
+
+def _at(tree: ast.AST, path: Sequence[tuple[str, int | None]]) -> Any:
+    node: Any = tree
+    for name, place in path:
+        node = getattr(node, name) if place is None else getattr(node, name)[place]
+    return node
+
+
+def _lambda(body: ast.expr, is_test: bool) -> ast.expr:
+    """Return a function that computes an expression; of a test only the truth counts."""
+    if is_test:
+        name = ast.copy_location(ast.Name("bool", ast.Load()), body)
+        body = ast.copy_location(ast.Call(name, [body], []), body)
+    empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(empty, body), body)
 
 
 def lines_by_name(source: str) -> Mapping[str, frozenset[int]]:
@@ -307,7 +414,7 @@ def _calls(node: ast.Call) -> Iterator[_Site]:
             rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
             put_all = _setter(node, "keywords")
             yield _Site(
-                each.value, "field left out", f"{each.arg}={_shown(each.value)}",
+                each.value, _LEFT_OUT, f"{each.arg}={_shown(each.value)}",
                 lambda rest=rest, put_all=put_all: put_all(rest),  # type: ignore[misc]
             )  # fmt: skip
 
@@ -394,6 +501,21 @@ class _Scopes:
             statement = at  # in the head of a function
         return statement, None if statement is at else at
 
+    def comparable(self, site: _Site) -> ast.expr | None:
+        """Return the largest expression around a change that may be computed twice."""
+        if site.kind == _LEFT_OUT or self._surroundings(site.node)[1] is None:
+            return None
+        found: ast.expr | None = None
+        at: ast.AST | None = site.node
+        while at is not None and not isinstance(at, ast.stmt | ast.Lambda):
+            if isinstance(at, ast.expr) and not isinstance(at, ast.Starred):
+                is_read = isinstance(getattr(at, "ctx", ast.Load()), ast.Load)
+                if not is_read or not all(_has_no_effect(each) for each in ast.walk(at)):
+                    break
+                found = at
+            at = self._parents.get(at)
+        return found
+
     def place_of(self, node: ast.AST) -> str:
         """The functions and classes around a node, or the constant that it is a part of."""
         parts: list[str] = []
@@ -431,6 +553,16 @@ class _Scopes:
         lines = frozenset(line for each in names for line in self._uses.get(each, ()))
         is_public = not name.startswith("_") or isinstance(self._parents[statement], ast.ClassDef)
         return lines, frozenset({name} if is_public else ())
+
+
+def _has_no_effect(node: ast.AST) -> bool:
+    if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
+        return False
+    if not isinstance(node, ast.Call):
+        return True
+    if isinstance(node.func, ast.Name):
+        return node.func.id in _PURE
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _PURE
 
 
 def _span(statement: ast.stmt) -> range:

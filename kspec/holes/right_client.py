@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from kspec.errors import KspecError
-from kspec.holes.coverage import Lines, current_case, recording_client
+from kspec.holes.coverage import Lines, comparing_client, current_case, recording_client
 from kspec.holes.fingerprint import Fingerprint, Seen, fingerprint, seen
-from kspec.holes.mutations import Mutation
+from kspec.holes.mutant_client import source_of
+from kspec.holes.mutations import Mutation, compared_places
 from kspec.holes.workers import Workers
 from kspec.model import CaseFile
 from kspec.reference_client.client import Client
@@ -24,7 +25,7 @@ from kspec.runner.schedule import run_pairs
 
 __all__ = [
     "CAUGHT", "COMMON", "Baseline", "Places", "Playing", "RightPlays", "StoredPlays", "baseline",
-    "play_all",
+    "differing", "play_all",
 ]  # fmt: skip
 
 Places: TypeAlias = Mapping[str, frozenset[tuple[str, int]]]
@@ -154,6 +155,46 @@ def _play_right(cases: Sequence[CaseFile], tell: Callable[..., None]) -> None:
     for each in cases:
         ran, common = frozenset(lines.get(each.id, ())), fingerprint(plays[each.id])
         tell("right", each.id, RightPlays(ran, common, seconds[each.id]))
+
+
+def differing(
+    wanted: Sequence[Mutation], right: Baseline, places: Places, *, jobs: int
+) -> dict[str, frozenset[str]]:
+    """Return, by id, the cases in which an expression has another value with a defect than without
+    it, in one more play of the right client. Defects that cannot be compared so are left out."""
+    compared = [
+        each
+        for each in wanted
+        if (each.line, each.number) in compared_places(source_of(each.module))
+    ]
+    running = {case for each in compared for case in right.running(each, places)}
+    cases = [right.cases[each] for each in sorted(running)]
+    found: dict[str, set[str]] = {each.id: set() for each in compared}
+    workers = Workers(jobs)
+    try:
+        for share in (cases[at::jobs] for at in range(jobs)):
+            if share:
+                workers.start(_play_compared, (share, compared), key=None)
+        for _, (kind, *content) in workers.messages():
+            if kind == "differs":
+                for name, ids in content[0].items():
+                    found[name] |= ids
+            elif kind not in ("played", "done"):
+                raise KspecError(f"the reference client: {next(iter(content), 'no play ends')}")
+    finally:
+        workers.kill()
+    return {name: frozenset(each) for name, each in found.items()}
+
+
+def _play_compared(
+    work: tuple[Sequence[CaseFile], Sequence[Mutation]], tell: Callable[..., None]
+) -> None:
+    cases, compared = work
+    found: dict[str, set[str]] = {}
+    client = comparing_client(compared, found)
+    asyncio.run(play_all(client, cases, lambda _result: tell("played"), is_right=True))
+    tell("differs", found)
+    tell("done")
 
 
 async def play_all(

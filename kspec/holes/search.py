@@ -13,6 +13,7 @@ import asyncio
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from kspec.holes.fingerprint import seen
@@ -64,11 +65,13 @@ def search(
     places: Places,
     *,
     subjects: Sequence[str] = (),
+    differing: Mapping[str, frozenset[str]] = MappingProxyType({}),
     jobs: int,
 ) -> Generator[Outcome, None, None]:
     """Play the defects and yield what became of each, in the order in which they end.
 
-    ``subjects`` leaves out the defects of others.
+    ``subjects`` leaves out the defects of others. Those in ``differing`` play only these cases,
+    and those with a reason none.
     """  # fmt: skip
     workers = Workers(jobs)
     waiting: list[tuple[Mutation, str, list[str]]] = []
@@ -79,6 +82,14 @@ def search(
             continue
         if not running:
             yield Outcome(mutation, "not reached", subject)
+            continue
+        reason = reason_for(mutation)
+        if reason is not None:
+            yield Outcome(mutation, "harmless", subject, why=reason)
+            continue
+        running = [each for each in running if each in differing.get(mutation.id, (each,))]
+        if not running:
+            yield Outcome(mutation, "same", subject)
             continue
         groups = {each: right.cases[each].group for each in running}
         running.sort(key=lambda each: (groups[each] != subject, right.plays[each].seconds, each))
@@ -107,9 +118,6 @@ def search(
                 yield Outcome(mutation, "does not start", subject, why=content[0])
             else:
                 status, by, why, played = content
-                reason = reason_for(mutation) if status == "hole" else None
-                if reason is not None:
-                    status, why = "harmless", reason
                 yield Outcome(mutation, status, subject, by, why, played)
             begin()
     finally:

@@ -10,17 +10,25 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from kspec.holes.fingerprint import fingerprint
 from kspec.holes.mutant_client import every_mutation, mutant_client, source_of
-from kspec.holes.mutations import Mutation, lines_by_name, mutate, mutations
+from kspec.holes.mutations import (
+    Mutation,
+    compare_values,
+    lines_by_name,
+    mutate,
+    mutations,
+)
 from kspec.holes.reasons import REASONS, reason_for
-from kspec.holes.right_client import RightPlays, baseline
-from kspec.holes.search import sample
+from kspec.holes.right_client import RightPlays, baseline, differing
+from kspec.holes.search import sample, search
 from kspec.holes.stored_plays import PlaysInFiles
 from kspec.model import Case, CaseFile, Variant
 from kspec.reference_client.client import Client
@@ -175,6 +183,20 @@ def holes(*words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
+def test_a_defect_without_another_value_is_the_same() -> None:
+    cases = choose(load_cases(), ["fetch/001"])
+    right = baseline(cases, jobs=1, on_progress=lambda *_: None)
+    wanted = [
+        chosen("consumer", "offset >= position -> offset > position"),
+        chosen("consumer", "each.replica >= 0 -> each.replica > 0"),
+    ]
+    found = differing(wanted, right, {}, jobs=1)
+    assert [found[each.id] for each in wanted] == [{"fetch/001-a-batch-from-its-middle"}, set()]
+    (same,) = search(wanted[1:], right, {}, differing=found, jobs=1)
+    assert (same.status, same.played) == ("same", 0)
+
+
+@pytest.mark.slow
 def test_a_sample_is_played_and_counted() -> None:
     command = ["--case", "fetch/001", "--case", "fetch/004", "--subject", "fetch", "--jobs", "2"]
     process = holes(*command, "--seed", "1", "--sample", "120", "--json")
@@ -213,3 +235,39 @@ def test_each_reason_is_about_a_defect() -> None:
     first = next(each for each in every if each.place == "_FIRST_PAUSE")
     assert reason_for(first) == REASONS["rules", "_FIRST_PAUSE", "*"]
     assert reason_for(chosen("consumer", "offset >= position -> offset > position")) is None
+
+
+def compare(*changes: str) -> dict[str, list[tuple[object, list[object]]]]:
+    """Run a function whose expressions are compared; return by change what was compared."""
+    source = textwrap.dedent(
+        """\
+        def run(known, code):
+            if code in (15, 16) and known.get(code, -1) >= 0:
+                return sorted([*known, code])
+            return known.pop(code + 1)
+        """
+    )
+    wanted = [each for each in mutations(source, "m") if each.change in changes]
+    found: dict[str, list[tuple[object, list[object]]]] = {each: [] for each in changes}
+
+    def compared(indexes: tuple[int, ...], right: Callable[[], object], others: object) -> object:
+        assert isinstance(others, tuple)
+        for index, other in zip(indexes, others, strict=True):
+            found[wanted[index].change].append((right(), [other()]))
+        return right()
+
+    names: dict[str, Any] = {"compared": compared}
+    exec(compile(compare_values(source, wanted, "compared"), "m", "exec"), names)
+    assert names["run"]({15: 7}, 15) == [15, 15]
+    assert names["run"]({8: 3}, 7) == 3
+    return found
+
+
+def test_values_are_compared_where_they_may_be_computed_twice() -> None:
+    at_all, sign, place = "(15, 16) -> (16,)", "15 -> 16", "code + 1 -> code - 1"
+    found = compare(at_all, sign, place)
+    # Of a condition only the truth counts, and the whole of it.
+    assert found[at_all] == [(True, [False]), (False, [False])]
+    assert found[sign] == [(True, [False]), (False, [False])]
+    # A call that may have effects is not repeated, its argument is.
+    assert found[place] == [(8, [6])]
