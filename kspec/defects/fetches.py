@@ -296,3 +296,13 @@ class Reads32BitsOfATime(Consumer):
             seconds = each["timestamp"] // 1000
             each["timestamp"] = ((seconds + 2**31) % 2**32 - 2**31) * 1000
         return found
+
+
+@defect("validates-with-every-fetch")
+class ValidatesWithEveryFetch(Consumer):
+    """Asks before each fetch where the epoch of what it has read ends, although it knows."""
+
+    async def prepare(self) -> None:
+        for each in self.assigned.values():
+            each.leader_epoch = min(each.leader_epoch, 0)
+        await super().prepare()

@@ -39,6 +39,19 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ),
     ("consumer", "_MAX_BYTES", "*"): "A client chooses the largest answer that it takes.",
     ("consumer", "_PARTITION_BYTES", "*"): "A client chooses how much it takes of a partition.",
+    (
+        "membership",
+        "Membership.on_commit_error",
+        "(_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _FE…"
+        " -> (_ILLEGAL_GENERATION, _REBALANCE_IN_PROGRESS, _FENCED_INSTANCE_ID)",
+    ): "The application gets the error by partition, and the next heartbeat has it for the member.",
+    ("producer", "Producer.identify", "0 -> 1"): (
+        "Without a transactional id brokers do not look at the time-out of transactions."
+    ),
+    ("share_consumer", "_PAUSE", "*"): _PAUSE,
+    ("share_consumer", "_MAX_BYTES", "*"): "A client chooses the largest answer that it takes.",
+    ("share_consumer", "_MOST_RECORDS", "*"): "A client chooses how many records it takes.",
+    ("bearer", "_EARLY_SECONDS", "*"): "No document states how early a client gets another token.",
     ("producer", "_BATCH_BYTES", "*"): "A client chooses the size of its batches.",
     ("transactional_producer", "_INVALID_PRODUCER_ID_MAPPING", "*"): (
         "Whether a producer goes on after it differs by release of Kafka's own client."

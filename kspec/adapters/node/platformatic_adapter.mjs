@@ -132,15 +132,16 @@ async function send(records) {
   checkOptions(given, PRODUCER_OPTIONS)
   const { acks, idempotence: idempotent, compression } = given
   const transaction = await transactions.current()
+  const messages = records.map(({ topic, partition, key, value, headers }) => ({
+    topic,
+    partition,
+    key: bytesOf(key),
+    value: bytesOf(value),
+    ...(headers === undefined ? {} : { headers: byName(headers) })
+  }))
   return () =>
     (transaction ?? madeProducer()).send({
-      messages: records.map(({ topic, partition, key, value, headers }) => ({
-        topic,
-        partition,
-        key: bytesOf(key),
-        value: bytesOf(value),
-        ...(headers === undefined ? {} : { headers: byName(headers) })
-      })),
+      messages,
       ...(acks === undefined ? {} : { acks: acks === 'all' ? -1 : acks }),
       ...(idempotent === undefined ? {} : { idempotent }),
       ...(compression === undefined ? {} : { compression })
