@@ -34,11 +34,7 @@ from benchmarks.proxy_peers import FETCHED_BYTES
 from benchmarks.report import Mark, Section, conclude, machine
 from kproto.messages.fetch_request import FetchRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 ROUND_TRIPS: Final = 3_000
 PIPELINED: Final = 20_000

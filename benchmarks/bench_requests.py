@@ -33,12 +33,7 @@ from benchmarks.bench_data import kfake
 from benchmarks.group_members import Group, form
 from benchmarks.pipeline import Pipeline
 from benchmarks.report import Mark, Section, conclude, machine
-from kproto.messages import (
-    FetchRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    ProduceRequest,
-)
+from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 from kproto.messages.metadata_request import MetadataRequestTopic
@@ -376,10 +371,7 @@ def _marks(servers: dict[str, Server], alone: dict[str, float]) -> list[Mark]:
         most("stored batches of 16 kB: at most 1.1", alone.get("memory, 16 kB"), 1.1, ""),
         most("stored batches of 300 kB: at most 1.1", alone.get("memory, 300 kB"), 1.1, ""),
         most(
-            "1,000 empty partitions: at most 20 MB",
-            alone.get("memory, their logs, MB"),
-            20,
-            "MB",
+            "1,000 empty partitions: at most 20 MB", alone.get("memory, their logs, MB"), 20, "MB"
         ),
         most("start to first Metadata: at most 300 ms", alone["start to Metadata"], 300, "ms"),
         most("1,000 clusters: at most a minute", alone["1,000 clusters"] / 1000, 60, "s"),

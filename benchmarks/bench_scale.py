@@ -111,9 +111,7 @@ def _metadata() -> bytes:
 def _post(control: str, command: str, **arguments: object) -> float:
     """Return the milliseconds that a command takes at the control port."""
     request = urllib.request.Request(
-        f"{control}/{command}",
-        json.dumps(arguments).encode(),
-        {"Content-Type": "application/json"},
+        f"{control}/{command}", json.dumps(arguments).encode(), {"Content-Type": "application/json"}
     )
     began = time.perf_counter()
     with urllib.request.urlopen(request) as answer:

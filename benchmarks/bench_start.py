@@ -228,7 +228,7 @@ def measure(runs: int) -> Section:
         text=[
             f"{machine(['msgspec'])}; {runs} fresh interpreters per import. First uses are of "
             "empty messages, so that they measure the creation of the codec, which is mostly "
-            "Python's compile().",
+            "Python's compile()."
         ],
         tables=[rows, uses],
         marks=[

@@ -117,10 +117,7 @@ class Judge:
 
 
 def _seen(
-    aim: str,
-    ratios: dict[str, float],
-    worst_of: Callable[..., str],
-    met: Callable[[float], bool],
+    aim: str, ratios: dict[str, float], worst_of: Callable[..., str], met: Callable[[float], bool]
 ) -> Mark:
     worst = worst_of(ratios, key=lambda key: ratios[key])
     return Mark(aim, f"{ratios[worst]:.2f}x (on {worst})", met(ratios[worst]))

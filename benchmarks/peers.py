@@ -68,10 +68,7 @@ def generated(workload: Workload, body: bytes) -> dict[str, Callable[[], object]
         return made
 
     assert decode(body, version) == message
-    return {
-        "decode": lambda: decode(body, version),
-        "encode": lambda: encoders[version](message),
-    }
+    return {"decode": lambda: decode(body, version), "encode": lambda: encoders[version](message)}
 
 
 def kio_place(workload: Workload) -> tuple[str, str]:

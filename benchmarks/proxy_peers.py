@@ -12,11 +12,7 @@ import sys
 from typing import Any, Final
 
 import kproto
-from kproto.messages.fetch_response import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from kproto.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.messages.produce_response import (
     PartitionProduceResponse,

@@ -106,11 +106,7 @@ def _failed(failure: Failure) -> Answer:
 @contextmanager
 def drive(launch: Launch, bootstrap: str, client_id: str = "demo") -> Iterator[Driver]:
     """Start a client against ``bootstrap``, and stop its process on the way out."""
-    arguments = {
-        "bootstrap": bootstrap,
-        "timeout_ms": CLIENT_TIMEOUT_MS,
-        "client_id": client_id,
-    }
+    arguments = {"bootstrap": bootstrap, "timeout_ms": CLIENT_TIMEOUT_MS, "client_id": client_id}
     with asyncio.Runner() as runner:
         adapter = runner.run(ProcessAdapter.start(launch.command, launch.cwd, launch.environment))
         try:

@@ -51,9 +51,7 @@ class Profile:
 
 PROFILES = (
     Profile(
-        "kafka-2.4",
-        {3: (0, 9), 18: (0, 3), 43: (0, 2), 45: (0, 0), 46: (0, 0)},
-        forwards=False,
+        "kafka-2.4", {3: (0, 9), 18: (0, 3), 43: (0, 2), 45: (0, 0), 46: (0, 0)}, forwards=False
     ),
     Profile(
         "kafka-4.4",

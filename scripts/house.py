@@ -67,10 +67,7 @@ def plan_of(package: str) -> Plan:
         found = {_room(target, package) for target in graph[module]}
         arrows.setdefault(room, set()).update(each for each in found if each not in (None, room))
     return Plan(
-        package,
-        _floors(arrows),
-        {room: frozenset(found) for room, found in arrows.items()},
-        lines,
+        package, _floors(arrows), {room: frozenset(found) for room, found in arrows.items()}, lines
     )
 
 

@@ -26,11 +26,7 @@ from kproto.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.produce_response import (
     PartitionProduceResponse,
     ProduceResponse,

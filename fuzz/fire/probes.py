@@ -22,9 +22,7 @@ from kproto.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from kproto.messages.list_partition_reassignments_request import (
-    ListPartitionReassignmentsTopics,
-)
+from kproto.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from kproto.messages.metadata_request import MetadataRequestTopic
 
 __all__ = ["PROBED", "Probes"]

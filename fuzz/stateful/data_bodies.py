@@ -32,11 +32,7 @@ from kproto.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kproto.messages.produce_request import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 

@@ -21,16 +21,7 @@ from fuzz.stateful.observations import (
     observe_reassigned,
 )
 from fuzz.stateful.recovery import heal
-from fuzz.stateful.strategies import (
-    ASKED,
-    BROKER,
-    CONFIGS,
-    COURSE,
-    NAME,
-    PICK,
-    REPLICAS,
-    TOPICS,
-)
+from fuzz.stateful.strategies import ASKED, BROKER, CONFIGS, COURSE, NAME, PICK, REPLICAS, TOPICS
 from fuzz.stateful.wire import Client
 from fuzz.stateful.world import World
 from kproto.codec.message import Message

@@ -27,18 +27,9 @@ from fuzz import bounds, message_choice
 from fuzz.mutations import Mutate, telling
 from kproto.connection import ClientConnection, ServerConnection
 from kproto.dialects import AUTO_ORDER, DIALECTS, AutoDialect
-from kproto.errors import (
-    DecodeError,
-    RemoteProtocolError,
-    UnsupportedVersionError,
-)
+from kproto.errors import DecodeError, RemoteProtocolError, UnsupportedVersionError
 from kproto.framing import FrameSplitter, encode_frame
-from kproto.messages import (
-    ApiVersionsRequest,
-    MetadataRequest,
-    RequestHeader,
-    SaslHandshakeRequest,
-)
+from kproto.messages import ApiVersionsRequest, MetadataRequest, RequestHeader, SaslHandshakeRequest
 
 __all__ = ["check", "mutate", "seeds"]
 

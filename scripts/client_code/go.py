@@ -8,12 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
-from scripts.client_code.description import (
-    Description,
-    Member,
-    MissingFormatterError,
-    Structure,
-)
+from scripts.client_code.description import Description, Member, MissingFormatterError, Structure
 
 __all__ = ["operations", "options", "types"]
 

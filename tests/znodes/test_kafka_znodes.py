@@ -47,10 +47,7 @@ TOPIC = TopicAssignment(
 PARTITIONS = '"partitions":{"0":[1,2,3],"1":[1,2,3],"2":[1,2,3]}'
 MOVES = '"adding_replicas":{"0":[3],"1":[3],"2":[3]},"removing_replicas":{"0":[1],"1":[1],"2":[1]}'
 BROKER = BrokerRegistration(
-    endpoints=(
-        Endpoint("PLAINTEXT", "hé", 9092),
-        Endpoint("INTERNAL", "h2", 9093, "SASL_SSL"),
-    ),
+    endpoints=(Endpoint("PLAINTEXT", "hé", 9092), Endpoint("INTERNAL", "h2", 9093, "SASL_SSL")),
     timestamp=1795237268340,
     rack="r1",
 )

@@ -9,9 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from kproto.dialects import dialect
-from kproto.messages import (
-    ListPartitionReassignmentsResponse,
-)
+from kproto.messages import ListPartitionReassignmentsResponse
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.simulation.state.snapshots import Snapshot

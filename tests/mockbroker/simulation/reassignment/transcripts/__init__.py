@@ -60,11 +60,7 @@ from kproto.znodes.plan_znodes import (
     REASSIGN_PARTITIONS,
     REASSIGN_PARTITIONS_QUEUE,
 )
-from kproto.znodes.request_znodes import (
-    REASSIGN_CANCEL,
-    REASSIGN_PARTITIONS_EXTRA,
-    REQUEST_PREFIX,
-)
+from kproto.znodes.request_znodes import REASSIGN_CANCEL, REASSIGN_PARTITIONS_EXTRA, REQUEST_PREFIX
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
