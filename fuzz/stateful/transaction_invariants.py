@@ -160,7 +160,7 @@ def read_committed(
 def _take(part: Any, offset: int, values: list[tuple[int, bytes]]) -> int:
     """Take the records of one answer; the offset that follows them."""
     aborted = sorted(
-        ((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
+        (each.first_offset, each.producer_id) for each in part.aborted_transactions or ()
     )
     dropped: set[int] = set()
     for batch in RecordBatches(part.records or b"", allow_partial=True):
