@@ -146,7 +146,9 @@ class Recognition:
         fits = every_request().fits(head, 0, len(head))
         if fits:
             frame = look.first_frame()
-            if self._known or _prefix(head)[4] > 0:
+            named = _prefix(head)[4] > 0
+            other = None if named else other_protocol(*self.heads)
+            if named or (self._known and other is None):
                 return "kafka"
             if frame is None and not over:
                 return None

@@ -327,7 +327,8 @@ def test_the_extension_reads_the_same(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "port"),
-    [(name, 31092) for name in OTHERS] + [(name, 9092) for name in ("http", "tls", "redis", "ssh")],
+    [(name, 31092) for name in OTHERS]
+    + [(name, 9092) for name, (protocol, _) in OTHERS.items() if protocol != "unknown"],
 )
 def test_other_protocols_are_named(name: str, port: int, tmp_path: Path) -> None:
     """No exchange is made up, and no reason speaks of the size of a frame."""

@@ -143,7 +143,8 @@ def rows_alone(
     and its topics have names, or known ones. Otherwise None."""
     if not is_alone(version, request):
         return None
-    requested: dict[_Place, int] = {}
+    who = (*who, *_session_of(version, request), True)
+    rows: dict[_Place, _Values] = {}
     for topic in request.topics or ():
         name, topic_id = topic.topic, topic.topic_id
         if topic_id == NO_TOPIC_ID:
@@ -153,8 +154,9 @@ def rows_alone(
             if name is None:
                 return None
         for each in topic.partitions or ():
-            requested[name, topic_id, each.partition] = each.fetch_offset
-    return _rows(who, _session_of(version, request), True, requested, requested)
+            place = name, topic_id, each.partition
+            rows[place] = (*who, *place, each.fetch_offset, False)
+    return [*rows.values()] or [(*who, None, None, None, None, None)]
 
 
 def is_alone(version: int, request: FetchRequest) -> bool:

@@ -270,7 +270,8 @@ class TableRows:
             fetch = fetch_of_text(request)
             who = id_, offset, requested_ns, connection.broker, client_id
             completed_ns = requested_ns if responded_ns is None else responded_ns
-            naming = self._name_of, completed_ns
+            name_of = self.names.name if self._deferral is None else self._name_of
+            naming = name_of, completed_ns
             fetches = None if fetch is None else rows_alone(version, fetch, who, *naming)
             if fetches is not None:
                 _hold("fetches", held, full, fetches)
