@@ -21,13 +21,14 @@ from click.testing import CliRunner
 from kproto.errors import KprotoError
 from tests.captures import damage
 from tests.support import seeds
-from tests.support.full import either
+from tests.support.full import FULL, either
 from tests.support.object_store import Bucket
 from tests.support.toolchain import require_module
 from tests.wiredump.spark import made_up
 from tests.wiredump.spark.killed_driver import some_kills
 from tests.wiredump.spark.rotating import (
     EVERY,
+    FEW,
     copied,
     difference,
     follow,
@@ -45,6 +46,8 @@ from wiredump.spark.streaming import cause_of
 from wiredump.storage import Location
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+PLAIN = tuple(name for name in EVERY if name not in ON_REQUEST)
 
 
 def test_rotations_and_batches(spark, tmp_path: Path) -> None:
@@ -111,59 +114,28 @@ def test_a_query_that_fails_says_why(spark, tmp_path: Path) -> None:
     assert "r.pcap begins before" in str(cause)
 
 
-def test_kill_9(spark, tmp_path: Path, bucket: Bucket) -> None:
-    """The command, with tables and state in an object store, killed in the midst of a batch, and
-    run again (in this process, because the second run is like any other: starting Java takes
-    seconds)."""
-    capture = made_up.capture(21, connections=8, exchanges=12, kind="pcap")
-    files = rotate(capture, [60, 90, 120], tmp_path / "in")
-    root = str(Path(__file__).parents[3])
-    arguments = [
-        "spark", "--follow", str(tmp_path / "in"), "--json",
-        "--out", bucket.uri("out"), "--checkpoint", str(tmp_path / "checkpoint"),
-        "--state", bucket.uri("state"), "--master", "local[2]", "--max-files", "1", "--end",
-    ]  # fmt: skip
-    command = [sys.executable, "-m", "wiredump", *arguments]
-    store = StreamFolder(bucket.uri("state"))
-    with subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": root}, stderr=subprocess.PIPE
-    ) as running:
-        until = time.monotonic() + 240
-        while not store.batches:  # behind the first record, before the last
-            assert running.poll() is None, running.stderr and running.stderr.read()
-            assert time.monotonic() < until, "no batch was completed"
-            time.sleep(0.02)
-        running.kill()
-    assert "out/_SUCCESS" not in bucket.keys()  # noqa: SIM118 (not a dict)
-    with damage.spark_kept(spark):
-        done = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert done.exception is None, done.output
-    every = one_process(files, tmp_path / "one")
-    expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
-    out = copied(Location(bucket.uri("out")), tmp_path / "out")
-    assert difference(expected, out) == {}
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
-    assert told["out"] == f"s3://{bucket.name}/out"
-    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert lines[-1]["batch"] == len(files) - 1
-
-
 @pytest.mark.timeout(3600)
-def test_kill_9_at_each_stage(spark, tmp_path: Path) -> None:
-    """Drivers that die one after the other, at any stage of a batch and of the end. What they leave
-    is a stream that goes on. Folders have names beyond ASCII, with blanks."""
-    place, kills = tmp_path / "Ströme 流", some_kills(seeds.generator("kills"), either(20, 1), 2)
-    capture = made_up.capture(23, connections=8, exchanges=40, kind="pcap")
-    count = len(records(capture)[1])
-    files = rotate(capture, range(5, count, count // 50), place / "in")
+@pytest.mark.parametrize("where", ["s3", "path"])
+def test_kill_9_at_each_stage(spark, tmp_path: Path, bucket: Bucket, where: str) -> None:
+    """The command, whose drivers die one after the other, at any stage of a batch and of the end.
+    What they leave is a stream that goes on: in this process, because the last run is like any
+    other, and starting Java takes seconds. Tables and state are in an object store, or in folders
+    with names beyond ASCII and with blanks."""
+    place, names = tmp_path / "Ströme 流", PLAIN if FULL else FEW
+    kills = some_kills(seeds.generator("kills"), either(20, 1), 2)
+    capture = made_up.capture(23, connections=6, exchanges=2 * len(kills) + 8, kind="pcap")
+    cuts = range(5, len(records(capture)[1]), len(records(capture)[1]) // (3 * len(kills) + 1))
+    files = rotate(capture, cuts, place / "in")
+    out, state = str(place / "out"), str(place / "checkpoint" / "wiredump")
+    if where == "s3":
+        out, state = bucket.uri("out"), bucket.uri("state")
     arguments = [
         "spark", "--follow", str(place / "in"), "--json", "--partition-by", "date,api",
-        "--out", str(place / "out"), "--checkpoint", str(place / "checkpoint"),
-        "--master", "local[2]", "--max-files", "1", "--end",
+        "--out", out, "--checkpoint", str(place / "checkpoint"), "--state", state,
+        "--master", "local[2]", "--max-files", "1", "--end", "--tables", ",".join(names),
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    store = StreamFolder(str(place / "checkpoint" / "wiredump"))
+    store = StreamFolder(state)
     for number, kill in enumerate(kills):
         batches = store.batches
         program = [sys.executable, "-m", "tests.wiredump.spark.killed_driver"]
@@ -174,14 +146,16 @@ def test_kill_9_at_each_stage(spark, tmp_path: Path) -> None:
         assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-3000:])
         print(f"kill {number + 1}: {kill.stage}, call {kill.call}: ", end="")
         print(f"{store.batches - batches} batches, made: {store.made is not None}", flush=True)
+        is_whole = (Location(out) / "_SUCCESS").exists()
+        assert is_whole == (kill.stage in ("before end", "end"))
     with damage.spark_kept(spark):
         done = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert done.exception is None, done.output
-    every = one_process(files, tmp_path / "one")
-    expected = {name: rows for name, rows in every.items() if name not in ON_REQUEST}
-    assert difference(expected, place / "out") == {}
-    rows = json.loads(done.stdout.splitlines()[-1])["rows"]
-    assert rows == {name: len(rows) for name, rows in expected.items()}
+    expected = one_process(files, tmp_path / "one", names)
+    assert difference(expected, copied(Location(out), tmp_path / "out")) == {}
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
+    assert told["out"] == Location(out).shown
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
