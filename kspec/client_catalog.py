@@ -31,8 +31,10 @@ class Client:
     ``adapter`` is its program in ``kspec/adapters``. ``engine`` names the library that speaks the
     protocol, if that is another one. ``package`` is its name in the registry of its language, if
     that is not ``name``. ``packages`` are Debian packages, fetched if the machine lacks the
-    command. ``tools`` are toolchains beside its language's. ``chosen`` if the release is not the
-    catalog's but one that the user asked for.
+    command. ``tools`` are toolchains beside its language's. ``apart`` if a client in Node has a
+    folder of its own, without those of the manifest; ``node`` is the release of Node.js that npm
+    then brings with it. ``chosen`` if the release is not the catalog's but one that the user asked
+    for.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Client:
     oldest_node: tuple[int, int] | None = None
     packages: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    apart: bool = False
+    node: str = ""
     chosen: bool = False
 
     @property
@@ -78,6 +82,15 @@ CLIENTS: Final[tuple[Client, ...]] = (
     ),
     Client("kafkajs", "node", "kafkajs", "2.2.4"),
     Client("@platformatic/kafka", "node", "platformatic", "1.35.0", oldest_node=(20, 19)),
+    Client(
+        "@platformatic/kafka-2",
+        "node",
+        "platformatic",
+        "2.12.1",
+        package="@platformatic/kafka",
+        apart=True,
+        node="22.23.3",
+    ),
     Client("kafka-ts", "node", "kafka_ts", "1.5.0", oldest_node=(20, 0)),
     Client("kafka-clients", "java", "AdminAdapter", "4.4.0"),
     Client("kafka-clients-3.9", "java", "AdminAdapter", "3.9.2"),

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from kproto.builds import built, download, run
 from kproto.errors import AbsentError
@@ -108,25 +109,49 @@ def _is_importable(client: Client) -> bool:
         return False
 
 
+_QUIET: Final = ("--no-audit", "--no-fund", "--loglevel=error")
+
+
 def _node(client: Client) -> Launch:
     _check_node(client)
     source = SOURCES / "node"
-    files = sorted([*source.glob("*.json"), *source.glob("*.mjs")])
+    files = sorted(source.glob("*.mjs" if client.apart else "*.*"))
+    packages = _node_packages(client) if client.apart else None
 
     def build(folder: Path) -> None:
         for file in files:
             shutil.copy(file, folder)
+        if packages is not None:
+            return (folder / "node_modules").symlink_to(packages)
         # `ci` installs what the lock file says or fails. Its only engine warning is about a minor
         # release of Node on which the package does run.
-        quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
-        run(["npm", "ci", *quiet], cwd=folder)
+        run(["npm", "ci", *_QUIET], cwd=folder)
         if client.chosen:
             package = f"{client.registered}@{client.release}"
-            run(["npm", "install", "--no-save", *quiet, package], cwd=folder)
+            run(["npm", "install", "--no-save", *_QUIET, package], cwd=folder)
 
     made_of = [*(file.read_text() for file in files), toolchains.find("node") or ""]
-    folder = _built(client, [*made_of, *_chosen(client)], build, name="node")
-    return Launch(("node", f"{client.adapter}_adapter.mjs"), folder)
+    of_packages = [str(packages)] if packages else _chosen(client)
+    name = None if client.apart else "node"
+    folder = _built(client, [*made_of, *of_packages], build, name=name)
+    node = str(packages / "node" / "bin" / "node") if packages and client.node else "node"
+    return Launch((node, f"{client.adapter}_adapter.mjs"), folder)
+
+
+def _node_packages(client: Client) -> Path:
+    """Install a client that is not in the manifest, because it compiles for minutes or because npm
+    has to bring another Node.js. Return its folder of packages, which no adapter is a part of."""
+    wanted = [f"{client.registered}@{client.release}"]
+    wanted += [f"node@{client.node}"] if client.node else []
+    # What compiles looks for the headers beside this Node.js rather than on the internet.
+    prefix = Path(shutil.which("node") or "").resolve().parents[1]
+    headers = [f"--nodedir={prefix}"] if (prefix / "include" / "node").is_dir() else []
+
+    def build(folder: Path) -> None:
+        run(["npm", "install", "--no-package-lock", *_QUIET, *headers, *wanted], cwd=folder)
+
+    found = _built(client, [*wanted, toolchains.find("node") or ""], build, name="node-packages")
+    return found / "node_modules"
 
 
 def _check_node(client: Client) -> None:

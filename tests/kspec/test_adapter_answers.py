@@ -19,6 +19,7 @@ EXPECTED = json.loads(Path(__file__).with_name("fixed_answers.json").read_text()
 
 RAW_CALLS = {
     "@platformatic/kafka": {"alter_reassignments", "list_reassignments"},
+    "@platformatic/kafka-2": {"alter_reassignments", "list_reassignments"},
     "kafka-ts": {"alter_reassignments", "create_topics", "elect_leaders", "list_reassignments"},
 }
 

@@ -101,6 +101,7 @@ def test_packages_are_found_where_the_machine_has_no_list_of_them(tmp_path, monk
     [
         ("aiokafka@0.13.0", "aiokafka==0.13.0"),
         ("@platformatic/kafka@1.30.0", "npm install .* @platformatic/kafka@1.30.0"),
+        ("@platformatic/kafka-2@2.11.0", "npm install .* @platformatic/kafka@2.11.0 node@22.23.3"),
         ("kafka-clients@4.1.0", "-Dkafka.version=4.1.0"),
         ("franz-go@1.20.6", "go get github.com/twmb/franz-go@v1.20.6"),
         ("rskafka@0.5.0", "cargo add .* rskafka@=0.5.0"),

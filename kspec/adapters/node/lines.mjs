@@ -31,7 +31,7 @@ export async function clientCall(work) {
   try {
     return await work()
   } catch (error) {
-    throw new Thrown(error)
+    throw error instanceof Unsupported ? error : new Thrown(error)
   }
 }
 
@@ -41,12 +41,13 @@ export async function clientCall(work) {
  * and `named(error, call)` the partitions or topics that the error of a call names, each with its error.
  */
 export async function serve(client, version, adapter) {
-  const { connect, close, operations, records = [], options = {}, rawCalls = {}, named = () => ({}) } = adapter
+  const { connect, close, operations, connects = [], records = [] } = adapter
+  const { options = {}, rawCalls = {}, named = () => ({}) } = adapter
   const described = error => describe(error, adapter)
   const all = { connect, close, ...operations }
   const capabilities = Object.keys(operations).sort()
   const greeting = { client, version, language: 'node', capabilities }
-  write({ ...greeting, records, options: inText(options), raw_calls: rawCalls })
+  write({ ...greeting, connect: connects, records, options: inText(options), raw_calls: rawCalls })
   for await (const line of createInterface({ input: process.stdin })) {
     write(await answer(all, JSON.parse(line), described, named))
   }
