@@ -192,7 +192,7 @@ def run(command: str, capture: Path, folder: Path) -> Outcome:
     account = _account(command, result.stdout, folder)
     if account is None:
         return Outcome("", "", None, 0)
-    named = ("frames", "retransmitted", "anomalies", "tls")
+    named = ("frames", "retransmitted", "copies", "anomalies", "tls")
     placed = sum(account.get(name, 0) for name in named)
     return Outcome("", "", account["payload"], abs(account["payload"] - placed))
 

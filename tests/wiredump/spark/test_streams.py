@@ -75,7 +75,7 @@ def test_rotations_and_batches(spark, tmp_path: Path) -> None:
     there = [place / path.name for path in files]
     assert difference(one_process(there, tmp_path / "one"), tmp_path / "out") == {}
     assert made.account["payload"] == sum(
-        made.account[name] for name in ("frames", "retransmitted", "anomalies")
+        made.account.get(name, 0) for name in ("frames", "retransmitted", "copies", "anomalies")
     )
     for thread in threading.enumerate():
         if thread.name == "wiredump-progress":
