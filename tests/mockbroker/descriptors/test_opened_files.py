@@ -45,6 +45,7 @@ LATER: Final[dict[str, str]] = {
     "mockbroker.simulation.configs.effective ": "imported as a cluster with configs is made",
     "mockbroker.simulation.reassignment mockbroker.simulation.reassignment.": "with a cluster",
     "mockbroker.serving.suspended_calls greenlet": "imported as a cluster on ZooKeeper is made",
+    "mockbroker.serving.listener_security cryptography": "imported as a store of PKCS12 is read",
     "mockbroker.simulation.security.sasl scramp": "imported as users of SCRAM are made",
     "mockbroker.simulation.security.token_issuer ": "imported as an issuer of tokens is made",
     "kproto.client.sasl scramp": "imported as credentials for SCRAM are made",
