@@ -9,8 +9,34 @@ from pathlib import Path
 
 import pytest
 
+from kspec.runner import toolchains
 from tests.support.class_data import SparkClassData
+from tests.support.maven import artifacts, with_dependencies
 from tests.support.toolchain import require, require_module
+
+_CLIENTS = (
+    # Of Spark 4.2, the newest that was published in November 2026.
+    ("org.apache.spark:spark-sql-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.spark:spark-token-provider-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.kafka:kafka-clients", "3.9.2"),
+    ("org.apache.commons:commons-pool2", "2.13.1"),
+    ("org.apache.hadoop:hadoop-aws", "3.5.0"),
+)
+_SDK = (
+    # Without the bundle of all of them, which is forty times as large.
+    *(
+        (f"software.amazon.awssdk:{name}", "2.35.4")
+        for name in ("s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
+    ),
+    ("software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3", "1.3.1"),
+)
+
+
+def _clients() -> dict[str, str]:
+    """Spark's own clients for Kafka and S3, which Java takes when it starts."""
+    if toolchains.find("maven") is None:
+        return {}
+    return {"spark.jars": ",".join(map(str, [*artifacts(_CLIENTS), *with_dependencies(_SDK)]))}
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +62,7 @@ def spark(
             "spark.local.dir": str(place),
             "spark.sql.warehouse.dir": str(place / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
+            **_clients(),
         },
     )
     session.range(9).selectExpr("sum(id)").collect()

@@ -1,8 +1,4 @@
-"""A Kafka topic of frames, read by Spark's own connector, has the tables of its journal.
-
-The connector is that of Spark 4.2, the newest that was published in November 2026; the Spark that
-reads is the one that is installed.
-"""
+"""A Kafka topic of frames, read by Spark's own connector, has the tables of its journal."""
 
 from __future__ import annotations
 
@@ -12,38 +8,29 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mockbroker.running.threaded import ThreadedCluster
-from tests.support.maven import artifacts
 from tests.support.toolchain import require, require_module
 from tests.wiredump.sources.test_opening import journal, talk
 from tests.wiredump.spark.pipeline import single
 from wiredump.questions.answers import answer
 from wiredump.questions.database import FolderTables
 from wiredump.questions.saved import question
+from wiredump.rows.schema import TABLES
 
 ROOT = Path(__file__).parents[3]
 MIRROR = ROOT / "docs/how-to/recipes/journal_to_topic.py"
-PROGRAM = Path(__file__).with_name("topic.py")
-CONNECTOR = (
-    ("org.apache.spark:spark-sql-kafka-0-10_2.13", "4.2.0"),
-    ("org.apache.spark:spark-token-provider-kafka-0-10_2.13", "4.2.0"),
-    ("org.apache.kafka:kafka-clients", "3.9.2"),
-    ("org.apache.commons:commons-pool2", "2.13.1"),
+DECODED = """
+SELECT decoded.header, decoded.body FROM (
+  SELECT decode_request(frame) AS decoded FROM frames_in_topic WHERE direction = 'request'
+  UNION ALL
+  SELECT decode_response(frame, api_key, api_version) FROM frames_in_topic
+  WHERE direction = 'response'
 )
-TABLES = ("frames", "requests", "bodies", "negotiations")
-
-
-def run(program: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, str(program), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
+ORDER BY ALL"""
 
 
 def mixed_journal(rng: random.Random) -> str:
@@ -60,23 +47,37 @@ def mixed_journal(rng: random.Random) -> str:
 
 @pytest.mark.slow
 @pytest.mark.java
-def test_the_tables_of_a_mirrored_journal(tmp_path: Path, rng: random.Random) -> None:
+def test_the_tables_of_a_mirrored_journal(spark: Any, tmp_path: Path, rng: random.Random) -> None:
     """Rows of four tables, texts of the functions, and the answer to a question."""
-    require("java", "maven")
-    for name in ("pyspark", "confluent_kafka", "duckdb"):
+    require("maven")
+    for name in ("confluent_kafka", "duckdb"):
         require_module(name)
+    from wiredump.spark import register
+    from wiredump.spark.topics import OF_FRAMES, frames_of, table_of_frames
+
     path = tmp_path / "journal.jsonl"
     path.write_text(mixed_journal(rng))
-    expected = single([str(path)], tmp_path / "tables", tables=TABLES)
-    jars = ",".join(map(str, artifacts(CONNECTOR)))
+    expected = single([str(path)], tmp_path / "tables", tables=OF_FRAMES)
+    assert len(expected["requests"]) >= 30
     with ThreadedCluster(brokers=1, topics=["frames:2:1"]) as mock:
-        run(MIRROR, str(path), mock.bootstrap, "frames")
-        found = json.loads(run(PROGRAM, jars, mock.bootstrap, "frames").splitlines()[-1])
-    for name in TABLES:
-        assert found[name] == expected[name], name
-    assert len(found["requests"]) >= 30
-    local = FolderTables(str(tmp_path / "tables"))
+        mirror = [sys.executable, str(MIRROR), str(path), mock.bootstrap, "frames"]
+        subprocess.run(mirror, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+        options = {
+            "kafka.bootstrap.servers": mock.bootstrap, "subscribe": "frames",
+            "includeHeaders": "true", "startingOffsets": "earliest",
+        }  # fmt: skip
+        frames = frames_of(spark.read.format("kafka").options(**options).load()).cache()
+        assert frames.count() > 0
+    tables = {name: table_of_frames(frames, name).cache() for name in OF_FRAMES}
+    for name, table in tables.items():
+        names = [each.name for each in TABLES[name].columns]
+        rows = table.select(names).collect()
+        assert sorted(repr(row.asDict()) for row in rows) == expected[name], name
+    registered, local = register(spark, tables), FolderTables(str(tmp_path / "tables"))
+    frames.createOrReplaceTempView("frames_in_topic")
     texts = answer(local, "SELECT header, body FROM bodies ORDER BY ALL").rows
-    assert [tuple(row) for row in found["decoded"]] == texts
-    latencies = answer(local, question("slow-apis").query).rows
-    assert [tuple(row) for row in found["slow-apis"]] == latencies
+    assert answer(registered, DECODED).rows == texts
+    latencies = question("slow-apis").query
+    assert answer(registered, latencies).rows == answer(local, latencies).rows
+    for each in (frames, *tables.values()):
+        each.unpersist()
