@@ -40,9 +40,10 @@ def source_of(module: str) -> str:
     return path_of(module).read_text("utf-8")
 
 
-def every_mutation() -> list[Mutation]:
+@cache
+def every_mutation() -> tuple[Mutation, ...]:
     """Return every defect that can be made of the reference client, by module and line."""
-    return [each for module in MODULES for each in mutations(source_of(module), module)]
+    return tuple(each for module in MODULES for each in mutations(source_of(module), module))
 
 
 def places_by_name() -> Mapping[str, frozenset[tuple[str, int]]]:
