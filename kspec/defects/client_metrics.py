@@ -162,3 +162,11 @@ class BeginsItsCountersAnew(Telemetry):
     async def subscribe(self, link: Link) -> None:
         await super().subscribe(link)
         self.counted = {}
+
+
+@defect("pushes-metrics-without-values")
+class PushesMetricsWithoutValues(Telemetry):
+    """Pushes the names of its metrics alone."""
+
+    def metric(self, name: str, value: int, is_delta: bool) -> bytes:
+        return b"\x0a" + bytes([len(name)]) + name.encode()

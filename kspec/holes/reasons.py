@@ -15,6 +15,8 @@ from kspec.holes.mutations import Mutation
 __all__ = ["REASONS", "reason_for"]
 
 _PAUSE: Final = "It is the length of a pause, for which no document states a number."
+_TIME_OUT: Final = "A client chooses how long a broker may take."
+_UNOBSERVED: Final = "A client need not push metrics (KIP-714)."
 _OWN_TIMER: Final = "It is how often the client looks at its own state, which no broker sees."
 
 REASONS: Final[Mapping[tuple[str, str, str], str]] = {
@@ -45,6 +47,15 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
         "(_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _FE…"
         " -> (_ILLEGAL_GENERATION, _REBALANCE_IN_PROGRESS, _FENCED_INSTANCE_ID)",
     ): "The application gets the error by partition, and the next heartbeat has it for the member.",
+    ("data_calls", "DataClients.producer", "self._observe('producer')"): _UNOBSERVED,
+    ("data_calls", "DataClients.consumer", "self._observe('consumer')"): _UNOBSERVED,
+    ("admin_calls", "create_topics.request", "1000 -> 100"): _TIME_OUT,
+    ("admin_calls", "create_topics.request", "1000 -> 10000"): _TIME_OUT,
+    ("admin_calls", "create_partitions.request", "1000 -> 100"): _TIME_OUT,
+    ("admin_calls", "create_partitions.request", "1000 -> 10000"): _TIME_OUT,
+    ("membership", "Membership.join_once", "self.on_sync_error(synced.error_code)"): (
+        "The member joins again in any case, and the answer to that has the error if it lasts."
+    ),
     ("producer", "Producer.identify", "0 -> 1"): (
         "Without a transactional id brokers do not look at the time-out of transactions."
     ),

@@ -196,8 +196,14 @@ class Telemetry:
             if self.is_wanted(name):
                 before, self.counted[name] = self.counted.get(name, 0), value
                 is_delta = self.is_delta()
-                found += _field(2, _sum(name, value - before if is_delta else value, is_delta))
+                found += _field(
+                    2, self.metric(name, value - before if is_delta else value, is_delta)
+                )
         return _field(1, _field(2, found))
+
+    def metric(self, name: str, value: int, is_delta: bool) -> bytes:
+        """A metric with its point."""
+        return _sum(name, value, is_delta)
 
     def counters(self) -> dict[str, int]:
         """Return the counters of this instance, whatever is wanted."""
