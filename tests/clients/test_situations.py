@@ -15,7 +15,7 @@ import pytest
 
 from kproto import builds
 from tests.recipes.test_recipes import installed
-from tests.support.maven import artifact
+from tests.support.maven import artifact, with_dependencies
 from tests.support.toolchain import require
 
 pytestmark = pytest.mark.slow
@@ -240,6 +240,23 @@ def test_java(java_module: Path, tmp_path: Path, environment: dict[str, str]) ->
     assert code == 0, out
     assert set(results.values()) == {"OK"}
     assert sorted(map(words, results)) == SITUATIONS
+
+
+@pytest.mark.java
+def test_a_java_container(java_module: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    """There is no container engine: a process runs the container's command, in its environment."""
+    source = HERE / "java/ContainerProgram.java"
+    jars = with_dependencies([("org.testcontainers:testcontainers", "2.0.5")])
+    libraries = [*(installed("kafka-clients") / "lib").glob("*.jar"), *jars]
+    path = os.pathsep.join(map(str, [tmp_path, java_module, *libraries]))
+    code, out = run(["javac", "-d", str(tmp_path), "-cp", path, str(source)], tmp_path, environment)
+    assert code == 0, out
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, "ContainerProgram"]
+    code, out = run(command, tmp_path, environment)
+    assert code == 0, out
+    assert re.findall(r"^(?:[12] localhost true|[12]|false)$", out, re.M) == [
+        "1 localhost true", "2 localhost true", "1", "false",
+    ], out  # fmt: skip
 
 
 @pytest.mark.java

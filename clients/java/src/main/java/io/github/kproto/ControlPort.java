@@ -16,19 +16,26 @@ import java.util.stream.Collectors;
 
 /** Requests to the control port of a server or of one of its clusters. */
 final class ControlPort {
-    private static final String TOKEN_VARIABLE = "MOCKBROKER_TOKEN";
+    static final String TOKEN_VARIABLE = "MOCKBROKER_TOKEN";
 
     private static final HttpClient CLIENT =
             HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     private final URI base;
+    private final String token;
 
+    /** With the token of the environment, if there is one. */
     ControlPort(URI base) {
+        this(base, System.getenv(TOKEN_VARIABLE));
+    }
+
+    ControlPort(URI base, String token) {
         this.base = base;
+        this.token = token;
     }
 
     ControlPort ofCluster(String id) {
-        return new ControlPort(URI.create(base + "/clusters/" + id));
+        return new ControlPort(URI.create(base + "/clusters/" + id), token);
     }
 
     <T> T get(String path, Type type) {
@@ -64,7 +71,6 @@ final class ControlPort {
                 .method(method, body == null ? BodyPublishers.noBody() : BodyPublishers.ofString(Json.write(body)))
                 .header("Content-Type", "application/json")
                 .header("Accept", accepted);
-        String token = System.getenv(TOKEN_VARIABLE);
         if (token != null) {
             request.header("Authorization", "Bearer " + token);
         }
