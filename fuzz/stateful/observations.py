@@ -8,6 +8,8 @@ from typing import Any
 from fuzz.stateful import response_checks
 from fuzz.stateful.world import Facts, World
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.releases.facts import PARTITIONS_ONLY_VALIDATED
 from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 
 __all__ = ["observe_created", "observe_deleted", "observe_partitions_added", "observe_reassigned"]
@@ -89,5 +91,10 @@ def observe_partitions_added(
     (row,) = answer.results
     if row.error_code == ErrorCode.REQUEST_TIMED_OUT:
         world.model.learn(world.cluster)
-    elif not row.error_code and not dry:
+    elif not row.error_code and not (dry and _only_validates(world.cluster)):
         world.model.topics[name] = count
+
+
+def _only_validates(cluster: Cluster) -> bool:
+    """Early controllers of KRaft add partitions where they shall only validate."""
+    return cluster.controller.keeps_znodes or cluster.logs.release.has(PARTITIONS_ONLY_VALIDATED)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Concatenate, Final, Literal, ParamSpec, TypeAl
 
 from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.near_names import did_you_mean
-from mockbroker.errors import ClusterError
 from mockbroker.options.option_types import (
     ADDRESS,
     ADDRESS_BY_BROKER,
@@ -26,9 +25,10 @@ from mockbroker.options.option_types import (
     RACK_BY_BROKER,
     VERSIONS_BY_API,
 )
+from mockbroker.options.python_values import check_options
 from mockbroker.profiles import DEFAULT_PROFILE
 from mockbroker.simulation.state.cluster_parts import Broker
-from mockbroker.simulation.state.option_declarations import option, options_of
+from mockbroker.simulation.state.option_declarations import option
 from mockbroker.simulation.state.option_types import (
     DELAY,
     FIXES,
@@ -69,8 +69,6 @@ R = TypeVar("R")
 
 Clock: TypeAlias = Literal["wall", "manual"]
 
-_LARGEST: Final = 2**63 - 1
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -103,15 +101,7 @@ class Limits:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for each in options_of(Limits):
-            value, bounds = getattr(self, each.name), each.type.bounds
-            if value is None or bounds is None:
-                continue
-            lowest, highest = bounds[0], _LARGEST if bounds[1] is None else bounds[1]
-            if not lowest <= value <= highest:
-                raise ClusterError(
-                    f"{each.name} is {value}; it must be between {lowest} and {highest}"
-                )
+        check_options(self)
 
     def new_journal(self) -> Journal:
         """Return a journal of this size."""

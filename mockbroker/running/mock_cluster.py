@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
-from kproto.dialects import dialect
+from kproto.dialects import Dialect, dialect
 from kproto.schema.versions import Versions
 from kproto.transcript import Transcript
 from kproto.znodes import Stat, ZnodeStore
@@ -118,12 +118,15 @@ class MockCluster(DataMethods, LoopOperations):
 
     def _set_up(self, options: ClusterOptions) -> None:
         self.options = options
-        self.profile: Profile = with_fixes(
-            profile(options.profile) if isinstance(options.profile, str) else options.profile,
-            options.fixes,
-        )
+        release = options.profile
+        base = profile(release) if isinstance(release, str) else release
+        if not isinstance(base, Profile):
+            raise ClusterError(f'"profile" must be a name or a Profile, not {base!r:.80}')
+        self.profile = with_fixes(base, options.fixes)
         named = self.profile.dialect if options.dialect is None else options.dialect
         self.dialect = dialect(named) if isinstance(named, str) else named
+        if not isinstance(self.dialect, Dialect):
+            raise ClusterError(f'"dialect" must be a name or a Dialect, not {named!r:.80}')
         self.journal = options.new_journal() if options.journal is None else options.journal
         self.clock: Clock = options.clock
         self.auto_progress_ms = options.auto_progress_ms

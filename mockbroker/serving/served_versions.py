@@ -91,6 +91,8 @@ def check_release(
     versions. Older versions have no new features, and an API without a handler is answered by
     scripts or with error 35. APIs of a draft are not checked.
     """
+    if not requested:
+        return
     handlers, brought = dialect_handlers(codec), _of_draft(codec)
     for key, versions in requested.items():
         if versions is None or key not in handlers or key in brought:

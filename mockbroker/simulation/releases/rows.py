@@ -170,11 +170,15 @@ def first_row(
     """Return a function from a context to the first row whose condition holds, which it remembers.
 
     A context has to be a frozen value with everything that conditions look at, and to take few
-    different values: equal contexts have the same row.
+    different values: equal contexts have the same row. Clusters share what is remembered.
     """
+    return _first_row(tuple(rows))
 
+
+@cache
+def _first_row(rows: tuple[Row[Any, Any], ...]) -> Callable[[Any], Row[Any, Any] | None]:
     @lru_cache(maxsize=_REMEMBERED)
-    def first_of(context: ValueT) -> Row[ValueT, SubjectT] | None:
+    def first_of(context: Any) -> Row[Any, Any] | None:
         return next((row for row in rows if row.when(context)), None)
 
     return first_of

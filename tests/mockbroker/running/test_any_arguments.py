@@ -13,6 +13,7 @@ from kproto.errors import UnknownNameError
 from kproto.near_names import did_you_mean
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError, FaultError
+from mockbroker.options import ClusterOptions
 from mockbroker.simulation.operations import OPERATIONS
 from tests.support.seeds import seed
 
@@ -95,3 +96,24 @@ def test_every_misspelt_name_is_suggested() -> None:
                 name[: at - 1] + name[at] + name[at - 1] + name[at + 1 :],
             ):
                 assert name in did_you_mean(spelt, OPERATIONS, most=4), spelt
+
+
+def test_any_options() -> None:
+    drawn = random.Random(f"{seed()} options")
+    names = list(ClusterOptions.__dataclass_fields__)
+    for _ in range(600):
+        options = {
+            name: drawn.choice(_ODD) for name in drawn.sample(names, drawn.choice([1, 1, 2]))
+        }
+        try:
+            MockCluster(**options)
+        except (ClusterError, UnknownNameError):
+            pass
+        except Exception as error:
+            pytest.fail(f"MockCluster(**{options!r:.300}): {error!r}")
+
+
+def test_options_with_units() -> None:
+    options = ClusterOptions(idle_timeout_ms="10s", log_bytes="1MiB", propagation_ms="0.5s")  # type: ignore[arg-type]
+    assert (options.idle_timeout_ms, options.log_bytes) == (10_000, 1 << 20)
+    assert options.propagation_ms == 500

@@ -278,7 +278,7 @@ def test_a_limit_that_makes_no_sense_is_bad_usage(option, value, problem, capsys
 
 @pytest.mark.parametrize("name", [*asdict(DEFAULT_LIMITS)])
 async def test_python_and_the_control_port_refuse_them_too(name: str) -> None:
-    with pytest.raises(ClusterError, match=f"{name} is -1; it must be between . and [0-9]+"):
+    with pytest.raises(ClusterError, match=f'"{name}" is -1; it must be between . and [0-9]+'):
         MockCluster(**{name: -1})
     async with controlled() as (_, client):
         status, answer = await client.post("/clusters", json={name: -1})
