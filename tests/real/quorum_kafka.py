@@ -5,10 +5,18 @@ controller, can be stopped.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.real.kafka import START_SECONDS, KafkaFailed, RealKafka, free_ports, properties_of
+from tests.real.kafka import (
+    BROKER_IDS,
+    START_SECONDS,
+    KafkaFailed,
+    RealKafka,
+    free_ports,
+    properties_of,
+)
 
 __all__ = ["CONTROLLER_IDS", "QuorumKafka"]
 
@@ -19,17 +27,29 @@ CONTROLLER_IDS: Final = (101, 102, 103)
 
 
 class QuorumKafka(RealKafka):
-    """As ``RealKafka`` of a KRaft release, with ``CONTROLLER_IDS`` beside the brokers."""
+    """As ``RealKafka`` of a KRaft release, with controllers beside the brokers."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__(release, folder, zookeeper=False)
-        self._quorum = dict(zip(CONTROLLER_IDS, free_ports(len(CONTROLLER_IDS)), strict=True))
+    def __init__(
+        self,
+        release: str,
+        folder: Path,
+        *,
+        broker_ids: Sequence[int] = BROKER_IDS,
+        controller_ids: Sequence[int] = CONTROLLER_IDS,
+    ) -> None:
+        super().__init__(release, folder, zookeeper=False, broker_ids=broker_ids)
+        self._quorum = dict(zip(controller_ids, free_ports(len(controller_ids)), strict=True))
+
+    @property
+    def controllers(self) -> str:
+        """What ``--bootstrap-controller`` takes."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._quorum.values())
 
     def _format(self) -> None:
         """By Kafka's own tool for the first; the others take over what it wrote, as all of them
         have to begin with the same levels of features."""
-        first, *others = CONTROLLER_IDS
-        for controller_id in CONTROLLER_IDS:
+        first, *others = self._quorum
+        for controller_id in self._quorum:
             self._write(properties_of(controller_id), self._controller_configs(controller_id))
         self._start(
             "format", "kafka.tools.StorageTool", "format", "--cluster-id", self._cluster_id,
@@ -52,9 +72,9 @@ class QuorumKafka(RealKafka):
             self._identify(node_id)
 
     def _start_controllers(self) -> None:
-        for controller_id in CONTROLLER_IDS:
+        for controller_id in self._quorum:
             self._start_broker(controller_id)
-        for controller_id in CONTROLLER_IDS:
+        for controller_id in self._quorum:
             self.wait_for(controller_id)
 
     def _port(self, node_id: int) -> int:
