@@ -10,6 +10,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from kproto.dialects import AutoDialect, Dialect, dialect
+from kproto.errors import UnknownNameError
 from kproto.journal import Journal
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError
@@ -66,15 +67,16 @@ def software_versions(
     """The API versions in which a broker differs from the cluster. During a rolling upgrade a
     broker may support newer versions of the controller's requests than the cluster's release, but
     not of clients' requests. Raises ClusterError."""
-    if (
-        isinstance(level, str)
-        and level.startswith("kafka-")
-        and named(level).software.is_newer_than(profile.software)
-    ):
-        raise ClusterError(
-            f"{level} is newer than {profile.name}, whose versions a level can only narrow; "
-            f"`upgrade BROKER {level}` changes the release"
-        )
+    if isinstance(level, str) and level.startswith("kafka-"):
+        try:
+            software = named(level).software
+        except UnknownNameError as error:
+            raise ClusterError(str(error)) from None
+        if software.is_newer_than(profile.software):
+            raise ClusterError(
+                f"{level} is newer than {profile.name}, whose versions a level can only narrow; "
+                f"`upgrade BROKER {level}` changes the release"
+            )
     own = own_versions(codec, served, level) if isinstance(level, str) else level
     clients = {key: versions for key, versions in own.items() if key not in INTER_BROKER}
     check_release(profile, codec, clients)
