@@ -71,8 +71,10 @@ WITH used AS (
 SELECT if(listed, software_name, '{OTHERS}') AS name, if(listed, software_version, NULL) AS version,
   if(listed, client_id, NULL) AS id, api, api_version, sum(number)
 FROM ranked GROUP BY ALL ORDER BY name, version, id, api, api_version"""
+_ORDER: Final = "requested_ns, run, connection, request_offset, response_offset"
 _FAILED: Final = f"""
-(SELECT explode(errors) AS error, run, {_OF_ERRORS} FROM requests WHERE requested_ns IS NOT NULL)"""
+(SELECT explode(errors) AS error, run, response_offset, {_OF_ERRORS} FROM requests
+ WHERE requested_ns IS NOT NULL)"""
 _ERRORS: Final = f"""
 WITH span AS (SELECT min(requested_ns) AS first, max(requested_ns) AS last FROM requests)
 SELECT error, part_of(requested_ns, first, last, {TIME_BUCKETS}) AS part, count(*)
@@ -80,10 +82,10 @@ FROM {_FAILED}, span GROUP BY ALL"""
 _EXAMPLES: Final = f"""
 SELECT error, {_OF_ERRORS} FROM (
   SELECT *, row_number() OVER (
-    PARTITION BY error ORDER BY requested_ns, run, connection, request_offset) AS place
+    PARTITION BY error ORDER BY {_ORDER}) AS place
   FROM {_FAILED}
 )
-WHERE place <= {MOST_EXAMPLES} ORDER BY requested_ns, run, connection, request_offset, error"""
+WHERE place <= {MOST_EXAMPLES} ORDER BY {_ORDER}, error"""
 
 
 class Traffic(NamedTuple):
