@@ -69,14 +69,6 @@ class BeginsEachShareSessionAnew(ShareConsumer):
         return 0
 
 
-@defect("acknowledges-with-the-first-request")
-class AcknowledgesWithTheFirstRequest(ShareConsumer):
-    """Puts acknowledgements into the request that begins a share session."""
-
-    def without_session(self, decisions: Decisions) -> Decisions:
-        return decisions
-
-
 @defect("reports-lost-share-sessions")
 class ReportsLostShareSessions(ShareConsumer):
     """Fails with an error if the broker does not know the share session, and begins no other."""

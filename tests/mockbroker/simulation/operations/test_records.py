@@ -72,7 +72,7 @@ async def test_logs_are_bounded_by_the_option() -> None:
         assert log.storage.size <= 2000
         assert log.start_offset > 0
         assert any(each.change.__class__.__name__ == "LogStartMoved" for each in mock.cluster.log)
-    with pytest.raises(ClusterError, match="log_bytes is 0"):
+    with pytest.raises(ClusterError, match='"log_bytes" is 0'):
         MockCluster(log_bytes=0)
 
 
