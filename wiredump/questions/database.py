@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,7 +38,8 @@ _MACROS: Final = (
     "CREATE MACRO collect_set(value) AS list(DISTINCT value) FILTER (WHERE value IS NOT NULL)",
 )
 
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 10
+_PAUSE_SECONDS: Final = 0.05
 
 
 def require_duckdb() -> None:
@@ -115,6 +117,7 @@ class FolderTables:
                     # Perhaps files were compacted since they were listed.
                     if attempt == _ATTEMPTS:
                         raise QueryError(_message_of(error)) from None
+                    time.sleep(_PAUSE_SECONDS * attempt)
                 except duckdb.Error as error:
                     raise QueryError(_message_of(error)) from None
 
