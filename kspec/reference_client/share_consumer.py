@@ -46,10 +46,9 @@ class ShareConsumer(Consumer):
         super().__init__(client, options, membership)
         self.is_explicit = options.get("acknowledgement") == "explicit"
         self.undecided: dict[TopicPartition, dict[int, int]] = {}
-        """The brokers that gave out the records which are not acknowledged, by partition and
-        offset."""
+        """The broker that delivered each unacknowledged record, by partition and offset."""
         self.decided: dict[int, Decisions] = {}
-        """What is to be acknowledged, by broker."""
+        """Acknowledgements that wait for the next request, by broker."""
 
     # ---- the application's part ------------------------------------------------------------------
 

@@ -74,7 +74,9 @@ def _check_mapping(option: Option, kind: str, value: Any) -> None:
     is_value = _VALUES.get(kind, lambda _value: True)
     for key, each in value.items():
         if not is_value(each):
-            raise ClusterError(f'"{option.name}" has {each!r:.80} for {key!r:.80}; see its type')
+            raise ClusterError(
+                f'"{option.name}" must be a {kind}, not have {each!r:.80} for {key!r:.80}'
+            )
     if kind in _OBJECTS_AS_IN_JSON:
         option.type.from_json(option.name, {str(key): _plain(each) for key, each in value.items()})
 

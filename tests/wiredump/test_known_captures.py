@@ -115,8 +115,8 @@ def test_whatever_happened_to_the_packets(kind: str, tmp_path: Path) -> None:
 
 
 def test_copies_are_no_retransmissions(tmp_path: Path) -> None:
-    """Two interfaces have each segment: one host's, or those of both ends. What was sent again at
-    once has another identification, and is told from the copies."""
+    """Both interfaces record each segment, at one host or at both ends. A retransmission that
+    follows at once carries another IP identification, so it does not count as a copy."""
     for seed in _seeds("copies"):
         made = known(seed, "copied")
         (tmp_path / "a.pcapng").write_bytes(made.capture)

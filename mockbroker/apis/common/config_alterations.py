@@ -162,7 +162,7 @@ def _failure_of_all(
 
 
 def _wrong_operations(call: Call, operations: Sequence[ConfigOperation]) -> str | None:
-    """What is wrong with operations whatever their resource is."""
+    """Return the error of operations that are invalid for every resource."""
     try:
         call.cluster.config_changes.check_operations(operations)
     except Refusal as refusal:

@@ -131,7 +131,7 @@ def _program(name: str, stopped: int, served: Mapping[int, Versions]) -> Program
 
 
 def _broker_of(api: int, partition: int, stopped: int, act: int) -> int:
-    """Who is responsible; 0 for any broker."""
+    """The broker that must answer; 0 if any may."""
     if api in _OF_LEADERS:
         return leader_of(LAYOUT[partition], stopped, act)
     if api in _OF_GROUPS:
