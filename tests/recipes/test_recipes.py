@@ -117,6 +117,22 @@ def test_c(tmp_path: Path, environment: dict[str, str]) -> None:
     assert "stored once" in run(["./mock"], tmp_path, environment)
 
 
+def test_dotnet(tmp_path: Path, environment: dict[str, str]) -> None:
+    """On Mono, with a folder that has Confluent.Kafka.dll and librdkafka.so: NuGet is not among the
+    registries that tests use."""
+    library = os.environ.get("CONFLUENT_KAFKA")
+    if library is None or shutil.which("mcs") is None:
+        absent("dotnet", "install mono-mcs; CONFLUENT_KAFKA names the folder of the library")
+        return
+    for name in ("Confluent.Kafka.dll", "librdkafka.so"):
+        (tmp_path / name).symlink_to(Path(library) / name)
+    references = ["-r:Confluent.Kafka.dll", "-r:System.Net.Http"]
+    run(["mcs", *references, "-out:mock.exe", str(RECIPES / "mock.cs")], tmp_path, environment)
+    libraries = os.pathsep.join([str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])
+    out = run(["mono", "mock.exe"], tmp_path, {**environment, "LD_LIBRARY_PATH": libraries})
+    assert "stored once" in out
+
+
 def test_every_recipe_is_listed() -> None:
     listed = (RECIPES / "README.md").read_text()
     names = {path.name for path in RECIPES.iterdir()} - {"README.md"}
@@ -124,4 +140,4 @@ def test_every_recipe_is_listed() -> None:
         re.search(rf"\[{re.escape(name)}\]\({re.escape(name)}(/README\.md)?\)", listed)
         for name in names
     )
-    assert len(names) == 5
+    assert len(names) == 6
