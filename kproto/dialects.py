@@ -36,7 +36,7 @@ from kproto.errors import (
 from kproto.messages._index import ALIASES, MODULES, REQUEST_VERSIONS, REQUESTS, RESPONSES
 from kproto.messages.request_header import RequestHeader
 from kproto.messages.response_header import ResponseHeader
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import python_name
 from kproto.schema.versions import Versions
@@ -148,9 +148,8 @@ class Dialect:
         whole, _, struct = name.partition(".")
         cls = self._own.get(whole) or self._released(whole)
         if cls is None:
-            near = did_you_mean(whole, self.message_names(), most=3)
             problem = f"dialect {self.name} has no message {whole!r}"
-            raise UnknownNameError("; ".join(filter(None, (problem, near))))
+            raise UnknownNameError(with_suggestion(problem, whole, self.message_names(), most=3))
         if not struct:
             return cls
         if struct not in cls.STRUCTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean"]
+__all__ = ["did_you_mean", "with_suggestion"]
 
 _LONGEST = 60
 _LEAST_PART = 3
@@ -25,6 +25,14 @@ def did_you_mean(name: str, known: Iterable[str], *, most: int = 2) -> str:
         alike = sorted(((_likeness(word, each), each) for each in names), reverse=True)
         near = [each for likeness, each in alike if likeness >= _ALIKE]
     return f"did you mean {' or '.join(names[each] for each in near[:most])}?" if near else ""
+
+
+def with_suggestion(
+    problem: str, name: str, known: Iterable[str], *, most: int = 2, otherwise: str = ""
+) -> str:
+    """Return ``PROBLEM; did you mean A or B?``, or ``PROBLEM; OTHERWISE`` if no name is near."""
+    hint = did_you_mean(name, known, most=most) or otherwise
+    return f"{problem}; {hint}" if hint else problem
 
 
 def _plain(name: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from kproto.errors import SchemaError, UnknownNameError
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kproto.schema.load import schemas_directory
 from kproto.schema.versions import Versions
 
@@ -82,8 +82,9 @@ def release(name: str) -> Release:
     if found is not None:
         return found
     known = [f"kafka-{name}"] if f"kafka-{name}" in releases else releases
-    near = did_you_mean(name, known, most=4) or f"the profiles are {', '.join(releases)}"
-    raise UnknownNameError(f"no release profile named {name!r}; {near}")
+    profiles = f"the profiles are {', '.join(releases)}"
+    problem = f"no release profile named {name!r}"
+    raise UnknownNameError(with_suggestion(problem, name, known, most=4, otherwise=profiles))
 
 
 def parse_releases(text: str, *, source: str = FILE) -> dict[str, Release]:

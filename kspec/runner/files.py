@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kspec.case_parser import parse_case
 from kspec.errors import CaseError, KspecError
 from kspec.model import CaseFile
@@ -60,9 +60,9 @@ def _named(cases: Sequence[CaseFile], patterns: Iterable[str]) -> set[str]:
         matches = {case.id for case in cases if _is(case, pattern)}
         if not matches:
             names = [name for case in cases for name in (case.group, _number(case), case.id)]
-            near = did_you_mean(pattern, dict.fromkeys(names), most=3)
             problem = f"no case matches {pattern!r}"
-            raise KspecError("; ".join(filter(None, (problem, near, "`kspec list` lists all"))))
+            problem = with_suggestion(problem, pattern, dict.fromkeys(names), most=3)
+            raise KspecError(f"{problem}; `kspec list` lists all")
         found |= matches
     return found
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 import msgspec
 
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from mockbroker.errors import FaultError
 from mockbroker.faults.rule import Fault
 
@@ -104,8 +104,8 @@ def _explain(error: Exception) -> tuple[str, str]:
     found = _AT_MEMBER.search(text)
     unknown = re.search(r"unknown field `([^`]*)`", text)
     if unknown is not None:
-        near = did_you_mean(unknown[1], Fault.__struct_fields__)
-        return "; ".join(filter(None, (f"unknown member {unknown[1]!r}", near))), unknown[1]
+        problem = f"unknown member {unknown[1]!r}"
+        return with_suggestion(problem, unknown[1], Fault.__struct_fields__), unknown[1]
     if found is None or not found[1]:
         return text, ""
     wrong = re.match(r"Invalid enum value '(.*?)'", text)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kproto import annotate
 from kproto.codec.message import Message
 from kproto.journal import ClientSoftware, squash
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kproto.safe_text import printable
 from kproto.schema.versions import MAX_VERSION, Versions
 from mockbroker.apis.common.request_entities import (
@@ -331,9 +331,7 @@ class FaultRules:
         names = self._names()
         found = {key for each, key in names.items() if squash(each) == squash(text)}
         if not found:
-            problem = f"unknown API {text!r:.80}"
-            near = did_you_mean(text, names)
-            raise FaultError("; ".join(filter(None, (problem, near))), rule=name)
+            raise FaultError(with_suggestion(f"unknown API {text!r:.80}", text, names), rule=name)
         return frozenset(found)
 
     def find(self, name: str) -> ActiveFault:

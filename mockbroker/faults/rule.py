@@ -13,7 +13,7 @@ import msgspec
 
 from kproto.error_codes import ErrorCode
 from kproto.framing import SIZE_LENGTH
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kproto.schema.versions import Versions
 from mockbroker.errors import ClusterError, FaultError
 from mockbroker.faults.conflicts import conflict
@@ -270,9 +270,10 @@ def _error_code(given: int | str | None) -> int | None:
         try:
             return int(ErrorCode[given.upper()])
         except KeyError:
-            near = did_you_mean(given, ErrorCode.__members__)
-            hint = near or "use a name such as NOT_CONTROLLER, or a number"
-            raise FaultError(f"unknown error {given!r:.80}; {hint}") from None
+            problem = f"unknown error {given!r:.80}"
+            hint = "use a name such as NOT_CONTROLLER, or a number"
+            names = ErrorCode.__members__
+            raise FaultError(with_suggestion(problem, given, names, otherwise=hint)) from None
     if given is not None and not -32768 <= given <= 32767:
         raise FaultError(f"error is {given}, which is no int16")
     return given

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from kproto.framing import DEFAULT_MAX_SIZE
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from mockbroker.options.option_types import (
     ADDRESS,
     ADDRESS_BY_BROKER,
@@ -289,8 +289,7 @@ def unknown_option(names: Iterable[str]) -> str | None:
     known = ClusterOptions.__dataclass_fields__
     for name in names:
         if name not in known:
-            near = did_you_mean(name, known, most=1)
-            return "; ".join(filter(None, (f"no option {name!r}", near)))
+            return with_suggestion(f"no option {name!r}", name, known, most=1)
     return None
 
 

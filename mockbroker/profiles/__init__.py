@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.errors import UnknownNameError
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from kproto.schema.releases import Mode, Release, load_releases, release
 from kproto.schema.versions import Versions
 from mockbroker.simulation.features.release_features import Feature, features_of
@@ -214,8 +214,8 @@ def with_fixes(profile: Profile, fixes: Mapping[str, bool]) -> Profile:
     """The same profile with or without fixes of Kafka. Raises UnknownNameError for other issues."""
     for issue in fixes:
         if issue not in FIXES:
-            near = did_you_mean(issue, FIXES, most=1) or "see `mockbroker profiles --fixes`"
-            raise UnknownNameError(f"no fix is named {issue!r}; {near}")
+            problem, hint = f"no fix is named {issue!r}", "see `mockbroker profiles --fixes`"
+            raise UnknownNameError(with_suggestion(problem, issue, FIXES, most=1, otherwise=hint))
     return replace(profile, fixes=tuple(sorted({**dict(profile.fixes), **fixes}.items())))
 
 

@@ -15,7 +15,7 @@ from kproto.errors import UnknownNameError
 from kproto.journal import DecodedEntry, Entry, Journal, describe, squash
 from kproto.journal import select as select_entries
 from kproto.messages.request_header import RequestHeader
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from mockbroker.running.journal_lines import journal_lines
 
 __all__ = [
@@ -222,8 +222,9 @@ class RecordedRequests:
         is_wanted = self._matcher(api)
         known = RequestFilters.__annotations__
         for name in filters.keys() - known:
-            near = did_you_mean(name, known, most=1) or f"use {', '.join(known)}"
-            raise TypeError(f"no filter {name!r}; {near}")
+            others = f"use {', '.join(known)}"
+            problem = f"no filter {name!r}"
+            raise TypeError(with_suggestion(problem, name, known, most=1, otherwise=others))
         for entry in select_entries(entries, direction="request", **filters):
             if is_wanted(entry):
                 yield Request(entry, self._codec_of(entry))
@@ -278,8 +279,8 @@ def api_keys(name: str, own: Dialect) -> set[int]:
             names.setdefault(message.removesuffix("Request"), set()).add(key)
     found = {key for each, keys in names.items() if squash(each) == squash(name) for key in keys}
     if not found:
-        near = did_you_mean(name, names, most=3)
-        raise UnknownNameError("; ".join(filter(None, (f"no API is named {name!r:.80}", near))))
+        problem = f"no API is named {name!r:.80}"
+        raise UnknownNameError(with_suggestion(problem, name, names, most=3))
     return found
 
 

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from kproto.errors import UnknownNameError
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 
 __all__ = ["FINDINGS", "Question", "question", "questions"]
 
@@ -44,8 +44,8 @@ def question(name: str) -> Question:
     """Return a question by name. Raises UnknownNameError with near matches."""
     found = questions().get(name)
     if found is None:
-        near = did_you_mean(name, questions(), most=3) or "`wiredump ask` lists them"
-        raise UnknownNameError(f"no question is called {name!r}; {near}")
+        problem, hint = f"no question is called {name!r}", "`wiredump ask` lists them"
+        raise UnknownNameError(with_suggestion(problem, name, questions(), most=3, otherwise=hint))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kproto.near_names import did_you_mean
+from kproto.near_names import with_suggestion
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.operations.operation import OPERATIONS, Operation, OperationCall
 
@@ -22,8 +22,9 @@ def parse_operation(
     name, rest = _first_word(text)
     operation = operations.get(name)
     if operation is None:
-        near = did_you_mean(name, operations) or f"the operations are {', '.join(operations)}"
-        raise ClusterError(f"{text!r} is not an operation; {near}")
+        problem = f"{text!r} is not an operation"
+        others = f"the operations are {', '.join(operations)}"
+        raise ClusterError(with_suggestion(problem, name, operations, otherwise=others))
     values: dict[str, Any] = {}
     for argument in operation.arguments:
         word, rest = (rest, "") if argument.type.to_end else _first_word(rest)
