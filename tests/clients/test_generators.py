@@ -20,7 +20,7 @@ from tests.support.toolchain import require
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent / "generators"
-SECONDS = 300
+SECONDS = 540
 GENERATOR = ("org.openapitools:openapi-generator-cli", "7.25.0")
 JACKSON = [
     ("com.fasterxml.jackson.core:jackson-annotations", "2.17.1"),
