@@ -269,9 +269,9 @@ _WHICH: Final = (
     Member("api", TEXT, _api, "An API key, or a name such as Metadata."),
     Member("broker", WHOLE, query_integer, "The broker's id."),
     Member("connection", WHOLE, query_integer, "The connection's number, as in the entries."),
-    Member("client_id", TEXT, text_of),
+    Member("client_id", TEXT, text_of, "The client id of the request."),
     Member("client_software", TEXT, text_of, "Such as kafka-python, with or without a version."),
-    Member("direction", *_DIRECTION),
+    Member("direction", *_DIRECTION, "What the entries are."),
     Member("listener", TEXT, text_of, "The name of a broker's listener, such as EXTERNAL."),
     Member("event", TEXT, text_of, "The event of an entry, such as unsupported."),
     Member(

@@ -237,6 +237,20 @@ def test_no_schema_needs_a_union(version: str):
                 assert "default" not in each, each
 
 
+@pytest.mark.parametrize("version", DOCUMENT_FORMS)
+def test_operations_make_readable_methods(version: str):
+    """An id that is a name of a method, a tag, a summary, described parameters, declared errors."""
+    for (method, path), each in operations(document(ROUTES, version=version)).items():
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]+|(?<=Api)\d\d)*", each["operationId"]), each
+        assert len(each["tags"]) == 1, path
+        assert each["summary"], path
+        assert any(code.startswith("4") for code in each["responses"]), path
+        parameters = each.get("parameters", ())
+        assert all(every["description"] for every in parameters), path
+        templated = re.findall(r"{(\w+)}", path)
+        assert [every["name"] for every in parameters if every["in"] == "path"] == templated, method
+
+
 async def test_bodies_beyond_the_document_are_accepted():
     async with controlled(clock="manual", profile="kafka-2.4") as (mock, client):
         prepare(mock)
