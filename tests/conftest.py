@@ -8,6 +8,7 @@ everything that is random.
 import gc
 import os
 import random
+import re
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ rewriting.rewrite_once()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the seed to hypothesis, and to the processes that pytest-xdist starts."""
+    rewriting.rewrite_only_tests(config)
     os.environ["KPROTO_SEED"] = str(seeds.seed())
     # Adapters are built with it, and Go compiles its library and the clients again without.
     os.environ.setdefault("GOFLAGS", "-trimpath")
@@ -56,6 +58,40 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+_MODULE_MARKS = re.compile(r"^pytestmark = (.*?)^(?=\S)(?!\])", re.MULTILINE | re.DOTALL)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a module all of whose tests a ``-m "not slow and not java"`` leaves out."""
+    conditions = config.option.markexpr.split(" and ")
+    unwanted = {f"mark.{each.removeprefix('not ')}" for each in conditions}
+    named = any(".py" in each for each in config.args)
+    if (
+        named
+        or not all(each.startswith("not ") for each in conditions)
+        or (not collection_path.name.startswith("test_"))
+    ):
+        return None
+    marks = _MODULE_MARKS.search(collection_path.read_text())
+    found = set(re.findall(r"mark\.\w+", marks[1])) if marks else set()
+    return True if found & unwanted else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
+    """Sample a quick run before pytest makes a test of each set of parameters: three of four sets
+    would be left out by ``pytest_collection_modifyitems``, which knows what else was left out."""
+    result = yield
+    named = metafunc.config.option.keyword or any("[" in each for each in metafunc.config.args)
+    if full.QUICK and not named:
+        metafunc._calls = full.some_of_each_kind(
+            metafunc.definition.nodeid,
+            metafunc._calls,
+            kind=lambda call: tuple((mark.name, mark.args) for mark in call.marks),
+        )
+    return result
 
 
 _TOGETHER = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,9 @@ __all__ = ["CASES", "choose", "load_cases"]
 
 CASES: Final = Path(__file__).resolve().parents[1] / "cases"
 
+_parse: Final = cache(parse_case)
+"""Half a second for all cases of the suite, which several pages and tests of a process read."""
+
 
 def load_cases(folder: Path = CASES) -> list[CaseFile]:
     """Return every case below ``folder`` by id. Raises CaseError at the first invalid one,
@@ -27,7 +31,7 @@ def load_cases(folder: Path = CASES) -> list[CaseFile]:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CaseError(f"{path}:1", "", f"cannot be read: {error}") from None
-        case = parse_case(text, path.as_posix())
+        case = _parse(text, path.as_posix())
         number = _number(case)
         if number in numbers:
             raise CaseError(f"{path}:1", "", f"{number} is already used by {numbers[number].name}")

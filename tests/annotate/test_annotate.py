@@ -6,10 +6,10 @@ import kproto
 from kproto.annotate import FrameField, request_fields, response_fields
 from kproto.errors import DecodeError
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from tests.support import seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
+from tests.support.schemas import of_dialect
 
 
 def check(frame: bytes, rows: list[FrameField]) -> None:
@@ -25,7 +25,7 @@ def check(frame: bytes, rows: list[FrameField]) -> None:
 @pytest.mark.parametrize("name", ["kafka", "kip-455-new", "kip-240"])
 def test_leaves_tile_the_frame(name: str) -> None:
     dialect = kproto.dialect(name)
-    schemas = list(load_directory(schemas_directory() / name.replace("-", "_")).values())
+    schemas = list(of_dialect(name).values())
     for schema in quickly_drawn(f"annotate:{name}", schemas, 40):
         if schema.type not in ("request", "response") or schema.api_key is None:
             continue

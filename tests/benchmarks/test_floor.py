@@ -13,9 +13,9 @@ from kproto.codec import registry
 from kproto.errors import AbsentError
 from kproto.messages import HeartbeatRequest
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines, seeds, toolchain
 from tests.support.instances import to_instance
+from tests.support.schemas import released
 
 BY_KEY = [pytest.param(workload, id=workload.key) for workload in WORKLOADS]
 
@@ -63,7 +63,7 @@ def test_a_clone_of_a_workload_is_what_the_engine_decodes(workload: Workload):
 )  # fmt: skip
 def test_any_message_is_cloned(name: str, version: int):
     """Nulls, structs in structs, tags and what a version lacks."""
-    schema = load_directory(schemas_directory() / "kafka")[name]
+    schema = released()[name]
     cls = kproto.dialect("kafka").message(name)
     rng = seeds.generator(f"floor:{name}:{version}")
     clone = cloner(cls, version)

@@ -19,7 +19,8 @@ from kproto.codegen.names import TAKEN
 from kproto.errors import DecodeError, EncodeError
 from kproto.messages import HeartbeatRequest, MetadataRequest, MetadataResponse
 from kproto.messages.metadata_response import MetadataResponseTopic
-from kproto.schema.load import load_directory, parse_message, schemas_directory
+from kproto.schema.load import parse_message
+from tests.support.schemas import released
 
 
 def test_constructors_are_keyword_only() -> None:
@@ -74,7 +75,7 @@ def test_repr_names_tags_only_when_there_are_some() -> None:
 def test_run_time_classes_are_the_committed_ones() -> None:
     """A class made from a schema at run time has the fields and defaults its module would have."""
     count = 0
-    for schema in load_directory(schemas_directory() / "kafka").values():
+    for schema in released().values():
         committed: type[Message] = getattr(kproto.messages, schema.name)
         made = make_message_class(schema)
         pairs: list[tuple[type[MessageStruct], type[MessageStruct]]] = [(committed, made)]

@@ -10,10 +10,10 @@ import pytest
 import kproto
 from kproto.codec import interpreter, registry
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
+from tests.support.schemas import of_dialect
 
 
 @pytest.mark.parametrize("folder", ["kafka", "kip_183", "kip_240", "kip_455_old", "kip_455_new"])
@@ -25,7 +25,7 @@ def test_valid_bodies_never_reach_the_interpreter(folder, monkeypatch):
     monkeypatch.setattr(interpreter, "decode", unexpected)
     monkeypatch.setattr(interpreter, "encode", unexpected)
     dialect = kproto.dialect(folder.replace("_", "-"))
-    schemas = list(load_directory(schemas_directory() / folder).values())
+    schemas = list(of_dialect(folder).values())
     for schema in quickly_drawn(f"fast path:{folder}", schemas, 30):
         cls = dialect.message(schema.name)
         for version in schema.valid_versions:

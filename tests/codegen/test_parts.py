@@ -12,11 +12,11 @@ from kproto.errors import EncodeError
 from kproto.messages import FetchResponse
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import Struct
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
+from tests.support.schemas import released
 
 ENGINES = [pytest.param(name, id=name) for name in ("pure", "native")]
 
@@ -46,7 +46,7 @@ def cut_all(holder: MessageStruct, struct: Struct, rng: random.Random) -> int:
 def test_parts_are_the_bytes_of_a_message(engine: str) -> None:
     if engine == "native":
         engines.require_native()
-    schemas = list(load_directory(schemas_directory() / "kafka").values())
+    schemas = list(released().values())
     with engines.running(engine):
         for schema in quickly_drawn("parts", schemas, 12):
             cls = kproto.dialect("kafka").message(schema.name)

@@ -20,9 +20,9 @@ from kproto.messages import (
 )
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
-from kproto.schema.load import load_directory, schemas_directory
 from tests.support import engines
 from tests.support.instances import to_tree
+from tests.support.schemas import released
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def engine() -> Iterator[str]:
         yield "pure"
 
 
-SCHEMAS = load_directory(schemas_directory() / "kafka")
+SCHEMAS = released()
 
 ALTER = AlterPartitionReassignmentsRequest(
     topics=[

@@ -17,11 +17,12 @@ from kproto.columns import select
 from kproto.errors import MissingExtraError
 from kproto.messages import HeartbeatRequest
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, parse_message, schemas_directory
+from kproto.schema.load import parse_message
 from tests.columns.exploded import lines
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
+from tests.support.schemas import released
 
 KINDS = ["bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid",
          "string", "bytes", "records"]  # fmt: skip
@@ -111,7 +112,7 @@ def test_nothing_is_copied() -> None:
 
 
 def test_every_message_is_valid_arrow() -> None:
-    schemas = list(load_directory(schemas_directory() / "kafka").values())
+    schemas = list(released().values())
     for schema in quickly_drawn("arrow", schemas, 60):
         version = max(schema.valid_versions)
         cls = kproto.dialect("kafka").message(schema.name)

@@ -17,14 +17,14 @@ from kproto.columns.layout import lay_out
 from kproto.columns.pure import PureSelection
 from kproto.errors import DecodeError
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.columns.exploded import explode, lines, some_of
 from tests.native.burn import damage
 from tests.support import engines, seeds
+from tests.support.schemas import released
 from tests.support.strategies import messages_and_trees
 
-RELEASED = [s for s in load_directory(schemas_directory() / "kafka").values() if lines(s)]
+RELEASED = [s for s in released().values() if lines(s)]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -26,16 +26,16 @@ from kproto.messages import (
     RequestHeader,
 )
 from kproto.messages.fetch_response import PartitionData
-from kproto.schema.load import load_directory, schemas_directory
 from tests.columns.exploded import lines, some_of
 from tests.native.burn import damage
 from tests.native.test_memory import LOOPS, least_growth
 from tests.support import engines
+from tests.support.schemas import released
 from tests.support.strategies import messages_and_trees
 
 pytestmark = pytest.mark.usefixtures("native_engine")
 
-RELEASED = [s for s in load_directory(schemas_directory() / "kafka").values() if lines(s)]
+RELEASED = [s for s in released().values() if lines(s)]
 HEADER = RequestHeader(
     request_api_key=3, request_api_version=9, correlation_id=7, client_id="clïent"
 ).encode(2)

@@ -21,13 +21,14 @@ from kproto.messages import (
     MetadataResponse,
 )
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, parse_message, schemas_directory
+from kproto.schema.load import parse_message
 from tests.codegen.test_hostile import nested_schema
 from tests.columns.exploded import lines
 from tests.native.burn import damage
 from tests.native.test_memory import LOOPS, least_growth
 from tests.support import seeds
 from tests.support.instances import to_instance
+from tests.support.schemas import released
 
 GOOD = HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(4)
 
@@ -54,7 +55,7 @@ def attempt(selection: Any, *args: Any) -> None:
 )  # fmt: skip
 def test_no_block_is_left(name: str, version: int) -> None:
     """Good bodies and bad ones, taken back and raised, past the limit, of any buffer."""
-    schema = load_directory(schemas_directory() / "kafka")[name]
+    schema = released()[name]
     cls = kproto.dialect("kafka").message(name)
     rng = seeds.generator(f"columns:memory:{name}:{version}")
     trees = [random_tree(schema, version, rng, size=40) for _ in range(2)]

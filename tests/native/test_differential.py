@@ -14,15 +14,15 @@ from kproto import reference
 from kproto.codec import registry
 from kproto.errors import DecodeError, KprotoError
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance, to_tree
+from tests.support.schemas import of_dialect, released
 from tests.support.shaken import shake
 from tests.support.strategies import messages_and_trees
 
-RELEASED = list(load_directory(schemas_directory() / "kafka").values())
+RELEASED = list(released().values())
 Drawn = tuple[MessageSchema, int, dict[str, Any]]
 
 
@@ -127,7 +127,7 @@ def same_encoding(codecs: Codecs, message: Any) -> None:
 @pytest.mark.requirement("C-03")
 def test_every_message_and_version(folder: str) -> None:
     """Every one is taken, none is left to Python; with values richer than hypothesis draws."""
-    schemas = list(load_directory(schemas_directory() / folder).values())
+    schemas = list(of_dialect(folder).values())
     for schema in quickly_drawn(f"differential:{folder}", schemas, 30):
         for version in schema.valid_versions:
             codecs = Codecs(schema, version, folder)

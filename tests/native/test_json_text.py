@@ -7,7 +7,6 @@ import pytest
 from kproto.codec import registry
 from kproto.codec.json_text import text_printer
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from tests.native.burn import damage
 from tests.native.printed_both import same_text
 from tests.native.test_differential import RELEASED, Codecs
@@ -15,13 +14,14 @@ from tests.native.test_memory import LOOPS, least_growth
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance
+from tests.support.schemas import of_dialect
 
 
 @pytest.mark.parametrize(
     "folder", ["kafka", "kip_183", "kip_240", "kip_455_old", "kip_455_new", "kip_860"]
 )
 def test_every_message_and_version(folder: str) -> None:
-    schemas = list(load_directory(schemas_directory() / folder).values())
+    schemas = list(of_dialect(folder).values())
     printed = 0
     with engines.running("native"):
         for schema in quickly_drawn(f"json_text:{folder}", schemas, 12):

@@ -18,10 +18,11 @@ from kproto.codec.structs import NO_TAGS
 from kproto.errors import KprotoError
 from kproto.messages import ConsumerGroupMemberMetadataValue, HeartbeatRequest, MetadataResponse
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, parse_message, schemas_directory
+from kproto.schema.load import parse_message
 from tests.codegen.test_hostile import nested_schema
 from tests.support import seeds
 from tests.support.instances import to_instance
+from tests.support.schemas import released
 from tests.support.shaken import shake
 
 LOOPS = 20
@@ -75,7 +76,7 @@ def bare_plan(cls: type, version: int) -> Any:
 
 def good_and_bad(name: str, version: int) -> Callable[[], None]:
     """A round of everything that may happen to one message."""
-    schema = load_directory(schemas_directory() / "kafka")[name]
+    schema = released()[name]
     cls = kproto.dialect("kafka").message(name)
     rng = seeds.generator(f"memory:{name}:{version}")
     plan = bare_plan(cls, version)

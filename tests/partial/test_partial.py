@@ -18,19 +18,15 @@ from kproto.errors import DecodeError
 from kproto.messages import HeartbeatRequest, SaslHandshakeResponse
 from kproto.partial import PartialFrame, decode_partly, request_partly, response_partly
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema, python_name
 from tests.support import seeds
 from tests.support.full import drawn, quickly_drawn
 from tests.support.instances import to_instance
 from tests.support.roundtrip import cuts
+from tests.support.schemas import of_dialect, released
 from tests.support.strategies import messages_and_trees
 
-SCHEMAS = [
-    schema
-    for schema in load_directory(schemas_directory() / "kafka").values()
-    if schema.type in ("request", "response")
-]
+SCHEMAS = [schema for schema in released().values() if schema.type in ("request", "response")]
 KAFKA = kproto.dialect("kafka")
 MISSING = object()
 FRAME = bytes.fromhex(
@@ -103,7 +99,7 @@ def test_every_message_cut_anywhere_gives_its_beginning(most: int) -> None:
     drafts = [
         (kproto.dialect(name), schema)
         for name in ("kip-183", "kip-240", "kip-455-old", "kip-455-new", "kip-860")
-        for schema in load_directory(schemas_directory() / name.replace("-", "_")).values()
+        for schema in of_dialect(name).values()
     ]
     every = [(KAFKA, schema) for schema in SCHEMAS] + drafts
     few = quickly_drawn("cut", every, 80) if most == 3 else drawn("cut anywhere", every, few=60)

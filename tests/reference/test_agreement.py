@@ -14,11 +14,11 @@ import kproto.messages
 from kproto import reference
 from kproto.errors import DecodeError
 from kproto.reference.random_trees import random_tree
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support import engines, seeds
 from tests.support.full import quickly_drawn
 from tests.support.instances import to_instance, to_tree
+from tests.support.schemas import released
 
 DAMAGED_A_BODY = 6
 _TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
@@ -48,7 +48,7 @@ def outcome(decode: Any, *args: Any) -> tuple[Any, ...]:
 @pytest.mark.requirement("A-51", "C-09")
 def test_every_message_and_version(engine: str) -> None:
     with engines.running(engine):
-        schemas = list(load_directory(schemas_directory() / "kafka").values())
+        schemas = list(released().values())
         for schema in quickly_drawn("agreement", schemas, 25):
             for version in schema.valid_versions:
                 agrees(schema, version)

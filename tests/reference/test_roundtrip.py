@@ -15,11 +15,12 @@ from kproto.schema.model import MessageSchema
 from tests.support import seeds
 from tests.support.full import quickly_drawn
 from tests.support.roundtrip import assert_roundtrip
+from tests.support.schemas import released
 from tests.support.strategies import messages_and_trees
 from tests.support.values import FieldCoverage
 
 FOLDERS = sorted(path for path in schemas_directory().iterdir() if any(path.glob("*.json")))
-RELEASED = list(load_directory(schemas_directory() / "kafka").values())
+RELEASED = list(released().values())
 TREES_A_VERSION = 1
 
 

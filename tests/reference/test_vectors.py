@@ -13,11 +13,11 @@ import pytest
 
 from kproto import reference
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersionError
-from kproto.schema.load import load_directory, schemas_directory
 from kproto.schema.model import MessageSchema
 from tests.support.roundtrip import assert_roundtrip
+from tests.support.schemas import released
 
-SCHEMAS = load_directory(schemas_directory() / "kafka")
+SCHEMAS = released()
 
 ALTER: dict[str, Any] = {
     "timeout_ms": 60000,

@@ -13,7 +13,16 @@ from typing import Final, TypeVar
 
 from tests.support import seeds
 
-__all__ = ["FULL", "QUICK", "drawn", "either", "quick", "quickly_drawn", "some_parameters"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "drawn",
+    "either",
+    "quick",
+    "quickly_drawn",
+    "some_of_each_kind",
+    "some_parameters",
+]
 
 FULL: Final = bool(os.environ.get("KPROTO_FULL"))
 QUICK: Final = bool(os.environ.get("KPROTO_QUICK")) and not FULL
@@ -52,6 +61,16 @@ def quickly_drawn(name: str, values: Sequence[T], few: int) -> list[T]:
 def quick(whole: int, sampled: int) -> int:
     """``sampled`` in a quick run, else ``whole``."""
     return sampled if QUICK else whole
+
+
+def some_of_each_kind(name: str, values: Sequence[T], *, kind: Callable[[T], object]) -> list[T]:
+    """``PARAMETERS`` of the values of each kind, drawn, in their order. Kinds are compared by their
+    ``repr``."""
+    by_kind: dict[str, list[int]] = {}
+    for index, value in enumerate(values):
+        by_kind.setdefault(repr(kind(value)), []).append(index)
+    kept = [index for same in by_kind.values() for index in _sample(name, same, PARAMETERS)]
+    return [values[index] for index in sorted(kept)]
 
 
 def some_parameters(

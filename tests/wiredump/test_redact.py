@@ -7,15 +7,11 @@ import re
 
 import pytest
 
-from kproto.schema.load import load_directory, schemas_directory
 from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
+from tests.support.schemas import released
 from wiredump.redact import _CONFIGS, _FIELDS, REDACTED, is_secret_config, redacted
 
-SCHEMAS = [
-    schema
-    for schema in load_directory(schemas_directory() / "kafka").values()
-    if schema.type in ("request", "response")
-]
+SCHEMAS = [schema for schema in released().values() if schema.type in ("request", "response")]
 _LOOKS_SECRET = re.compile(r"auth_?bytes|hmac|password|^salt$|secret|credential$|_data$")
 _HARMLESS = {("DescribeGroupsResponse", "protocol_data")}
 """The name of what a group agreed on."""
