@@ -223,6 +223,7 @@ def test_files_are_opened_only_at_the_edges():
     assert opened == []
 
 
+@pytest.mark.slow
 def test_no_path_of_a_developers_machine():
     pattern = re.compile(r"(?<![\w.$}])/(?:root|home|work|Users)/\w")
     found = [
@@ -301,6 +302,7 @@ def test_each_package_has_one_pinned_version():
     assert differing == set()
 
 
+@pytest.mark.slow
 def test_only_extras_that_exist_are_named():
     named = {
         (name, extra)

@@ -120,6 +120,7 @@ def test_a_tunnel_whose_datagrams_come_in_fragments(expected: Tables, tmp_path: 
         assert found == made
 
 
+@pytest.mark.slow
 def test_what_the_mirror_cut_is_missing(tmp_path: Path) -> None:
     """Mirrors of clouds cut packets before they wrap them: the tunnel's own length is short, and
     what follows it on the wire is none of ours."""

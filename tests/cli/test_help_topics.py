@@ -60,6 +60,7 @@ def texts() -> list[tuple[str, str]]:
     return [*strings(), *helps().items()]
 
 
+@pytest.mark.slow
 def test_no_message_cites_a_file_of_the_repository() -> None:
     assert len(helps()) > 80
     assert [place for place, text in texts() if re.search(r"\bdocs/[\w/-]+\.md", text)] == []

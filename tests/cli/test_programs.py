@@ -66,6 +66,7 @@ def test_a_usage_error_is_one_line_and_exits_with_2(program, arguments, ending, 
     assert line.endswith(ending)
 
 
+@pytest.mark.slow
 def test_other_errors_of_kspec_have_the_same_form(run: Callable[..., Done]) -> None:
     done = run("kspec", "list", "zzzzzzzz")
     assert (done.status, done.out) == (2, "")

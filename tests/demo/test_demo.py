@@ -159,6 +159,7 @@ def test_a_broker_that_does_other_than_it_should_is_noticed(tamper, steps):
     assert {name for name, outcome in outcomes.items() if outcome.mark == "wrong"} == steps
 
 
+@pytest.mark.slow
 def test_a_client_that_is_known_for_another_version_is_noticed():
     other = dataclasses.replace(client("aiokafka"), offers=3)
     assert play(other, OLD)["negotiate"].mark == "wrong"
@@ -185,6 +186,7 @@ def test_a_driver_that_dies_fails_the_steps_that_are_left():
 # ---- the command ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_wire_the_table_and_writes_json(tmp_path):
     path = tmp_path / "outcome.json"
     arguments = ["--client", "kafka-python", "--profile", "kafka-2.4", "--json", str(path)]
@@ -251,6 +253,7 @@ def test_annotated_bytes_leave_no_gap():
         assert b"".join(span.raw for span in annotate(entry)) == entry.raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", quickly_drawn("widths", [80, 100, 140], 1))
 def test_on_any_terminal_every_field_has_its_value_and_every_step_its_name(monkeypatch, width):
     """Bodies of the story's own requests are there to the last character, over as many lines as

@@ -179,6 +179,7 @@ def test_what_is_wrong_on_a_page_is_found(page, message, pytester):
         run_page(page, pytester)
 
 
+@pytest.mark.slow
 def test_what_is_right_on_a_page_passes(pytester: pytest.Pytester) -> None:
     done = run_page(
         """\

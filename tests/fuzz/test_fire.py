@@ -39,6 +39,7 @@ async def test_every_malformed_frame_is_refused_and_every_question_answered(fram
     assert outcome.files_after <= outcome.files_before
 
 
+@pytest.mark.slow
 async def test_what_has_to_be_refused_is_refused_for_itself() -> None:
     """The fire's own promise: a frame that it calls malformed closes the connection, and so does no
     sound one. Else "refused" would show nothing."""

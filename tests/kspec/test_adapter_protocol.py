@@ -218,6 +218,7 @@ def check_report(results: Any, cases: Any) -> None:
     assert as_client_html(report, "liar", {})
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
 def test_a_run_with_malformed_answers_to_every_call_is_whole(data):

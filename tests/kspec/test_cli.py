@@ -118,6 +118,7 @@ def test_a_run_without_a_client_leaves_an_earlier_run(tmp_path, monkeypatch):
     assert (tmp_path / "results.json").read_text() == "an earlier run"
 
 
+@pytest.mark.slow
 def test_an_adapter_of_ones_own_is_run():
     command = f"{sys.executable} -m kspec.defects claims-success"
     done = invoke("run", *FAST, "--adapter", command)
@@ -139,6 +140,7 @@ def test_cases_are_left_out():
     assert "reassignment/004" not in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("required", [["--require-coverage", "1"], ["--strict"]])
 def test_a_client_that_does_less_falls_short_of_the_coverage(tmp_path, required):
     """A program that sends nothing breaks no rule, which must not count for it."""
@@ -163,6 +165,7 @@ def test_a_report_has_the_name_that_an_adapter_gives_itself():
     assert re.search(r"adapter +reference", done.output), done.output
 
 
+@pytest.mark.slow
 def test_lists():
     cases = json.loads(invoke("list", "--json").output)
     assert {"id", "title", "source", "wrong"} <= set(cases[0])

@@ -102,6 +102,7 @@ def test_a_constant_is_shown_by_the_lines_that_use_it() -> None:
     assert found["7 -> 8"].lines == set(lines_by_name(SOURCE)["longest"])
 
 
+@pytest.mark.slow
 def test_defects_of_the_reference_client_are_other_programs(rng: random.Random) -> None:
     every = every_mutation()
     assert len(every) > 2_000

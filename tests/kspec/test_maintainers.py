@@ -32,6 +32,7 @@ def page(run: Path, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_finding_has_a_rule_the_traffic_a_reproducer_and_the_others(run):
     text = page(run)
     assert text.startswith(f"# {WRONG} 1: findings for its maintainers\n")
@@ -60,6 +61,7 @@ def test_the_page_has_the_program_of_a_client_with_a_template(run, tmp_path):
     assert "**On the wire.**" not in found, "the folder has no journals"
 
 
+@pytest.mark.slow
 def test_a_journal_whose_last_line_is_incomplete_is_reported(run, tmp_path):
     torn = tmp_path / "run"
     shutil.copytree(run, torn)
@@ -84,6 +86,7 @@ def test_an_adapter_of_ones_own_has_its_name_and_the_command_that_ran_it(run, tm
     assert "kspec run --adapter 'node mine.mjs' --case reassignment/004 --out report" in text
 
 
+@pytest.mark.slow
 def test_html_says_the_same(run, tmp_path):
     (tmp_path / "pages").mkdir()
     page(run, "--out", str(tmp_path / "pages" / "a.html"))

@@ -33,6 +33,7 @@ def test_decode_errors(engine, version, body, offset, path, text):
 EDGES = bytes.fromhex("00 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 ec ed ee ef f0 f1 f3 f4 f5 ff")
 
 
+@pytest.mark.slow
 def test_utf_8_is_what_python_says_it_is() -> None:
     """Every sequence of up to four bytes from the edges of the ranges that UTF-8 knows."""
     plan: Any = registry.compiled_plan(HeartbeatRequest, 4)

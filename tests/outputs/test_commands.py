@@ -88,6 +88,7 @@ class Command:
         assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 def test_no_output_replaces_an_input(
     inputs: Inputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

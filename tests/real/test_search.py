@@ -182,6 +182,7 @@ def _step(api: int, version: int, **values: Any) -> dict[str, Any]:
     return {"api": api, "version": version, "body": {**body_of(api, version), **values}}
 
 
+@pytest.mark.slow
 async def test_two_mocks_of_a_release_agree() -> None:
     chosen = [*requests("agree", 0, 12, served()), *programs("agree", 0, 12, served())]
     async with _mocks(RELEASE, RELEASE) as arena:
@@ -190,6 +191,7 @@ async def test_two_mocks_of_a_release_agree() -> None:
     assert sum(each.fields for _, each in played) > 20 * len(chosen)
 
 
+@pytest.mark.slow
 async def test_a_difference_is_named_by_its_field_and_made_small(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

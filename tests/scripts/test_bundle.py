@@ -24,6 +24,7 @@ def test_the_bundle_runs_ends_with_its_parent_and_lists_its_parts(tmp_path: Path
     assert (folder / "licenses/kproto/LICENSE").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("licence", "problem"),
     [
@@ -46,6 +47,7 @@ def test_packages_of_the_gpl_or_without_a_licence_are_refused(
         bundle.parts({package})
 
 
+@pytest.mark.slow
 def test_libraries_without_a_known_licence_are_refused(tmp_path: Path) -> None:
     library = tmp_path / "libreadline.so.8"
     library.write_bytes(b"")

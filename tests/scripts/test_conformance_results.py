@@ -47,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("had", [("reference",), ("reference", CLIENT)])
 def test_a_run_of_some_cases_or_of_a_new_client_is_added_to_the_data(
     had: tuple[str, ...], folder: Path, tmp_path: Path
@@ -70,6 +71,7 @@ def test_a_run_of_some_cases_or_of_a_new_client_is_added_to_the_data(
     assert as_pages(again, {}) == as_pages(whole, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sentences", [{}, EXPLAINED], ids=["judge", "explained"])
 def test_the_pages_of_the_data_are_those_of_the_run(folder, sentences, tmp_path):
     run = read_run(folder / "results.json")
@@ -83,6 +85,7 @@ def test_the_pages_of_the_data_are_those_of_the_run(folder, sentences, tmp_path)
     assert text == as_markdown(findings_of(CLIENT, run, sentences, cases, excerpts_in(folder)))
 
 
+@pytest.mark.slow
 def test_every_verdict_and_variant_survives(folder: Path, tmp_path: Path) -> None:
     """One result of each verdict, one of them unsteady, and a failure of one variant of several."""
     document = json.loads((folder / "results.json").read_text())
@@ -146,6 +149,7 @@ def test_every_link_of_a_page_has_its_target() -> None:
             assert not anchor or any(mark in target for mark in marks), (path, name, anchor)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_pages_exist() -> None:
     commands = 0
     for text in pages().values():

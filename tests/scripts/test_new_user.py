@@ -25,6 +25,7 @@ def test_a_checkout_is_the_wheel(walk: Walk, words: list[str], wanted: list[str]
     assert [walk._argument(word) for word in OTHERS] == OTHERS
 
 
+@pytest.mark.slow
 def test_a_page_runs_in_order_and_stops_at_the_first_failure(walk, capsys):
     page = """
 ```python

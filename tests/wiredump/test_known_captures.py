@@ -178,6 +178,7 @@ def test_two_interfaces_show_what_one_shows(name: str, delay_ns: int, tmp_path: 
         assert account["retransmitted"] == one.account["retransmitted"]
 
 
+@pytest.mark.slow
 def test_connections_behind_a_translation_are_counted_once(tmp_path: Path) -> None:
     """The exchanges are those of the conversations, nothing was sent again, and the time between
     the two points of capture is known in both directions."""
@@ -289,6 +290,7 @@ def test_ports_that_were_used_again(tmp_path: Path) -> None:
         assert found == made.truth, made.what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", drawn("kinds on Spark", [*KINDS, "incident"], 3))
 def test_spark_and_a_stream_write_the_same_tables(
     kind: str, session: FakeSession, tmp_path: Path

@@ -81,6 +81,7 @@ def test_usual_lives_are_not_left_to_python(rng: random.Random):
     assert found.slowly == 0
 
 
+@pytest.mark.slow
 def test_a_flood_of_syns_costs_python_no_packet(rng: random.Random):
     packets = [
         ShortConnection(rng, 20_000 + number, exchanges=0).packets[0] for number in range(3000)
@@ -107,6 +108,7 @@ def test_with_a_key_log_connections_are_python_s(rng: random.Random):
     assert fast == slow
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 2**32), st.sampled_from([0, 0.4]))
 def test_tables_are_the_same(tmp_path_factory: pytest.TempPathFactory, seed: int, odd: float):
@@ -127,6 +129,7 @@ def alone(item: Item) -> tuple[int, str]:
     return number, repr(structs.replace(item, connection=None))  # type: ignore[type-var]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([0, 0.3]), st.integers(2, 6))
 def test_what_is_carried_over_is_what_python_would_have(seed: int, odd: float, parts: int):

@@ -159,6 +159,7 @@ def records(frames: list[bytes]) -> list[tuple[int, bytes, int]]:
     return [(START_NS + 1000 * at, frame, len(frame)) for at, frame in enumerate(frames)]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.sampled_from([1448, 16_000]), SIZES.filter(lambda size: size > 99))
 def test_traffic_in_bulk(seed: int, segment_size: int, size: int):
     frames = traffic(random.Random(seed), 30, segment_size, 40_000)
@@ -192,6 +193,7 @@ def test_what_is_lent_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch)
     assert small.slowly < len(frames)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), SIZES.filter(lambda size: size > 99))
 def test_repetitions_are_compared_with_what_came_before(seed: int, size: int):
     """Some of what is sent again differs, and some is older than what is kept."""
@@ -208,6 +210,7 @@ def test_repetitions_are_compared_with_what_came_before(seed: int, size: int):
     assert_same(pcap(records(frames)), size)
 
 
+@pytest.mark.slow
 def test_usual_traffic_is_not_left_to_python(rng: random.Random):
     frames = traffic(rng, 300, 1448, 20_000)
     data = container.pcapng_section() + container.pcapng_interface(1, resolution=9)
@@ -227,6 +230,7 @@ def captures() -> Iterator[bytes]:
     yield pcap(records(traffic(random.Random(1), 90, 1448, 5000)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tables", "bodies"),
     [(FRAMES_ONLY, False), (("frames",), True), (("frames", "requests"), False)],
@@ -246,6 +250,7 @@ def test_tables_are_the_same(
         assert fast == slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tables", "bodies"), [(FRAMES_ONLY, False), (("records",), True)])
 def test_parts_of_a_capture_are_read_as_one(
     tables: tuple[str, ...], bodies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

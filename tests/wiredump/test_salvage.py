@@ -231,6 +231,7 @@ def touched(holes: list[Hole], start: int, end: int) -> bool:
     return any(a < end and start < b for a, b in holes)
 
 
+@pytest.mark.slow
 def test_a_hole_costs_the_batches_that_it_touches(rng: random.Random) -> None:
     placed = unplaced = 0
     for _ in range(300):
@@ -326,6 +327,7 @@ def in_order(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[str]]
     return {name: sorted(map(str, tables[name])) for name in TABLES}
 
 
+@pytest.mark.slow
 def test_all_ways_read_the_same(
     rng: random.Random, tmp_path: Path, session: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

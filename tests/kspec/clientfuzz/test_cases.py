@@ -64,6 +64,7 @@ def test_a_file_that_holds_no_case_is_told():
         Case.from_json("{")
 
 
+@pytest.mark.slow
 def test_cases_are_the_same_by_seed_and_number():
     targets = [
         Target("list_reassignments", 46, 0, 1, LISTED),

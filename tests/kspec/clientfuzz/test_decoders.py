@@ -150,6 +150,7 @@ def test_what_a_program_does_is_a_verdict(tmp_path: Path, source: str, outcome: 
         program.close()
 
 
+@pytest.mark.slow
 def test_a_right_program_has_nothing_found_in_it() -> None:
     assert hunt("decoder", 0, seed=11, cases=300, seconds=60).how == ""
 
@@ -189,6 +190,7 @@ def test_json_has_every_cause_and_plays_again(tmp_path: Path) -> None:
     assert (same["frame"], same["who"]) == (one["frame"], one["who"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

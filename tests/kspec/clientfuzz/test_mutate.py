@@ -107,6 +107,7 @@ def test_every_kind_is_reached(kind, api_key, version, flexible):
         assert made.frame != frame
 
 
+@pytest.mark.slow
 def test_no_kind_is_left_out_of_what_is_drawn():
     frame = good_frame(3, 12)
     rng, drawn = random.Random(1), set()

@@ -52,6 +52,7 @@ def _class(name: str) -> Any:
     return KAFKA.message(name)
 
 
+@pytest.mark.slow
 def test_every_message_and_version_has_some_of_each_verdict():
     pairs = {
         (cls.MESSAGE_NAME, version)
@@ -122,6 +123,7 @@ def test_frames_are_whole_ones(some: list[Vector]):
         assert header.to_json_value(vector.header_version) == vector.header
 
 
+@pytest.mark.slow
 def test_the_file(tmp_path: Path):
     plain, packed = tmp_path / "v.jsonl", tmp_path / "v.jsonl.gz"
     chosen = ["--message", "MetadataResponse", "--message", "RequestHeader"]

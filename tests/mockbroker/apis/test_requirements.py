@@ -273,6 +273,7 @@ def _struct(body: Any, place: Place) -> Any:
     return place.path[-1].type.inner_struct
 
 
+@pytest.mark.slow
 def test_each_requirement_refuses_something() -> None:
     """A requirement that no request here fails is not tested."""
     used = {id(each.by) for situation in SITUATIONS for each in asked(situation)}

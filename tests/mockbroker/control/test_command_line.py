@@ -371,6 +371,7 @@ def test_serve_without_uvloop() -> None:
         process.communicate(timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_the_command_line_imports_no_codec() -> None:
     """Shell scripts call ``ctl`` in loops, so it imports no message module and no aiohttp."""
     code = (

@@ -51,6 +51,7 @@ async def test_a_page_of_another_site_is_refused():
         assert (await client.get("/state", headers={"Origin": own}))[0] == 200
 
 
+@pytest.mark.slow
 async def test_no_other_site_can_send_a_request_that_acts():
     """Of every route that is not a GET: with a form's content types, with none, and with JSON from
     another origin, which a browser would send only after a preflight that is refused. The token

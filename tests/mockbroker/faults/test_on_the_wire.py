@@ -164,6 +164,7 @@ async def test_split_into_single_bytes():
         await wire.ask(METADATA, 12)
 
 
+@pytest.mark.slow
 async def test_a_connection_lost_as_a_pause_begins_leaves_nothing_behind(monkeypatch, recwarn):
     """As where a write finds that nobody is there: asyncio tells so in its next turn, before the
     pause had its first."""

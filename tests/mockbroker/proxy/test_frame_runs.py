@@ -182,6 +182,7 @@ def test_answers_with_a_plan_are_complete_valid_and_without_tagged_fields() -> N
         assert passed(plain, frame) == 1
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([1, 2]),
     st.booleans(),

@@ -89,6 +89,7 @@ async def test_both_kinds_tell_the_same_exchanges(tmp_path: Path) -> None:
     assert told(packets) == exchanges
 
 
+@pytest.mark.slow
 async def test_tshark_reads_the_capture_as_kafka(tmp_path: Path) -> None:
     """At versions that this Wireshark knows: each request and response, and nothing malformed."""
     if shutil.which("tshark") is None:

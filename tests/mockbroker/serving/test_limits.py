@@ -206,6 +206,7 @@ async def test_the_idle_are_closed_and_who_waits_for_the_broker_is_not_idle() ->
             assert len(await noted(mock, "idle", 2)) == 2
 
 
+@pytest.mark.slow
 async def test_who_never_reads_the_end_is_closed_on_in_the_end() -> None:
     """Its last answers cannot be sent, so that it never was gone, and stayed in the count."""
     async with (

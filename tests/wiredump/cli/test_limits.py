@@ -46,6 +46,7 @@ def reversed_(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(limited_commands() - {"spark"}))
 def test_bytes_beyond_the_reassembly_limit_are_not_missing(
     command: str, reversed_: Path, tmp_path: Path

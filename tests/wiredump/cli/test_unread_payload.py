@@ -259,6 +259,7 @@ def test_a_folder_of_tables_says_the_same(command: str, name: str, tmp_path: Pat
     assert line.startswith(NOTHING) == (command in JUDGES and not each.requests)
 
 
+@pytest.mark.slow
 def test_the_report_says_so(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     run("report", written(sample("mixed"), tmp_path), out)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from tests.support.full import either
@@ -28,6 +29,7 @@ def ask(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_found(rng: random.Random, tmp_path: Path) -> None:
     """In incidents of all sizes, among the first ten findings."""
     path = tmp_path / "a.pcap"
@@ -46,6 +48,7 @@ def test_what_was_planted_is_found(rng: random.Random, tmp_path: Path) -> None:
     assert rows[0]["question"] == FINDINGS
 
 
+@pytest.mark.slow
 def test_a_quiet_capture_has_no_finding(rng: random.Random, tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     for seed in [rng.getrandbits(30) for _ in range(either(40, 2))]:
@@ -81,6 +84,7 @@ def test_errors_have_the_topic_and_partition_that_they_are_about() -> None:
     assert partition_errors(None) == partition_errors("{") == []
 
 
+@pytest.mark.slow
 def test_findings_about_tables_of_spark(tmp_path: Path, monkeypatch: Any) -> None:
     """A namespace or a URI is a source, although no file has that name. (The engine is DuckDB here;
     ``test_views`` asks Spark.)"""

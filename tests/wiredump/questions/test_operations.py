@@ -36,6 +36,7 @@ def printed(folder: str, *arguments: str) -> str:
     return "\n".join(line.rstrip() for line in result.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "question", "text"), SHOWN, ids=[each[1] for each in SHOWN])
 def test_the_page_has_the_answer(folder: str, command: str, question: str, text: str) -> None:
     """Most blocks leave out the question, which the page asks in its own words."""

@@ -39,6 +39,7 @@ def rows(name: str, source: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(questions()))
 def test_a_folder_and_its_capture_give_one_answer(name: str, folder: str) -> None:
     assert rows(name, folder) == rows(name, str(file_of(EVERYDAY)))
@@ -84,6 +85,7 @@ def test_transactions(folder: str) -> None:
         assert found[client, "committed"] == found[client, "aborted"] == 1
 
 
+@pytest.mark.slow
 def test_rebalances(folder: str) -> None:
     found = {(row["group_id"], row["protocol"]) for row in rows("rebalances", folder)}
     assert ("everyday-confluent-classic", "classic") in found
@@ -93,6 +95,7 @@ def test_rebalances(folder: str) -> None:
         assert row["took_ms"] >= 0
 
 
+@pytest.mark.slow
 def test_bytes_by_client_are_those_of_the_connections(folder: str) -> None:
     talkers = rows("top-talkers", folder)
     query = "select sum(request_bytes) s, sum(response_bytes) r from connections"

@@ -32,6 +32,7 @@ def output(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_every_table_can_be_queried() -> None:
     require_module("duckdb")
     for name, table in TABLES.items():
@@ -65,6 +66,7 @@ def test_a_query_that_cannot_be_answered(query: str, told: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_formats() -> None:
     source = str(file_of(CAPTURE))
     query = "select api, count(*) as n, min(latency_ns) as l from requests group by 1 order by 1"

@@ -19,6 +19,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what glibc does with what is freed")
 def test_chunks_come_from_where_chunks_were():
     def faults(keep: bool) -> int:

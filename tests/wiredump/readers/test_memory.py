@@ -72,6 +72,7 @@ def test_holes_of_many_connections(count: int) -> None:
     assert count - len(gaps) <= MEMORY // (300 + 256)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 20])
 def test_whatever_is_told_is_the_most(memory: int, alone: bool) -> None:

@@ -209,6 +209,7 @@ def test_fragments_that_contradict_each_other():
     account.check()
 
 
+@pytest.mark.slow
 def test_fragments_do_not_fill_the_memory():
     """A first fragment each, none of them ever whole."""
     account, out = Account(), list[Event]()

@@ -208,12 +208,14 @@ def test_nothing_from_the_wire_becomes_markup(tmp_path: Path) -> None:
     assert "12,345 bytes of TCP payload, 12,345 accounted for" in found.words
 
 
+@pytest.mark.slow
 def test_without_any_traffic_there_is_a_page(tmp_path: Path) -> None:
     found = check(page(measure(written(tmp_path / "t", []))))
     assert "svg" not in found.tags
     assert "None." in found.words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_any_one_table_is_enough(tmp_path: Path, name: str) -> None:
     items = [hello(1, "c"), metadata(3), reassignment(5, "foo"), election(7, "foo")]
@@ -223,6 +225,7 @@ def test_any_one_table_is_enough(tmp_path: Path, name: str) -> None:
     assert missing == len(SECTIONS) - len(shown)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=quick(20, 6))
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60))
 def test_percentiles_are_those_of_the_latencies(
@@ -369,6 +372,7 @@ def test_a_capture_of_many_clients_and_topics_has_a_bounded_page(tmp_path: Path)
 # ---- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path: Path, capsys: Any) -> None:
     written(tmp_path / "t", [hello(1, "c"), metadata(3)])
     out = tmp_path / "report.html"

@@ -29,6 +29,7 @@ def test_steps_grow_with_packets(name: str, way: str) -> None:
     assert found.factor <= MOST_GROWTH, found
 
 
+@pytest.mark.slow
 def test_steps_grow_with_packets_in_any_arrangement() -> None:
     """A sample of ``tests.wiredump.steps.search``, by the run's seed."""
     for number in range(quick(8, sampled=2)):

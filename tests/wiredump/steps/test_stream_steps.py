@@ -145,6 +145,7 @@ def test_a_client_whose_software_changes() -> None:
 # ---- frames ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [1, 7, 1 << 16])
 @pytest.mark.parametrize("frame", [6, 60, 1 << 14])
 def test_frames_in_pieces(piece: int, frame: int) -> None:

@@ -56,6 +56,7 @@ def test_uris_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not is_uri("odd://x"), "it exists"
 
 
+@pytest.mark.slow
 def test_reading_and_writing(folder: Location) -> None:
     folder.mkdir()
     file = folder / "a.bin"

@@ -255,6 +255,7 @@ def test_kill_9(tmp_path: Path, rng: random.Random) -> None:
         assert not (out / "_staging").exists()
 
 
+@pytest.mark.slow
 def test_beside_a_stream_and_readers(tmp_path: Path, rng: random.Random) -> None:
     """A stream publishes batches while the tables are compacted again and again: a reader finds all
     rows of the batches that were published, once each. Its files have the rows by batches."""

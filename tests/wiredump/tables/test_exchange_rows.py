@@ -90,6 +90,7 @@ def test_made_up_captures(data: bytes, tables: tuple[str, ...], bodies: bool):
     assert_same(data, tables, bodies=bodies)
 
 
+@pytest.mark.slow
 @settings(max_examples=quick(30, 3))
 @given(captures())
 def test_small_row_groups(data: bytes):
@@ -261,6 +262,7 @@ def test_wrong_arguments() -> None:
             module.ExchangeRows(*wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     module: Any = native.built()

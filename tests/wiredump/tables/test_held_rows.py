@@ -166,6 +166,7 @@ def test_a_row_group_is_not_held_twice_to_be_written() -> None:
     assert 69 * writer.ROW_GROUP < now <= before < peak < 1.5 * before
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_nothing_leaks() -> None:
     module: Any = native.built()

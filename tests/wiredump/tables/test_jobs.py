@@ -121,6 +121,7 @@ def owners(connection: int, offsets: Iterable[int], count: int) -> set[int]:
     return {each.number for each in shares for at in offsets if each.has_exchange(connection, at)}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process", "_ways")
 @pytest.mark.parametrize("loss", [0.0, 0.02, 0.1])
 def test_one_connection_is_divided(loss: float, tmp_path: Path):

@@ -213,6 +213,7 @@ def test_wrong_columns_are_refused():
             call(*wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.counts_memory
 def test_nothing_is_left_behind():
     made = parts(random.Random(1), orderly=True, great=False)

@@ -141,6 +141,7 @@ def test_made_only_where_it_is_asked_for(tmp_path: Path) -> None:
         assert (out / "frames").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kafka-4.4.0-admin", "kafka-2.4.1-everyday-2"])
 def test_real_captures(name: str) -> None:
     from tests.captures.reading import file_of

@@ -70,6 +70,7 @@ def capture(journal: list[Entry], tmp_path_factory: pytest.TempPathFactory) -> P
     return path
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(talks())
 def test_what_is_read_is_what_was_written(tmp_path_factory, said) -> None:
@@ -280,6 +281,7 @@ def test_a_process_of_its_own_imports_no_numpy(tmp_path, capture) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_tables_that_are_not_finished_are_none_to_readers(tmp_path, capture) -> None:
     """What a run that was killed leaves."""
     program = (

@@ -117,6 +117,7 @@ def test_a_killed_run_in_place_of_another(runs: Runs, at: int) -> None:
     assert runs.count > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_writing_is_not_disturbed(runs: Runs, tmp_path: Path) -> None:
     runs.killed(1, *FIRST)
     (writing,) = (tmp_path / "out" / "_staging").iterdir()

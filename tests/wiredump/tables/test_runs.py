@@ -58,6 +58,7 @@ def test_rows_of_appended_runs_are_unique(
     assert len(set(without)) < len(without), "or else no run was needed to tell them apart"
 
 
+@pytest.mark.slow
 def test_an_audit_counts_the_connections_of_all_runs(
     capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_an_audit_counts_the_connections_of_all_runs(
     assert counts[0] == sum(counts[1:]) > 1
 
 
+@pytest.mark.slow
 def test_a_run_replaces_itself_and_may_have_another_id(
     capsys: pytest.CaptureFixture[str], captures: list[str], tmp_path: Path
 ) -> None:

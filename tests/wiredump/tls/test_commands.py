@@ -60,6 +60,7 @@ def test_show(captures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all("nothing inside can be read" in line for line in without.splitlines())
 
 
+@pytest.mark.slow
 def test_table_and_audit_and_extract(
     captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ def test_an_output_that_differs_or_an_error_nobody_expects_fails() -> None:
         parse("[C-01] a title\nalter 4\n")
 
 
+@pytest.mark.slow
 def test_writing_outputs_replaces_only_those_that_differ() -> None:
     for path in FOLDER.glob("*.txt"):
         text = path.read_text()

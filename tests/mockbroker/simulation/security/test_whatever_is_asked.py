@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def anything(data: st.DataObject) -> tuple[Any, int]:
     return body, version
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_who_may_nothing_changes_nothing(data: st.DataObject) -> None:
     cluster = new_cluster()
