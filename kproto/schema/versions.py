@@ -55,6 +55,8 @@ class Versions(msgspec.Struct, frozen=True):
         return max(0, self.highest - self.lowest + 1)
 
     def intersect(self, other: Versions) -> Versions:
+        if other.lowest <= self.lowest <= self.highest <= other.highest:
+            return self
         lowest, highest = max(self.lowest, other.lowest), min(self.highest, other.highest)
         return Versions(lowest, highest) if lowest <= highest else Versions.NONE
 

@@ -37,7 +37,10 @@ def check_options(options: object) -> None:
     cls: Any = type(options)
     for option, kind, is_optional in _declared(cls):
         value = getattr(options, option.name)
-        if value is option.default or (is_optional and value is None):
+        default = option.default
+        if value is default or (type(value) is type(default) and value == default):
+            continue
+        if is_optional and value is None:
             continue
         if kind in _AS_IN_JSON:
             object.__setattr__(options, option.name, _as_in_json(option, value))
