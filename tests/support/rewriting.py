@@ -29,10 +29,9 @@ def rewrite_once() -> None:
     what the first one wrote.
     """
     rewrite._rewrite_test = _rewrite_or_read  # type: ignore[assignment]
-    # marshal.load calls a method of the file for each object: a quarter of the collection.
-    rewrite.marshal = SimpleNamespace(
-        load=lambda file: marshal.loads(file.read()), dumps=marshal.dumps
-    )  # type: ignore[attr-defined]
+    # marshal.load calls a method of the file for each object that it reads.
+    loads = SimpleNamespace(load=lambda file: marshal.loads(file.read()), dumps=marshal.dumps)
+    rewrite.marshal = loads  # type: ignore[assignment]
 
 
 def rewrite_only_tests(config: pytest.Config) -> None:
