@@ -29,7 +29,7 @@ from wiredump.spark.partitioning import divide, keys_of, write_empty
 from wiredump.spark.sinks import Files, Sink, sink_of
 from wiredump.spark.stream_folder import Settings, put
 from wiredump.spark.table_schema import AT_THE_END
-from wiredump.storage import Location
+from wiredump.storage import Location, sync_all
 from wiredump.tables.completion import written_tables
 from wiredump.tables.publishing import OutputError, Part, RunFolder, changing
 from wiredump.tables.run import Mode
@@ -119,7 +119,8 @@ class _Folder(RunFolder):
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
     ) -> None:
         with changing(self._root):
-            self._put(staging, parts, f"batch-{batch:06d}")
+            placed = self._put(staging, parts, f"batch-{batch:06d}")
+        sync_all(each.parent for each in placed)
 
     def conclude(
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
@@ -127,6 +128,8 @@ class _Folder(RunFolder):
         parts = self.divided(spark, staging, list(parts))
         with changing(self._root):
             kept = self._put(staging, parts, "end")
+            sync_all(kept)
+            sync_all(each.parent for each in kept)
             for name in self.tables:
                 for path in self.folder_of(name).glob("**/end-*.parquet"):
                     if path not in kept:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -47,6 +48,10 @@ DATE: Final = "date"
 HOUR: Final = "hour"
 _MADE: Final = {DATE: pa.date32(), HOUR: pa.int32()}
 _NONE: Final = "part-none.parquet"
+_FEW: Final = 20_000
+"""Rows that the driver divides itself."""
+_SECOND_NS: Final = 1_000_000_000
+_HOUR_NS: Final = 3600 * _SECOND_NS
 _MOST: Final = 10_000
 """Folders of one file: more than that is a mistake, such as a column with times."""
 _TEXTS: Final = frozenset({"string", "bool"})
@@ -113,9 +118,10 @@ def _time(table: str) -> str | None:
 
 def divide(
     spark: SparkSession, staging: Location, by: Sequence[str], tables: Iterable[str],
-    parts: Iterable[_Parts],
+    parts: Sequence[_Parts],
 ) -> list[_Parts]:  # fmt: skip
-    """Return the parts of ``tables``, files in ``staging``, after dividing them."""
+    """Return the parts of ``tables``, files in ``staging``, after dividing them: few rows here,
+    since a job of a task a file would take longer."""
     kept: list[_Parts] = []
     sources: list[tuple[str, Location]] = []
     empty = set(tables)
@@ -125,7 +131,8 @@ def divide(
             sources.append((name, staging / name / part.file))
         else:
             kept.append({name: part})
-    for divided in _divided(spark, sources, by):
+    rows = sum(part.rows for each in parts for part in each.values())
+    for divided in _divided(spark, sources, by, rows):
         for file, folder, rows in divided.files:
             kept.append({divided.table: Part(f"{folder}/{Location(file).name}", rows)})
     for name in sorted(empty):
@@ -135,18 +142,59 @@ def divide(
 
 
 def _divided(
-    spark: SparkSession, files: Sequence[tuple[str, Location]], by: Sequence[str]
+    spark: SparkSession, files: Sequence[tuple[str, Location]], by: Sequence[str], rows: int
 ) -> list[_Divided]:
     work = [(table, str(file), keys_of(table, by)) for table, file in files]
     if not work:
         return []
-    rows = each_of(spark, work, _divide).collect()
-    return [_DIVIDED.decode(row[0]) for row in rows]
+    if rows <= _FEW:
+        return [_moved(*each) or _divide(*each) for each in work]
+    made = each_of(spark, work, _divide_in_task).collect()
+    return [_DIVIDED.decode(row[0]) for row in made]
 
 
-def _divide(work: tuple[str, str, list[str]]) -> Iterator[pa.RecordBatch]:
+def _divide_in_task(work: tuple[str, str, list[str]]) -> Iterator[pa.RecordBatch]:
+    yield answer_batch(msgspec.json.encode(_divide(*work)).decode())
+
+
+def _moved(table: str, path: str, keys: list[str]) -> _Divided | None:
+    """Move a file to the folder in which all of its rows belong; None if its footer does not show
+    that."""
+    if not _MADE.keys() >= set(keys):
+        return None  # columns are removed from the files
+    source = Location(path)
+    with pq.ParquetFile(source.path, filesystem=source.filesystem) as file:
+        about = file.metadata
+    span = _span_of(about, _time(table))
+    if span is None or span[0] // _HOUR_NS != span[1] // _HOUR_NS:
+        return None
+    at = datetime.fromtimestamp(span[0] // _SECOND_NS, UTC)
+    values = {DATE: at.date().isoformat(), HOUR: at.hour}
+    folder = "/".join(f"{key}={values[key]}" for key in keys)
+    target = source.parent / folder / source.name
+    target.parent.mkdir()
+    source.publish(target)
+    return _Divided(table, [(str(target), folder, about.num_rows)])
+
+
+def _span_of(about: pq.FileMetaData, column: str | None) -> tuple[int, int] | None:
+    """Return the smallest and the largest value of a column; None if a value or a statistic is
+    missing."""
+    number = next(
+        (each for each in range(about.num_columns) if about.schema.column(each).path == column),
+        None,
+    )
+    if number is None or not about.num_row_groups:
+        return None
+    groups = (about.row_group(each) for each in range(about.num_row_groups))
+    found = [group.column(number).statistics for group in groups]
+    if any(each is None or not each.has_min_max or each.null_count for each in found):
+        return None
+    return min(each.min for each in found), max(each.max for each in found)
+
+
+def _divide(table: str, path: str, keys: list[str]) -> _Divided:
     """Write the rows of a file beside it, into folders."""
-    table, path, keys = work
     source = Location(path)
     base = source.parent
     divided = _Divided(table, [])
@@ -178,7 +226,7 @@ def _divide(work: tuple[str, str, list[str]]) -> Iterator[pa.RecordBatch]:
             use_threads=False,  # so that rows keep their order
         )
     divided.files.sort(key=lambda each: each[1])
-    yield answer_batch(msgspec.json.encode(divided).decode())
+    return divided
 
 
 def write_empty(folder: Location, table: str, keys: Iterable[str], name: str) -> str:

@@ -40,7 +40,7 @@ from wiredump.spark.stream_folder import (
     Waiting,
     put,
 )
-from wiredump.storage import Location, shown
+from wiredump.storage import Location, shown, sync_all
 from wiredump.tables.deferred_rows import EXCERPTS, NAMED, unnamed
 from wiredump.tables.parts import Manifest, summed
 from wiredump.tables.publishing import STAGING
@@ -83,6 +83,7 @@ class _Run:
         self._store = store = StreamFolder(about.folder)
         self._work = str(store.work)
         self._options = msgspec.structs.replace(about.options, out=self._work)
+        self._kept: list[Location] = []
 
     def run(self, batch: int, planned: Planned) -> Record:
         store, began = self._store, time.monotonic()
@@ -100,6 +101,7 @@ class _Run:
         made = store.made
         if made is None or made.record.batch != batch:
             made = self._made(before, batch, planned)
+            self._sync(made)
             store.keep_made(made)
         record = made.record
         self._publish(made)
@@ -109,6 +111,14 @@ class _Run:
         store.clear_work()
         store.compact(record)
         return record
+
+    def _sync(self, made: BatchMade) -> None:
+        """Wait until everything that was made is on the disk: it is not made again."""
+        staging = Location(self._work) / STAGING
+        parts = (item for each in made.parts for item in each.items())
+        files = [staging / table / part.file for table, part in parts if part.rows]
+        sync_all([*files, *self._kept])
+        sync_all(each.parent for each in (*files, *self._kept))
 
     def _publish(self, made: BatchMade) -> None:
         settings = self._store.settings
@@ -235,18 +245,23 @@ class _Run:
             },
         )  # fmt: skip
 
+    def _put(self, file: Location, place: Location) -> None:
+        """Move a file of the state to its place. All of them are synced together."""
+        put(file, place)
+        self._kept.append(place)
+
     def _keep_state(self, record: Record, before: Record | None, micro: Micro) -> None:
         store, batch = self._store, record.batch
         for each in micro.kept:
             assert each.state is not None
             index, data = (f"{kind}/{batch:06d}/part-{each.task:05d}" for kind in ("state", "data"))
-            put(Location(each.state.index), store.folder / index)
-            put(Location(each.state.data), store.folder / data)
+            self._put(Location(each.state.index), store.folder / index)
+            self._put(Location(each.state.data), store.folder / data)
             record.state[each.task] = msgspec.structs.replace(each.state, index=index, data=data)
         record.fragments = before.fragments if before is not None else None
         if micro.fragments is not None:
             record.fragments = f"fragments/{batch:06d}"
-            put(micro.fragments, store.folder / record.fragments)
+            self._put(micro.fragments, store.folder / record.fragments)
 
     def _named(
         self, record: Record, before: Record | None, made: Sequence[Manifest]
@@ -255,12 +270,12 @@ class _Run:
         got their names, or waited too long for them."""
         store, batch = self._store, f"{record.batch:06d}"
         for number, file in staged(self._work, made, EXCERPTS):
-            put(file, store.folder / EXCERPTS / f"{batch}-{number:05d}")
+            self._put(file, store.folder / EXCERPTS / f"{batch}-{number:05d}")
         wanting: dict[str, int] = {}
         for table in NAMED:
             for number, file in staged(self._work, made, unnamed(table)):
                 place = f"unnamed/{table}/{batch}-{number:05d}.parquet"
-                put(file, store.folder / place)
+                self._put(file, store.folder / place)
                 wanting[place] = record.newest_ns
         waiting = dict(before.unnamed) if before is not None else {}
         since = record.newest_ns - _NAMELESS_NS
@@ -270,7 +285,7 @@ class _Run:
         if learnt or (wanting and record.names is None):
             new, _, renamed = learn_names(store, self._work, made, record.names, waiting)
             record.names = f"names/{batch}.parquet"
-            put(new, store.folder / record.names)
+            self._put(new, store.folder / record.names)
             wanting |= {name: waiting[name].since_ns for name in renamed}
         wanting |= {name: waiting[name].since_ns for name in final}
         record.unnamed = {name: each for name, each in waiting.items() if name not in wanting}
@@ -284,7 +299,7 @@ class _Run:
             record.rows[each.table] = record.rows.get(each.table, 0) + each.part.rows
             if each.rest is not None:
                 place = f"unnamed/{each.table}/{batch}-rest-{number:05d}.parquet"
-                put(Location(each.rest), store.folder / place)
+                self._put(Location(each.rest), store.folder / place)
                 record.unnamed[place] = Waiting(each.without, wanting[files[each.source]])
         return [{each.table: each.part} for each in given]
 

@@ -399,6 +399,7 @@ class StreamFolder:
                     for batch in part.iter_batches():
                         writer.write_batch(batch)
         put(new, folder / name)
+        (folder / name).sync()
 
     def clear_after(self, batch: int) -> None:
         """Remove what a killed run left of batches after this one."""
@@ -471,7 +472,7 @@ def _to_merge(merged: list[Span]) -> list[Span]:
 
 
 def put(file: Location, place: Location) -> None:
-    """Move a file to its place, replacing one of the same name, even to another file system."""
+    """Move a file to its place, replacing one of the same name, even to another file system. The
+    caller syncs it."""
     place.parent.mkdir()
     file.publish(place)
-    place.sync()
