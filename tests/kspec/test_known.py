@@ -45,7 +45,7 @@ MOVERS = {"kproto", "kafka-python", "kafkajs", "@platformatic/kafka", "kafka-cli
 """Those with calls for reassignments."""
 MOVE = "reassignment/001"
 PLAYED_BY_ALL = "framing/001"
-PASSED_BY = {"kafka-streams": "produce/016"}
+PASSED_BY = {"kafka-streams": "produce/016", "kafka-streams-4.3": "produce/016"}
 """A case that the client passes, in place of PLAYED_BY_ALL."""
 
 BY_TURNS = {

@@ -216,7 +216,7 @@ BUILT_ON = {
     "@platformatic/kafka": {"@platformatic/dynamic-buffer 0.3.1"},
     "kafka-clients": {"snappy-java 1.1.10.7"},
     "kafka-clients-3.9": {"snappy-java 1.1.10.5"},
-    "kafka-streams": {"kafka-clients 4.3.1", "snappy-java 1.1.10.7"},
+    "kafka-streams-4.3": {"kafka-clients 4.3.1", "snappy-java 1.1.10.7"},
     "confluent-kafka": {"librdkafka 2.15.0", "librdkafka 2.15.1"},
     "confluent-kafka-go": {"librdkafka 2.11.1"},
     "kcat": {"librdkafka 2.0.2"},
