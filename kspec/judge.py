@@ -13,11 +13,12 @@ Judging is pure: the same evidence always gives the same verdict.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from kproto.journal import Entry
+from kspec.answers import Answer
 from kspec.error_kinds import Failure
 from kspec.model import SEVERITIES, Case, Expectation, Level, Selector, Severity
 from kspec.patterns import mismatch, parse_range
@@ -504,8 +505,19 @@ def _problem(each: Expectation, record: CallRecord, played: Evidence) -> str | N
     if each.value is not None:
         if answer.failure is not None:
             return "it failed"
+        if record.stands_in:
+            return _problem_of_stand_in(each.value, answer)
         return mismatch(each.value, answer.result)
     return None
+
+
+def _problem_of_stand_in(value: Any, answer: Answer) -> str | None:
+    """Another call has no such value: success stands for the value, and nothing for one that is
+    excluded."""
+    if not answer.ok:
+        return "it failed"
+    excluded = isinstance(value, Mapping) and set(value) == {"not"}
+    return "the call that was made in its place has no such value" if excluded else None
 
 
 def _only_failure(record: CallRecord) -> Failure | None:

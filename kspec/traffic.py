@@ -42,7 +42,8 @@ _WITH_TOPIC_IDS: Final = (3, 75)
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call: its answer, and the journal entries between which it was made."""
+    """One call: its answer, and the journal entries between which it was made. ``stands_in`` if the
+    client lacks the call of the case and made this one."""
 
     name: str
     call: str
@@ -52,6 +53,7 @@ class CallRecord:
     answer: Answer
     arguments: Mapping[str, Any] = field(default_factory=dict)
     optional: bool = False
+    stands_in: bool = False
 
     @property
     def lacking(self) -> bool:

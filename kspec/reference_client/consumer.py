@@ -95,6 +95,8 @@ class Consumer:
         self.assigned: dict[TopicPartition, Assigned] = {}
         self.sessions: dict[int, Session] = {}
         self.problem: Exception | None = None
+        self.lost_in_turn = 0
+        """How often in turn a connection was lost or a request timed out."""
         self.auto_commit_ms: int | None = options.get("auto_commit_ms")
         self.committed_at = time.monotonic()
         self.returned: dict[TopicPartition, tuple[int, int]] = {}
@@ -246,9 +248,11 @@ class Consumer:
                     finally:
                         self.follow(self.membership)
                 await self.fetch_all()
+                self.lost_in_turn = 0
             except (LinkClosedError, TimedOutError, RemoteProtocolError):
                 self.topics.leaders.clear()
-                await asyncio.sleep(_PAUSE)
+                self.lost_in_turn += 1
+                await asyncio.sleep(self.client.pause(self.lost_in_turn))
             except (BrokerError, DecodeError) as error:
                 self.problem = error
             found += self.delivered()

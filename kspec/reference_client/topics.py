@@ -78,6 +78,8 @@ class Topics:
 
     def take(self, answer: Any) -> None:
         for each in answer.topics:
+            if each.name is None:
+                continue  # allowed where a topic was requested by its id, which none is here
             self.errors[each.name] = each.error_code
             self.counts[each.name] = len(each.partitions)
             if each.error_code:
