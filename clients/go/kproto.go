@@ -40,6 +40,7 @@ const (
 
 	journalLines = 200
 	longestWait  = time.Minute
+	grace        = 5 * time.Second // for an answer about a wait that was too long
 )
 
 // An Option is an option of a cluster.
@@ -158,7 +159,8 @@ func (m *Mock) Journal(filters ...string) []JournalEntry {
 
 // JournalText is the newest traffic as text, one line a frame.
 func (m *Mock) JournalText() string {
-	text, err := m.send("GET", fmt.Sprintf("/journal?last=%d", journalLines), nil, "text/plain")
+	path := fmt.Sprintf("/journal?last=%d", journalLines)
+	text, err := m.send(context.Background(), "GET", path, nil, "text/plain")
 	if err != nil {
 		return err.Error()
 	}
@@ -183,18 +185,32 @@ func (m *Mock) WaitForCount(ctx context.Context, count int, api string, filters 
 		}
 		timeout := []string{"timeout", fmt.Sprintf("%dms", left.Milliseconds())}
 		var found []JournalEntry
-		err := m.request("GET", "/journal/wait?"+query(append(timeout, given...)), nil, &found)
+		err := m.wait(ctx, "/journal/wait?"+query(append(timeout, given...)), &found)
 		if err == nil {
 			return found
 		}
 		var refused *Refused
-		if !errors.As(err, &refused) || refused.Status != http.StatusRequestTimeout || ctx.Err() != nil {
-			m.t.Fatalf("waiting for %s: %v", api, err)
-		}
-		if left < longestWait {
+		if !errors.As(err, &refused) || refused.Status != http.StatusRequestTimeout || left < longestWait {
 			m.t.Fatalf("waiting for %s: %v", api, err)
 		}
 	}
+}
+
+// wait ends when the context is cancelled. At its deadline the server's answer has the reason.
+func (m *Mock) wait(ctx context.Context, path string, answer any) error {
+	request, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			time.Sleep(grace)
+		}
+		stop(context.Cause(ctx))
+	})()
+	err := m.requestWith(request, "GET", path, nil, answer)
+	if cause := context.Cause(request); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }
 
 // Records are the records of a partition such as foo-0.
@@ -284,14 +300,18 @@ func (m *Mock) must(method, path string, body, answer any) {
 }
 
 func (m *Mock) request(method, path string, body, answer any) error {
-	text, err := m.send(method, path, body, "application/json")
+	return m.requestWith(context.Background(), method, path, body, answer)
+}
+
+func (m *Mock) requestWith(ctx context.Context, method, path string, body, answer any) error {
+	text, err := m.send(ctx, method, path, body, "application/json")
 	if err != nil || answer == nil {
 		return err
 	}
 	return json.Unmarshal(text, answer)
 }
 
-func (m *Mock) send(method, path string, body any, accept string) ([]byte, error) {
+func (m *Mock) send(ctx context.Context, method, path string, body any, accept string) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -300,7 +320,7 @@ func (m *Mock) send(method, path string, body any, accept string) ([]byte, error
 		}
 		content = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequest(method, m.base+path, content)
+	request, err := http.NewRequestWithContext(ctx, method, m.base+path, content)
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +331,9 @@ func (m *Mock) send(method, path string, body any, accept string) ([]byte, error
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
+		if how := ended(ctx); how != nil {
+			return nil, fmt.Errorf("the server of this test binary has ended (%s): %w", how, err)
+		}
 		return nil, err
 	}
 	defer response.Body.Close()
@@ -333,6 +356,21 @@ func (m *Mock) send(method, path string, body any, accept string) ([]byte, error
 // held is the server's standard input. The system closes it when the test binary ends, however it
 // does; the garbage collector must not.
 var held io.WriteCloser
+
+// exited has how the server ended, once it has.
+var exited = make(chan *os.ProcessState, 1)
+
+// ended is how the server ended. After a failed request it is soon known; nil: the server runs, or is not ours.
+func ended(ctx context.Context) *os.ProcessState {
+	select {
+	case how := <-exited:
+		exited <- how
+		return how
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	return nil
+}
 
 // server is the URL of the control port, of a server that runs already or of one that ends with this
 // process.
@@ -372,5 +410,9 @@ var server = sync.OnceValues(func() (string, error) {
 	if err := json.Unmarshal(line, &first); err != nil {
 		return "", fmt.Errorf("%s: its first line is %q: %w", command, line, err)
 	}
+	go func() {
+		_ = process.Wait()
+		exited <- process.ProcessState
+	}()
 	return first.Control, nil
 })

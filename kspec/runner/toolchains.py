@@ -94,7 +94,7 @@ def find(name: str) -> str | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=240,  # a machine with other work is slow, not without it
             check=True,
             text=True,
         )

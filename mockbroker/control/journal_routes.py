@@ -130,7 +130,9 @@ async def _text(request: ControlRequest, entries: Iterable[Entry], dropped: str)
     for line in journal_lines(listed, partial(_codec, mock), since_ns=since):
         lines.append(line + "\n")
         await turn.pause()
-    return web.Response(text="".join(lines), content_type=PLAIN, headers={_DROPPED: dropped})
+    return web.Response(
+        text="".join(lines) or "no traffic\n", content_type=PLAIN, headers={_DROPPED: dropped}
+    )
 
 
 async def _wait(request: ControlRequest) -> web.StreamResponse:

@@ -78,8 +78,14 @@ def test_a_failed_go_test_shows_the_traffic(tmp_path: Path, environment: dict[st
         """package failing
 
 import (
+	"context"
+	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	kproto "github.com/kproto/kproto/clients/go"
 )
@@ -96,6 +102,27 @@ func TestFails(t *testing.T) {
 	_, _ = connection.Read(make([]byte, 100))
 	t.Error("deliberate")
 }
+
+func TestWaitsInVain(t *testing.T) {
+	mock := kproto.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	mock.WaitFor(ctx, "Produce")
+}
+
+func TestWithoutServer(t *testing.T) {
+	mock := kproto.Start(t)
+	out, err := exec.Command("pgrep", "-P", fmt.Sprint(os.Getpid()), "-f", "no-cluster").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("kill", "-9", strings.TrimSpace(string(out))).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for { // until the death of the server is known
+		mock.WaitFor(t.Context(), "Produce")
+	}
+}
 """
     )
     code, out = run(["go", "test", "-count=1", "./..."], tmp_path, environment)
@@ -103,6 +130,8 @@ func TestFails(t *testing.T) {
     assert "deliberate" in out
     assert re.search(r"broker 1 <- x  ApiVersions v0 #7", out), out
     assert "fault rule that no request has hit: unused" in out
+    assert "waiting for Produce: context canceled" in out
+    assert re.search(r"of this test binary has ended \(signal: killed\)", out), out
     command = ["go", "test", "-count=1", "./..."]
     code, out = run(command, tmp_path, without_mockbroker(environment))
     assert code == 1
