@@ -258,6 +258,8 @@ class Conversation:
         else:
             self.connection.protocol = protocol
             self._other_reason = _reason(protocol, *recognition.heads)
+            if protocol == "unknown" and self._known and not self.connection.from_start:
+                self._other_reason = "no frame begins in these bytes", "before-start"
         items: list[Item] = []
         for event in events:
             items += self._dispatch(event)

@@ -98,6 +98,14 @@ class RequestShape:
             return None
         return length <= 0 or _is_text(bytes(data[first : first + length]))
 
+    def has_api(self, head: bytes | bytearray) -> bool:
+        """Whether the first bytes have an API key and a version, whatever the client id is."""
+        if len(head) < REQUEST_PREFIX:
+            return False
+        _, key, version, _ = _prefix(head)
+        newest = self._newest.get(key)
+        return newest is not None and 0 <= version <= newest + VERSIONS_TO_COME
+
     def candidates(self, data: bytearray, start: int) -> Iterator[int]:
         """Yield the places that a quick look does not rule out."""
         # One search at a time: an iterator of matches would keep the bytearray from shrinking.

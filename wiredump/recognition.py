@@ -10,7 +10,7 @@ byte is examined a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Final, Literal, TypeAlias, cast
 
@@ -47,12 +47,16 @@ _LEAST: Final = 5
 """The number of bytes of TLS's header."""
 _GSSAPI: Final = 0x60
 """The first byte of an initial token of GSSAPI (RFC 2743, 3.1)."""
+_MOST_IDS: Final = 16
+_LIKELY: Final = 1 << 20
+"""The largest request without a client id that counts unless all of it is there."""
 _ANY: Final = 2
 _UNNAMED: Final = 3
 """How many headers of requests show Kafka: if they have a client id, and if not; and how many
 responses do."""
 
-_prefix: Final = Struct(">ihhih").unpack_from
+_prefix: Final = Struct(">ihhi").unpack_from
+_length: Final = Struct(">h").unpack_from
 _response: Final = Struct(">ii").unpack_from
 
 
@@ -72,7 +76,7 @@ class Recognition:
         self.forward = forward
         self.has_token = False
         self.in_step = from_start
-        self._from_start = from_start
+        self._from_start = self._begins = from_start
         self._known = known
         self._requests = requests
         self._heads = {True: bytearray(), False: bytearray()}
@@ -82,6 +86,7 @@ class Recognition:
         self._may_have_prologue = True
         self._cut_heads: set[bool] = set()
         """The directions with a gap, whose heads do not grow any more."""
+        self._server_gap = False
 
     def data(self, forward: bool, raw: bytes) -> None:
         """Take the next bytes of one direction."""
@@ -94,8 +99,9 @@ class Recognition:
     def gap(self, forward: bool) -> None:
         """Take a gap. If it is at the client's beginning, it hides how the connection begins."""
         self._cost += _A_PIECE
+        self._server_gap |= forward != self.forward
         if forward == self.forward and self._may_have_prologue:
-            self._from_start = self.in_step = self._may_have_prologue = False
+            self._from_start = self._begins = self.in_step = self._may_have_prologue = False
             if self._heads[forward]:  # the beginning of a proxy's header
                 for head in self._heads.values():
                     head.clear()
@@ -134,7 +140,7 @@ class Recognition:
         if found is None and not self._from_start:
             found = self._by_evidence(over)
         if found is None and over:
-            return self._unlike_kafka()
+            return self._unlike_kafka(final=final)
         return found
 
     def _by_start(self, over: bool) -> Protocol | None:
@@ -144,16 +150,10 @@ class Recognition:
         if is_tls(head):
             return "tls"
         fits = every_request().fits(head, 0, len(head))
-        if fits:
-            frame = look.first_frame()
-            named = _prefix(head)[4] > 0
-            other = None if named else other_protocol(*self.heads)
-            if named or (self._known and other is None):
-                return "kafka"
-            if frame is None and not over:
-                return None
-            if frame is not None and self._requests.decodes(frame) is True:
-                return "kafka"
+        if fits or (fits is False and self._known and every_request().has_api(head)):
+            found = (fits and _names_client(head)) or self._is_answered_request(look, over)
+            if found is not False:
+                return "kafka" if found else None
         elif is_token(head):
             self.has_token = True
             return "kafka"
@@ -163,12 +163,30 @@ class Recognition:
             if not over and (len(head) >= REQUEST_PREFIX or _may_begin(head)):
                 return None
         name = other_protocol(*self.heads)
-        if name is not None or self._known:
-            return cast(Protocol, name or "kafka")
+        if name is not None:
+            return cast(Protocol, name)
         self._from_start = False
         self.in_step = fits is not False and len(head) >= REQUEST_PREFIX
-        self._most = MOST_UNDECIDED if self.in_step else MOST_UNLIKE
+        self._most = MOST_UNDECIDED if self.in_step or self._known else MOST_UNLIKE
         return None
+
+    def _is_answered_request(self, look: _Look, over: bool) -> bool | None:
+        """Whether the first frame is a request although it names no client, at least none in
+        printable text: it decodes, and the first response has its correlation id or one behind
+        that. None: more bytes are needed."""
+        client, server = self.heads
+        if other_protocol(client, server) is not None:
+            return False
+        frame = look.first_frame()
+        is_cut = frame is None and self.forward in self._cut_heads
+        if frame is None and not is_cut:
+            return False if server or over else None  # brokers wait for the end of a request
+        decodes = self._requests.decodes(frame) if frame is not None else None
+        if not decodes and (decodes is False or not self._known):
+            return False
+        if len(server) < RESPONSE_PREFIX or self._server_gap:
+            return decodes is True or is_cut if over or self._server_gap else None
+        return 0 <= id_distance(_response(server)[1], _prefix(client)[3]) <= NEAR
 
     def _by_evidence(self, over: bool) -> Protocol | None:
         for forward, head in self._heads.items():
@@ -177,7 +195,18 @@ class Recognition:
             if self._looks[forward].finds(final=over):
                 return self._kafka(forward)
         if self._known and max(map(len, self._heads.values())) >= _LEAST:
-            return cast(Protocol, other_protocol(*self.heads) or "kafka")
+            name = other_protocol(*self.heads)
+            if name is not None:
+                return cast(Protocol, name)
+            client, server = self._looks[self.forward], self._looks[not self.forward]
+            if client.may_name_client() or client.has_headers():
+                return "kafka"
+            if server.has_responses() and not self._begins:
+                return "kafka"
+            if over and client.is_answered_by(server):
+                return "kafka"
+            if over and server.has_responses(_ANY) and not self._begins:
+                return "kafka"
         if over:
             for forward in self._heads:
                 if self._looks[forward].has_headers():
@@ -191,9 +220,12 @@ class Recognition:
             self.forward = forward
         return "kafka"
 
-    def _unlike_kafka(self) -> Protocol:
+    def _unlike_kafka(self, *, final: bool) -> Protocol:
+        """Return the protocol of bytes without evidence. On a port of Kafka, more than this class
+        keeps may be a large frame, which others follow."""
         name = other_protocol(*self.heads)
-        return cast(Protocol, name or ("kafka" if self._known else "unknown"))
+        waits = self._known and not final and not self._begins
+        return cast(Protocol, name or ("kafka" if waits else "unknown"))
 
 
 class _Look:
@@ -206,13 +238,14 @@ class _Look:
         self._search = Search(self._held, cuts=False)
         self._base = 0
         self._needs = 0
-        self._found = False
-        self._headers = _Headers()
+        self._found = self._any = False
+        self._headers = _Headers(requests.decodes)
         self._responses = _Responses()
 
     def data(self, raw: bytes) -> None:
         self._search.packet(self._base + len(self._held), len(raw))
         self._held += raw
+        self._any = True
         self._headers.packet(raw)
         self._responses.packet(raw)
 
@@ -246,11 +279,25 @@ class _Look:
         """Whether there are enough headers of requests by one client."""
         return self._headers.count >= _ANY and bool(self._headers.client)
 
+    def may_name_client(self) -> bool:
+        """Whether there is the header of a request of usual size by a client."""
+        return bool(self._headers.ids and self._headers.client)
+
     def has_headers(self) -> bool:
         return self._headers.count >= (_ANY if self._headers.client else _UNNAMED)
 
-    def has_responses(self) -> bool:
-        return self._responses.count >= _UNNAMED
+    def has_responses(self, least: int = _UNNAMED) -> bool:
+        return self._responses.count >= least
+
+    def is_answered_by(self, server: _Look) -> bool:
+        """Whether a request of this direction may have a response in the other one, of which
+        the capture may lack one."""
+        requests, responses = self._headers.ids, server._responses.ids
+        if not self._any:
+            return bool(responses)
+        if not responses:
+            return self._headers.decoded > 0
+        return any(abs(id_distance(a, b)) <= NEAR for a in requests for b in responses)
 
 
 class _Certain:
@@ -267,16 +314,20 @@ class _Certain:
         return self._requests.follows(search, first, at)
 
     def decodes(self, raw: bytes) -> bool:
-        names = len(raw) >= REQUEST_PREFIX + 2 and _prefix(raw)[4] > 0
-        return names and self._requests.decodes(raw) is True
+        return _names_client(raw) and self._requests.decodes(raw) is True
 
 
 class _Headers:
     """Counts packets that begin with the header of a request by the same client, with a correlation
-    id behind the one before. A snap length may have cut the rest."""
+    id behind the one before. A snap length may have cut the rest; if not, it has to decode.
+    ``decoded`` counts those that do, ``ids`` has some correlation ids."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, decodes: Callable[[bytes], bool | None]) -> None:
+        self.count = self.decoded = 0
+        self.ids: set[int] = set()
+        self._versions: dict[int, int] = {}
+        """By API key: a client does not change them."""
+        self._decodes = decodes
         self.client = b""
         self._newest: int | None = None
 
@@ -286,9 +337,19 @@ class _Headers:
         fits = shape.fits(bytearray(raw[:_HEAD]), 0, min(end, _HEAD))
         if end < REQUEST_PREFIX + 2 or fits is False:
             return
-        *_, correlation_id, length = _prefix(raw)
+        correlation_id, (length,) = _prefix(raw)[3], _length(raw, REQUEST_PREFIX)
         if fits is None and not raw[REQUEST_PREFIX + 2 :].isascii():
             return
+        size, key, version, _ = _prefix(raw)
+        size += SIZE_LENGTH
+        if length <= 0 and self._versions.setdefault(key, version) != version:
+            self.count = 0
+            return
+        if length <= 0 and size == end:
+            decodes = self._decodes(raw)
+            self.decoded += decodes is True
+            if decodes is False:
+                return
         client = raw[REQUEST_PREFIX + 2 : REQUEST_PREFIX + 2 + max(0, length)]
         shared = min(len(client), len(self.client))
         continues = (
@@ -299,14 +360,17 @@ class _Headers:
         )
         self.count = self.count + 1 if continues else 1
         self.client, self._newest = client, correlation_id
+        if size <= _LIKELY and len(self.ids) < _MOST_IDS:
+            self.ids.add(correlation_id)
 
 
 class _Responses:
     """Counts packets that begin with a response, as far as a size and a correlation id show it: ids
-    count up, and frames end where packets do."""
+    count up, and frames end where packets do. ``ids`` has some of them."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.ids: set[int] = set()
         self._newest: int | None = None
 
     def packet(self, raw: bytes) -> None:
@@ -325,6 +389,8 @@ class _Responses:
             self.count = 0
         self.count += 1
         self._newest = correlation_id
+        if len(self.ids) < _MOST_IDS:
+            self.ids.add(correlation_id)
 
 
 def is_token(head: bytes | bytearray) -> bool:
@@ -338,6 +404,11 @@ def is_token(head: bytes | bytearray) -> bool:
         at += digits
         length = int.from_bytes(head[SIZE_LENGTH + 2 : at])
     return len(head) >= at and size == at - SIZE_LENGTH + length
+
+
+def _names_client(raw: bytes | bytearray) -> bool:
+    """Whether a request's header has the length of a client id that is not empty."""
+    return len(raw) >= REQUEST_PREFIX + 2 and _length(raw, REQUEST_PREFIX)[0] > 0
 
 
 def _may_begin(head: bytes | bytearray) -> bool:

@@ -916,9 +916,16 @@ local function begins_with_request(tvb)
   if tvb:len() < 14 then return false end
   local size = tvb(0, 4):int()
   if size < 10 or size > proto.prefs.largest or not looks_like_request(tvb) then return false end
-  -- Only a client id, or a frame that ends where the bytes end, tells a request from other numbers.
-  if tvb(12, 2):int() <= 0 and tvb:reported_len() < SIZE_BYTES + size then return false end
-  return tvb:len() < SIZE_BYTES + size or is_readable(tvb, size)
+  local length = tvb(12, 2):int()
+  if length > 0 then
+    local id = tvb(14, math.min(length, tvb:len() - 14)):string()
+    if tvb:len() < SIZE_BYTES + size then return id:find("^[%g ]+$") ~= nil end
+    return not id:find("%c") and is_readable(tvb, size)
+  end
+  -- Without a client id, which is null then, only a frame that ends where the bytes end, and that can be read,
+  -- tells a request from other numbers. An empty id is not enough: messages of zeros have one.
+  if length == 0 or tvb:len() ~= SIZE_BYTES + size then return false end
+  return is_readable(tvb, size)
 end
 
 local function heuristic(tvb, pinfo, tree)

@@ -30,18 +30,27 @@ from tests.wiredump.known_captures import (
     reused,
     translated,
 )
-from tests.wiredump.other_traffic import OTHERS
+from tests.wiredump.other_traffic import OTHERS, spoken
 from tests.wiredump.questions.incident import incident
 from tests.wiredump.quickly import read_in_python, read_quickly, require_quick
 from tests.wiredump.spark.fake_session import FakeSession, session
 from tests.wiredump.spark.pipeline import load
-from tests.wiredump.unread_captures import Line, beaten, file_of, heartbeat, heartbeats, merged
+from tests.wiredump.unread_captures import (
+    Line,
+    Packet,
+    beaten,
+    file_of,
+    heartbeat,
+    heartbeats,
+    merged,
+    snapped,
+)
 from wiredump import native
 from wiredump.cli import cli
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.readers.share import Share
 from wiredump.rows.schema import ON_REQUEST, TABLES
-from wiredump.skipped import requests_of, unread_of
+from wiredump.skipped import bytes_of, requests_of, unread_of
 from wiredump.sources import open_sources
 
 __all__ = ["session"]
@@ -327,32 +336,51 @@ def test_the_extension_reads_the_same(kind: str) -> None:
         assert quickly.connections == slowly.connections, made.what
 
 
-@pytest.mark.parametrize(
-    ("name", "port"),
-    [(name, 31092) for name in OTHERS]
-    + [(name, 9092) for name, (protocol, _) in OTHERS.items() if protocol != "unknown"],
-)
-def test_other_protocols_are_named(name: str, port: int, tmp_path: Path) -> None:
-    """No exchange is made up, and no reason speaks of the size of a frame."""
-    protocol, said = OTHERS[name]
-    for syn in (True, False):
-        line = Line(port, syn=syn)
-        size = sum(line.send(end, data) for end, data in said)
-        path = tmp_path / "a.pcap"
-        path.write_bytes(merged(line))
-        sources = open_sources([str(path)])
-        items = list(sources)
-        assert requests_of(sources.account) == 0
-        assert sum(unread_of(sources.account).values()) == size
-        (connection,) = sources.connections.values()
-        assert connection.protocol == protocol
-        assert not facts(items)
-        assert all("frame size" not in str(item) for item in items)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_protocols_are_named(name: str, tmp_path: Path) -> None:
+    """On any port, and also if the capture lacks the beginning, one direction or the end of each
+    packet: then the name may be unknown. No exchange is made up, and no reason speaks of the size
+    of a frame."""
+    protocol, _ = OTHERS[name]
+    path = tmp_path / "a.pcap"
+    for seed in range(either(80, 3)):
+        for port in (31092, 9092):
+            what, packets = _foreign(name, f"{generator(name).random()} {seed}", port)
+            path.write_bytes(file_of(packets))
+            sources = open_sources([str(path)])
+            items = list(sources)
+            assert requests_of(sources.account) == 0, what
+            assert not facts(items), what
+            assert all("frame size" not in str(item) for item in items), what
+            read = bytes_of(sources.account)
+            named = {connection.protocol for connection in sources.connections.values()}
+            if what.endswith("whole"):
+                assert named == {protocol}, what
+                assert sum(unread_of(sources.account).values()) == read["payload"], what
+            else:
+                assert named <= {protocol, "unknown", "tls"}, what
+
+
+def _foreign(name: str, seed: object, port: int) -> tuple[str, list[Packet]]:
+    rng = random.Random(f"{seed} {name} {port}")
+    kind = rng.choice(("whole", "whole", "late start", "client alone", "server alone", "cut"))
+    line = Line(port, syn=rng.random() < 0.5)
+    for end, data in spoken(name, seed):
+        line.send(end, data, segment=rng.choice((1400, 60)))
+    packets = line.packets
+    if kind == "late start":
+        packets = packets[rng.randrange(len(packets)) :]
+    elif kind.endswith("alone"):
+        source = {"client alone": 50_000, "server alone": port}[kind].to_bytes(2, "big")
+        packets = [each for each in packets if each.frame[34:36] == source]
+    elif kind == "cut":
+        packets = snapped(packets, 54 + rng.choice((20, 40)))
+    return f"{name} {seed} {port} {kind}", packets
 
 
 def test_tls_is_named_with_its_version_and_server(tmp_path: Path) -> None:
     line = Line(9093)
-    for end, data in OTHERS["tls"][1]:
+    for end, data in spoken("tls", 1)[:1]:
         line.send(end, data)
     (tmp_path / "a.pcap").write_bytes(merged(line))
     (item,) = open_sources([str(tmp_path / "a.pcap")])

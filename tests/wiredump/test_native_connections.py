@@ -67,6 +67,7 @@ def usual(rng: random.Random, count: int) -> list[bytes]:
         if (
             connection.client is not None
             and connection.client.isascii()
+            and connection.client
             and connection.talk._segment_size > 100
         ):
             found += connection.packets

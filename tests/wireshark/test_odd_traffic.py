@@ -12,7 +12,7 @@ from kproto.messages import consumer_protocol_assignment
 from tests.support import seeds
 from tests.support.full import either
 from tests.tshark.pdml import Pdu, tshark
-from tests.wiredump.other_traffic import OTHERS
+from tests.wiredump.other_traffic import OTHERS, spoken
 from tests.wiredump.talk import say
 from tests.wiredump.tls.recorded import (
     capture_of,
@@ -145,9 +145,9 @@ def test_other_protocols_are_left_to_wireshark(script: Path, tmp_path: Path) -> 
     """Also one whose first bytes could be the header of a request, if its body is none."""
     rng = random.Random(5)
     lines = []
-    for number, (_, said) in enumerate(OTHERS.values()):
+    for number, name in enumerate(OTHERS):
         lines.append(Line(31_000 + number, client_port=50_000 + number))
-        for end, data in said:
+        for end, data in spoken(name, rng.random()):
             lines[-1].send(end, data)
     lines.append(Line(2775, client_port=51_000))
     for number in range(20):  # Metadata v1, client id "abc", and a list that does not fit

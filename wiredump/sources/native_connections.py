@@ -21,7 +21,7 @@ from wiredump.dialects import certain
 from wiredump.frame_boundaries import VERSIONS_TO_COME, every_request
 from wiredump.model import Connection, Place
 from wiredump.open_requests import OpenRequests, open_requests
-from wiredump.pairing import decodes, software_of
+from wiredump.pairing import software_of
 from wiredump.readers import FROM_CLIENT
 from wiredump.readers.flows import endpoints_of
 from wiredump.readers.tally import Tally
@@ -50,7 +50,6 @@ class NativeConnections:
         self._tcp = tcp
         self._items = items
         self._codec = certain(codec)
-        self._decoding = codec
         self._counted = counted
         self._has = has
         reading.open_with(
@@ -104,9 +103,10 @@ class NativeConnections:
         """Return the client software that an ApiVersions request names."""
         return _software(self._codec, raw[:8] + bytes(4) + raw[12:])
 
-    def _decodes(self, raw: bytes) -> bool | None:
-        """Whether the first request decodes, if it has no client id."""
-        return _decodes(self._decoding.decode_request, raw[:8] + bytes(4) + raw[12:])
+    def _decodes(self, raw: bytes) -> bool:
+        """Whether the first request shows by itself that this is Kafka, if it has no client id.
+        Never: Python waits for its response."""
+        return False
 
     # -- from one to the other ----------------------------------------------------------------
 
@@ -157,4 +157,3 @@ def _versions() -> bytes:
 
 
 _software: Final = lru_cache(maxsize=256)(software_of)
-_decodes: Final = lru_cache(maxsize=256)(decodes)
