@@ -52,6 +52,8 @@ FLAGS = [
     "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
 ]  # fmt: skip
 NOT_COUNTING = "not counts_memory"
+WITHOUT_C = "tests/native/test_choice.py"
+"""Starts interpreters, which takes long, to see which engine they choose."""
 NOT_PURE = "not pure"
 """By name: a parameter ``pure`` stands for the Python engine, which runs nothing of C."""
 LIBRARIES = ["libasan.so", "libubsan.so"]
@@ -134,7 +136,7 @@ def run(tests: list[str], seconds: float) -> int:
         return 1
     # One process: each more collects the tests and makes what they share, slowly, once again.
     quietly = ["-q", "-n0", "-p", "no:cacheprovider", "-m", NOT_COUNTING, "-k", NOT_PURE]
-    if python("-m", "pytest", *quietly, *(tests or TESTS)):
+    if python("-m", "pytest", *quietly, *(tests or [*TESTS, f"--ignore={WITHOUT_C}"])):
         return 1
     for burn in ("tests.native.burn", "tests.native.burn_records") if seconds else ():
         if python("-m", burn, "--seconds", str(seconds)):

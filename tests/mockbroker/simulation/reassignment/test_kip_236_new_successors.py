@@ -237,7 +237,6 @@ def test_dying_in_a_submission_leaves_all_of_it_or_nothing() -> None:
         assert c.topics.partition("foo", 1).replicas == ((3, 1, 2) if submitted else (2, 3, 1))
 
 
-@pytest.mark.slow
 @pytest.mark.requirement("K236-39", "K236-40")
 def test_dying_over_the_queue_loses_nothing_of_it() -> None:
     def act(c: Cluster) -> None:

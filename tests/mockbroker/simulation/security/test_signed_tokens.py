@@ -166,7 +166,6 @@ def test_a_token_expires_by_the_clock_with_a_skew() -> None:
     assert [reason(strict, short, now_ms) for now_ms in (999, 1000)] == [None, "it has expired"]
 
 
-@pytest.mark.slow
 @pytest.mark.requirement("OAUTH-14")
 def test_the_audience_and_the_issuer() -> None:
     other = "it is for another audience"
