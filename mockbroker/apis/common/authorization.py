@@ -14,11 +14,13 @@ __all__ = ["BROKER_CONFIG_TYPES", "authorized_names", "config_refusal", "may_con
 _CLUSTER, _TOPIC, _GROUP = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
 
 
-def authorized_names(call: Call, names: Iterable[str], operation: AclOperation) -> frozenset[str]:
-    """Return the topics on which the caller is allowed the operation."""
+def authorized_names(
+    call: Call, names: Iterable[str], operation: AclOperation, resource_type: ResourceType = _TOPIC
+) -> frozenset[str]:
+    """Return the topics, or other resources, on which the caller is allowed the operation."""
     if call.authorizer is None:
         return frozenset(names)
-    return frozenset(name for name in set(names) if call.authorizes(operation, _TOPIC, name))
+    return frozenset(name for name in set(names) if call.authorizes(operation, resource_type, name))
 
 
 _CODES: Final = {

@@ -63,12 +63,10 @@ def describe_groups(
         return found
 
     ids: list[str] = call.body.group_ids
-    allowed = [
-        each for each in ids if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
-    ]
+    allowed = authorized_names(call, ids, AclOperation.DESCRIBE, ResourceType.GROUP)
     unauthorized = ErrorCode.GROUP_AUTHORIZATION_FAILED
     return [
         *(refused(each, unauthorized) for each in ids if each not in allowed),
         # Those without an id have no coordinator that answers later.
-        *map(described, sorted(allowed, key=bool)),
+        *map(described, sorted((each for each in ids if each in allowed), key=bool)),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kproto.error_codes import ErrorCode
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
@@ -19,16 +20,15 @@ __all__ = ["delete_groups"]
 def delete_groups(call: Call) -> DeleteGroupsResponse:
     body: DeleteGroupsRequest = call.body
     names = list(dict.fromkeys(body.groups_names))
-    allowed = [
-        each for each in names if call.authorizes(AclOperation.DELETE, ResourceType.GROUP, each)
-    ]
+    allowed = authorized_names(call, names, AclOperation.DELETE, ResourceType.GROUP)
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     results = [
         DeletableGroupResult(
             group_id=each,
             error_code=call.cluster.groups.delete(each, coordinator_error(call, each)),
         )
-        for each in allowed
+        for each in names
+        if each in allowed
     ]
     results += [
         DeletableGroupResult(group_id=each, error_code=refused)

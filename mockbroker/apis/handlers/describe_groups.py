@@ -14,6 +14,7 @@ from kproto.messages.describe_groups_response import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.authorized_operations import group_operations
 from mockbroker.apis.common.group_answers import coordinator_error
 from mockbroker.apis.registry import Call, register
@@ -31,16 +32,14 @@ def describe_groups(call: Call) -> DescribeGroupsResponse:
     groups = body.groups
     if call.release.has(facts.DESCRIBED_GROUPS_UNIQUE):
         groups = list(dict.fromkeys(groups))
-    allowed = [
-        each for each in groups if call.authorizes(AclOperation.DESCRIBE, ResourceType.GROUP, each)
-    ]
+    allowed = authorized_names(call, groups, AclOperation.DESCRIBE, ResourceType.GROUP)
     return DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=each, error_code=refused)
             for each in groups
             if each not in allowed
         ]
-        + [_described(call, each) for each in allowed]
+        + [_described(call, each) for each in groups if each in allowed]
     )
 
 

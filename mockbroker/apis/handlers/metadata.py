@@ -8,6 +8,7 @@ replicas; 7 leader epochs; 8 authorized operations (of the cluster: 8 to 10 only
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Final
 
@@ -85,14 +86,20 @@ def _topics(
     # Kafka lists each name once, even if it was requested several times.
     names = dict.fromkeys(each.name for each in requested if each.name is not None)
     allowed = authorized_names(call, names, AclOperation.DESCRIBE)
-    return [
-        MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
-        if name not in allowed
-        else _topic(call, view, view.topics[name])
-        if name in view.topics
-        else _missing(call, name, may_create=request.allow_auto_topic_creation)
-        for name in names
-    ]
+    # All new topics are one step: a controller then reads the list of topics once, not after each.
+    with (
+        contextlib.nullcontext()
+        if names.keys() <= view.topics.keys()
+        else call.cluster.turns.step()
+    ):
+        return [
+            MetadataResponseTopic(error_code=_UNAUTHORIZED, name=name)
+            if name not in allowed
+            else _topic(call, view, view.topics[name])
+            if name in view.topics
+            else _missing(call, name, may_create=request.allow_auto_topic_creation)
+            for name in names
+        ]
 
 
 def _by_id(call: Call, view: MetadataView, topic_id: uuid.UUID) -> MetadataResponseTopic:

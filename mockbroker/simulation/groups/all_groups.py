@@ -7,6 +7,7 @@ ids. A request goes to the kind that has the group, and else to the kind whose r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
@@ -291,7 +292,7 @@ class Groups:
 
     def group_ids(self) -> Iterable[str]:
         """The ids of all groups."""
-        return self.groups
+        return chain.from_iterable(kind.groups for kind in self._kinds)
 
     def offsets_gone(self, group_id: str) -> None:
         """An empty group goes with its last offset."""

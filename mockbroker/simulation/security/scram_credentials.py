@@ -184,7 +184,8 @@ class ScramCredentials:
         """Describe users, all of them for None or an empty list."""
         stored = self._controller.state.scram
         if users:
-            return [self._describe(user, users.count(user)) for user in hash_order(users)]
+            times = Counter(users)
+            return [self._describe(user, times[user]) for user in hash_order(users)]
         return [self._describe(user, 1) for user in hash_order(user for user, _ in stored)]
 
     def _describe(self, user: str, times: int) -> UserDescription:

@@ -10,6 +10,7 @@ import base64
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -281,11 +282,13 @@ class Topics(Mapping[str, Topic]):
                         ErrorCode.UNKNOWN_SERVER_ERROR, problem if self._explains else None
                     )
         results: dict[str, CreatePartitionsResult] = {}
-        for place, (name, count, assignments) in enumerate(topics):
+        excess = self._refusals_of_excess(topics)
+        for (name, count, assignments), too_many in zip(topics, excess, strict=True):
             try:
                 if times[name] > 1:
                     raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
-                self._check_excess(topics, place)
+                if too_many is not None:
+                    raise too_many
                 added = self._additional_partitions(name, count, assignments, take_quota)
             except Refusal as refusal:
                 results[name] = CreatePartitionsResult(name, refusal.code, refusal.message)
@@ -299,35 +302,31 @@ class Topics(Mapping[str, Topic]):
                     results[name] = CreatePartitionsResult(name, ErrorCode.REQUEST_TIMED_OUT)
         return tuple(results.values())
 
-    def _check_excess(
-        self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]], place: int
-    ) -> None:
+    def _refusals_of_excess(
+        self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]]
+    ) -> list[Refusal | None]:
+        """The refusal of each topic, if the request adds too many partitions in all."""
         answers = self.answers.growth
         most = answers.most_partitions
         if most is None:
-            return
-        if answers.refuses_excess:
-            if self._requested_additions(topics) > most:
-                raise Refusal(
-                    ErrorCode.POLICY_VIOLATION,
-                    "Excessively large number of additional partitions per request.",
-                )
-            return
-        assignments = topics[place][2]
-        added = self._requested_additions(topics[place : place + 1])
-        is_counted = added > 0 and (assignments is None or len(assignments) == added)
-        if is_counted and self._requested_additions(topics[: place + 1]) > most:
-            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-
-    def _requested_additions(
-        self, topics: Sequence[tuple[str, int, Sequence[Sequence[int]] | None]]
-    ) -> int:
+            return [None] * len(topics)
         known = self._controller.state.topics
-        return sum(
-            max(0, count - len(known[name].partitions))
+        added = [
+            max(0, count - len(known[name].partitions)) if name in known else 0
             for name, count, _ in topics
-            if name in known
-        )
+        ]
+        if answers.refuses_excess:
+            text = "Excessively large number of additional partitions per request."
+            refusal = Refusal(ErrorCode.POLICY_VIOLATION, text)
+            return [refusal if sum(added) > most else None] * len(topics)
+        # Records of new partitions are counted from the first topic on, also of those that fit.
+        unexplained = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        return [
+            unexplained
+            if new > 0 and total > most and (replicas is None or len(replicas) == new)
+            else None
+            for (_, _, replicas), new, total in zip(topics, added, accumulate(added), strict=True)
+        ]
 
     def _additional_partitions(
         self,

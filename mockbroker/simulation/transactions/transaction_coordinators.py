@@ -7,7 +7,7 @@ says. Time is the cluster's virtual clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -95,7 +95,9 @@ class TransactionCoordinator(TransactionOperations):
         self._expiry = controller.timers.timer(
             lambda: self._check_ages(self._on_unused), "expiry of transactional ids"
         )
-        machine.on_changed.append(lambda transactional_id: self._set_timers())
+        self._open_until_ms: dict[str, int] = {}
+        self._idle_since_ms: dict[str, int] = {}
+        machine.on_changed.append(self._changed)
         coordinators.attach(
             _KIND, lambda: self._transactions, on_unload=self._unload, on_load=self._load
         )
@@ -311,26 +313,36 @@ class TransactionCoordinator(TransactionOperations):
             del self._transactions[transaction.transactional_id]
             self.machine.changed(transaction)
 
+    def _changed(self, transactional_id: str) -> None:
+        self._note_times(transactional_id)
+        self._set_timers()
+
+    def _note_times(self, transactional_id: str) -> None:
+        """Note what the timers need of a transactional id, so that a change reads no other."""
+        self._open_until_ms.pop(transactional_id, None)
+        self._idle_since_ms.pop(transactional_id, None)
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            return
+        metadata = transaction.metadata
+        if transaction.state is TransactionState.ONGOING:
+            self._open_until_ms[transactional_id] = metadata.start_ms + metadata.timeout_ms + 1
+        if metadata.is_idle:
+            self._idle_since_ms[transactional_id] = metadata.update_ms
+
     def _set_timers(self) -> None:
         settings = self._settings()
-        open_ones = [
-            transaction.metadata.start_ms + transaction.metadata.timeout_ms + 1
-            for transaction in self._transactions.values()
-            if transaction.state is TransactionState.ONGOING
-        ]
-        self._time_outs.set(self._next_check(open_ones, settings.timeout_check_ms))
-        idle = [
-            each.metadata.update_ms + settings.id_expiration_ms
-            for each in self._transactions.values()
-            if each.metadata.is_idle
-        ]
-        self._expiry.set(self._next_check(idle, settings.expiration_check_ms))
+        due_ms = min(self._open_until_ms.values(), default=None)
+        self._time_outs.set(self._next_check(due_ms, settings.timeout_check_ms))
+        since_ms = min(self._idle_since_ms.values(), default=None)
+        due_ms = None if since_ms is None else since_ms + settings.id_expiration_ms
+        self._expiry.set(self._next_check(due_ms, settings.expiration_check_ms))
 
-    def _next_check(self, due_ms: Collection[int], interval_ms: int) -> int | None:
+    def _next_check(self, due_ms: int | None, interval_ms: int) -> int | None:
         """The first periodic check at which something is due; None if nothing ever is."""
-        if not due_ms:
+        if due_ms is None:
             return None
-        after = max(min(due_ms), self._controller.now_ms + 1) - self._started_ms
+        after = max(due_ms, self._controller.now_ms + 1) - self._started_ms
         return self._started_ms + -(-after // interval_ms) * interval_ms
 
     # ---- coordinators that move ----------------------------------------------------------------
@@ -346,6 +358,7 @@ class TransactionCoordinator(TransactionOperations):
             self._settle(transaction)
             if not transaction.is_stored:
                 del self._transactions[name]
+                self._note_times(name)
                 continue
             transaction.metadata = replace(transaction.metadata, last_epoch=NO_EPOCH)
             transaction.has_failed_fence = False

@@ -132,7 +132,8 @@ class ClientQuotas:
 
     def _check(self, alteration: Alteration, *, repeated: bool) -> AlterationResult:
         entity, values = alteration
-        names = {name: dict(entity)[name] for name in hash_order(each for each, _ in entity)}
+        given = dict(entity)
+        names = {kind: given[kind] for kind in hash_order(each for each, _ in entity)}
         times = Counter(key for key, _ in values)
         twice = repeated or any(count > 1 for count in times.values())
         shown = ", ".join(f"{kind}={_text(name)}" for kind, name in names.items())
@@ -184,14 +185,15 @@ class ClientQuotas:
         """Return the quotas of the entities that fit every part; ``strict``: and have no other
         type."""
         kraft = not self._controller.keeps_znodes
-        types = [part.type for part in parts]
         for rows in (self._reading_rows, self._component_rows):
-            for place, part in enumerate(parts):
-                checked = Component(*part, known=types[:place], kraft=kraft)
+            known: set[str] = set()
+            for part in parts:
+                checked = Component(*part, known=known, kraft=kraft)
                 apply_first(rows, checked, checked)
                 if checked.code:
                     return DescribedQuotas(checked.code, checked.text)
-        whole = FilterCheck(frozenset(types), kraft)
+                known.add(part.type)
+        whole = FilterCheck(frozenset(part.type for part in parts), kraft)
         apply_first(self._filter_rows, whole, whole)
         if whole.code:
             return DescribedQuotas(whole.code, whole.text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, TypeAlias
 
 import msgspec
@@ -121,7 +121,7 @@ class Component(Refusable, msgspec.Struct):
     type: str
     match_type: int
     match: str | None
-    known: Sequence[str]
+    known: Set[str]
     kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None

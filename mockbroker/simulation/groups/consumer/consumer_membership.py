@@ -190,9 +190,11 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
         if pinned is not None:
             return pinned
         counts = self.topics.counts(group.subscribed)
+        subscriptions = {group.topics_of(member) for member in group.members.values()}
+        topic_ids = {names: frozenset(self.topics.counts(names)) for names in subscriptions}
         members = {
             name: Subscriber(
-                frozenset(self.topics.counts(group.topics_of(member))),
+                topic_ids[group.topics_of(member)],
                 member.instance_id,
                 frozenset(
                     tp for tp in group.target.get(name, NOTHING) if tp[1] < counts.get(tp[0], 0)
