@@ -3,7 +3,7 @@
 Each broker keeps the levels of its own loggers, in memory and not in the log of the cluster, until
 it stops. A level is that of the logger or, if it has none, of the nearest of its ancestors. A real
 broker lists a logger for each of its classes, about a hundred; here there are those that
-the configuration of its log names.
+the configuration of its log names, and since 4.1 that of the class that serves the others.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _CONFIGURED: Final = {
     "org.apache.kafka": "INFO",
     "state.change.logger": "INFO",
 }
+_CONTROLLER: Final = "org.apache.kafka.server.logger.LoggingController"
 
 
 class BrokerLoggers:
@@ -60,6 +61,11 @@ class BrokerLoggers:
         assert isinstance(change, BrokerChanged)
         if not change.after.live:
             self._levels.pop(change.after.broker_id, None)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        listed = self._release.has(facts.LOGGING_CONTROLLER_LISTED)
+        return (*_CONFIGURED, _CONTROLLER) if listed else (*_CONFIGURED,)
 
     def level(self, broker_id: int, logger: str) -> str:
         """Return the level that a logger follows."""
@@ -87,7 +93,7 @@ class BrokerLoggers:
             text = f"Unexpected broker id, expected {receiver} but received {name}"
         if text:
             return DescribeConfigsResult(BROKER_LOGGER, name, ErrorCode.INVALID_REQUEST, text)
-        found = [each for each in _CONFIGURED if not loggers or each in loggers]
+        found = [each for each in self._names if not loggers or each in loggers]
         entries = tuple(
             ConfigEntry(
                 name=each, value=self.level(receiver, each), read_only=False, source=_SOURCE,
@@ -140,7 +146,7 @@ class BrokerLoggers:
             raise _invalid(
                 f"Unknown operation type {how} is not allowed for the BROKER_LOGGER resource"
             )
-        if logger not in _CONFIGURED:
+        if logger not in self._names:
             raise self._wrong(name, f"Logger {logger} does not exist!")
         if how == SET and level not in _LEVELS:
             levels = self._release.value_of(facts.LOG_LEVELS)

@@ -17,7 +17,7 @@ SCALA, SORTED = "TRACE, ERROR, INFO, FATAL, DEBUG, WARN", "DEBUG, ERROR, FATAL, 
 RELEASES = ((2, 4), (2, 8), (3, 2), (3, 7), (4, 4))
 PROFILES = {
     (2, 3): "kafka-2.3", (2, 4): "kafka-2.4", (2, 8): "kafka-2.8-zk", (3, 2): "kafka-3.2",
-    (3, 7): "kafka-3.7", (4, 4): "kafka-4.4",
+    (3, 7): "kafka-3.7", (4, 0): "kafka-4.0", (4, 1): "kafka-4.1", (4, 4): "kafka-4.4",
 }  # fmt: skip
 
 
@@ -68,6 +68,21 @@ def test_a_broker_describes_its_loggers(release: tuple[int, int]) -> None:
     ):
         refused = described(of, name)
         assert (refused.error_code, refused.error_message) == (42, text)
+
+
+@pytest.mark.requirement("CONFIG-17", "CONFIG-19")
+@pytest.mark.parametrize("release", [(4, 0), (4, 1)])
+def test_the_class_that_serves_loggers_has_one(release: tuple[int, int]) -> None:
+    of = broker(release)
+    name = "org.apache.kafka.server.logger.LoggingController"
+    listed = name in [each.name for each in described(of).configs]
+    assert listed == (release >= (4, 1))
+    code, _ = alter(of, (name, SET, "WARN"), ("org.apache.kafka", SET, "ERROR"))
+    assert code == (0 if listed else 40)
+    if listed:
+        assert level(of, name) == "WARN"
+        assert alter(of, (name, DELETE, None)) == (0, None)
+        assert level(of, name) == "ERROR"
 
 
 @pytest.mark.requirement("CONFIG-17")

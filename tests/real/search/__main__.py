@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.real.search.clusters import RELEASES
 from tests.real.search.results import store
-from tests.real.search.search import Limits, Search, kinds_file
+from tests.real.search.search import AT_ONCE, Limits, Search, kinds_file
 
 REQUESTS = 1000
 PROGRAMS = 100
@@ -28,6 +28,13 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="at least")
     parser.add_argument("--programs", type=int, default=PROGRAMS)
     parser.add_argument("--seconds", type=float, help="draw for so many, once both brokers run")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=AT_ONCE,
+        help=f"programs that are played together ({AT_ONCE}): fewer where other processes leave "
+        "little of the machine, so that sessions do not end between two requests",
+    )
     parser.add_argument(
         "--api", type=int, action="append", default=[], help="an API key; repeatable"
     )
@@ -43,7 +50,9 @@ def main() -> int:
     seed = options.seed or str(random.SystemRandom().randrange(2**32))
     print(f"seed {seed}", flush=True)
     logging.getLogger("mockbroker").setLevel(logging.ERROR)
-    limits = Limits(options.requests, options.programs, options.seconds, tuple(options.api))
+    limits = Limits(
+        options.requests, options.programs, options.seconds, tuple(options.api), options.at_once
+    )
     search = Search(options.release, seed, limits)
     asyncio.run(search.run())
     search.report()

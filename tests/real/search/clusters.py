@@ -65,13 +65,8 @@ _BOTH: Final[Mapping[str, str]] = {
         for kind in ("consumer", "share", "streams")
         for name in ("heartbeat.interval", "session.timeout")
     },
-    **{
-        f"group.{kind}.assignor.offload.enable": "false"
-        for kind in ("consumer", "share", "streams")
-    },
 }
-"""Neither side waits for more members, or with the next assignment. Sessions may be short. On
-another thread (4.4) assignors may be too late for a change of the group, and skip it."""
+"""Neither side waits for more members, or with the next assignment. Sessions may be short."""
 
 
 _LEVELS: Final[Mapping[str, str]] = {

@@ -20,7 +20,7 @@ from tests.real.search.play import Arena, Played
 from tests.real.search.programs import family_of, programs
 from tests.real.search.results import Counts, Result
 
-__all__ = ["Limits", "Search", "kinds_file", "play_all", "sessions_file"]
+__all__ = ["AT_ONCE", "Limits", "Search", "kinds_file", "play_all", "sessions_file"]
 
 HERE: Final = Path(__file__).resolve().parent
 AT_ONCE: Final = 64
@@ -33,6 +33,7 @@ class Limits(NamedTuple):
     programs: int
     seconds: float | None = None
     apis: tuple[int, ...] = ()
+    at_once: int = AT_ONCE
 
 
 def kinds_file(release: str) -> Path:
@@ -108,7 +109,7 @@ class Search:
         enough requests, then programs by number. Each begins as another ends, so that one that
         waits holds none up."""
         drawn = self._drawn(found)
-        await asyncio.gather(*(self._play(found.arena, drawn) for _ in range(AT_ONCE)))
+        await asyncio.gather(*(self._play(found.arena, drawn) for _ in range(self._limits.at_once)))
         self._tell()
 
     def _drawn(self, found: Pair) -> Iterator[Program]:
@@ -150,7 +151,7 @@ class Search:
         if signature not in self.kinds:
             shown = Program(program.name, program.steps[: played.found.step + 1])
             self.kinds[signature] = Kind(signature, shown)
-            self._say(f"{signature}")
+            self._say(f"{signature} ({program.name})")
         self.kinds[signature].count += 1
         self.kinds[signature].versions.add(program.steps[played.found.step]["version"])
 
@@ -162,7 +163,7 @@ class Search:
         )
 
     async def _minimise(self, arena: Arena) -> None:
-        gate = asyncio.Semaphore(AT_ONCE)
+        gate = asyncio.Semaphore(self._limits.at_once)
 
         async def one(kind: Kind) -> None:
             async with gate:
@@ -178,7 +179,7 @@ class Search:
     async def _confirm(self, found: Pair) -> None:
         """Kinds that come back on clusters that have seen nothing else stay."""
         kinds = list(self.kinds.values())
-        played = await play_all(found.arena, [each.program for each in kinds])
+        played = await play_all(found.arena, [each.program for each in kinds], self._limits.at_once)
         for kind, (program, came) in zip(kinds, played, strict=True):
             kind.confirmed = (
                 came.found is not None and signature_of(program, came.found) == kind.signature

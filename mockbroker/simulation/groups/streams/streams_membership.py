@@ -22,6 +22,7 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Member,
     StreamsGroup,
     Task,
+    TaskOffsets,
     Tasks,
 )
 from mockbroker.simulation.groups.streams.streams_heartbeats import StreamsHeartbeat
@@ -39,6 +40,8 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     reconcile,
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology, configure
+from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
 
 __all__ = ["StreamsMembership"]
@@ -73,6 +76,10 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
     ) -> None:
         records = StreamsRecords(shared.release)
         super().__init__(shared, StreamsRules, records, lambda group: settings(group).times)
+
+    def _use_release(self, release: Release) -> None:
+        super()._use_release(release)
+        self._release = release
 
     # ---- members -----------------------------------------------------------------------------
 
@@ -174,11 +181,21 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         if pinned is not None:
             return pinned
         workers = {
-            name: Worker(member.process_id, group.target.get(name, NO_TASKS))
+            name: Worker(member.process_id, *self._placed(group, member))
             for name, member in group.members.items()
         }
         standbys = dict(group.configs).get("num.standby.replicas", "0")
         return sticky(workers, configured.tasks, configured.stateful, int(standbys))
+
+    def _placed(self, group: StreamsGroup, member: Member) -> tuple[Tasks, TaskOffsets]:
+        """The tasks and offsets of a member that the assignor goes by."""
+        release = self._release
+        target = group.target.get(member.member_id, NO_TASKS)
+        offsets, _ = group.offsets.get(member.member_id, ((), ()))
+        return (
+            member.assigned if release.has(facts.HELD_TASKS_STAY) else target,
+            offsets if release.has(facts.TASK_OFFSETS_PLACE) else (),
+        )
 
     # ---- reconciliation ----------------------------------------------------------------------
 

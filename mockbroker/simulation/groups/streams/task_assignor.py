@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, Task, Tasks
+from mockbroker.simulation.groups.streams.streams_group import NO_TASKS, Task, TaskOffsets, Tasks
 from mockbroker.simulation.state.java_maps import hash_order
 
 __all__ = ["ASSIGNOR", "Worker", "sticky"]
@@ -24,10 +24,12 @@ ASSIGNOR: Final = "sticky"
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """A member as the assignor sees it: its process, and the tasks that it had."""
+    """A member as the assignor sees it: its process, the tasks that it had, and the offsets that it
+    sent of tasks."""
 
     process_id: str
     former: Tasks = NO_TASKS
+    offsets: TaskOffsets = ()
 
 
 class _Quota:
@@ -65,6 +67,21 @@ class _Process:
         return min(self.held, key=self.held.__getitem__)
 
 
+def _ranked(workers: Mapping[str, Worker]) -> dict[Task, list[str]]:
+    """Members that had a standby of a task, then those that sent its offset; among either the
+    furthest offset first."""
+    found: dict[Task, list[tuple[bool, int, str]]] = {}
+    for member, worker in workers.items():
+        offsets = {(name, index): offset for name, index, offset in worker.offsets}
+        standby = worker.former.standby
+        for task in (*standby, *(task for task in offsets if task not in standby)):
+            found.setdefault(task, []).append((task not in standby, -offsets.get(task, 0), member))
+    return {
+        task: [member for *_, member in sorted(rows, key=lambda row: row[:2])]
+        for task, rows in found.items()
+    }
+
+
 class _Assignment:
     def __init__(
         self, workers: Mapping[str, Worker], active: int, standby: int, order: list[str]
@@ -76,7 +93,7 @@ class _Assignment:
         self.active_quota = _Quota(active, len(order))
         self.quota = _Quota(active + standby, len(order))
         self.formerly_active: dict[Task, str] = {}
-        self.formerly_standby: dict[Task, list[str]] = {}
+        self.formerly_standby = _ranked({name: workers[name] for name in order})
         processes = (workers[member].process_id for member in order)
         for process_id in hash_order(processes, len(order)):
             self.processes[process_id] = _Process()
@@ -87,8 +104,6 @@ class _Assignment:
             self.process_of[member] = process
             for task in worker.former.active:
                 self.formerly_active[task] = member
-            for task in worker.former.standby:
-                self.formerly_standby.setdefault(task, []).append(member)
 
     def give(self, member: str, task: Task, *, active: bool) -> None:
         process = self.process_of[member]

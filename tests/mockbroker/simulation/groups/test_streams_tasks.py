@@ -288,6 +288,37 @@ def test_random_groups_are_balanced() -> None:
             } or workers
 
 
+@pytest.mark.requirement("DP-STREAMS-25")
+@pytest.mark.parametrize(("release", "second", "third"), [(OLD, ["0_1"], []), (NEW, [], ["0_1"])])
+def test_tasks_stay_where_they_are_and_not_where_they_were_to_go(release, second, third):
+    """The second member waits for a task of the first when the third joins."""
+    at = Streams(release, ("foo:2:1",))
+    at.join("a", process_id="p")
+    at.join("b", process_id="p")
+    at.join("c", process_id="q")
+    assert (at.target("a"), at.target("b"), at.target("c")) == (["0_0"], second, third)
+
+
+@pytest.mark.requirement("DP-STREAMS-26")
+@pytest.mark.parametrize("furthest", ["b", "c"])
+def test_the_furthest_offset_takes_a_task(furthest: str) -> None:
+    at = Streams(NEW)
+    at.join("a")
+    for name in "bc":
+        at.join(name, task_offsets=(("0", 3, 7 if name == furthest else 5),))
+    other = "b" if furthest == "c" else "c"
+    assert (at.target(furthest), at.target(other)) == (["0_3"], ["0_2"])
+
+
+@pytest.mark.requirement("DP-STREAMS-26")
+def test_a_standby_goes_before_an_offset() -> None:
+    workers = {
+        "a": Worker("p", offsets=(("0", 0, 9),)),
+        "b": Worker("q", Tasks(standby=tasks("0_0"))),
+    }
+    assert sticky(workers, {"0": 1}, (), 0)["b"].active == tasks("0_0")
+
+
 # ---- reconciliation ------------------------------------------------------------------------------
 
 
