@@ -54,6 +54,7 @@ __all__ = [
     "KAFKA_19431",
     "KAFKA_19975",
     "KAFKA_20601",
+    "KAFKA_20899",
 ]
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -145,6 +146,15 @@ KAFKA_20601: Final = Fix(
     "REL-26",
     since=(4, 4),
     says="A static member may return to a full consumer group; before, error 81.",
+)
+
+KAFKA_20899: Final = Fix(
+    "KAFKA-20899",
+    "DP-STREAMS-18",
+    since=(4, 4),
+    backports=((4, 2, 2),),
+    says="A standby task stays with any member that had it; before, not if the first of them is "
+    "in a process that runs the task.",
 )
 
 # ---- produce and transactions --------------------------------------------------------------------

@@ -41,6 +41,7 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology, Topology, configure
 from mockbroker.simulation.releases import facts
+from mockbroker.simulation.releases.fixes import KAFKA_20899
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import apply_first
 
@@ -185,7 +186,13 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
             for name, member in group.members.items()
         }
         standbys = dict(group.configs).get("num.standby.replicas", "0")
-        return sticky(workers, configured.tasks, configured.stateful, int(standbys))
+        return sticky(
+            workers,
+            configured.tasks,
+            configured.stateful,
+            int(standbys),
+            tries_all=self._release.has(KAFKA_20899),
+        )
 
     def _placed(self, group: StreamsGroup, member: Member) -> tuple[Tasks, TaskOffsets]:
         """The tasks and offsets of a member that the assignor goes by."""

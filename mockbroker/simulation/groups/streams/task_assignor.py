@@ -84,8 +84,15 @@ def _ranked(workers: Mapping[str, Worker]) -> dict[Task, list[str]]:
 
 class _Assignment:
     def __init__(
-        self, workers: Mapping[str, Worker], active: int, standby: int, order: list[str]
+        self,
+        workers: Mapping[str, Worker],
+        active: int,
+        standby: int,
+        order: list[str],
+        *,
+        tries_all: bool,
     ) -> None:
+        self.tries_all = tries_all
         self.processes: dict[str, _Process] = {}
         self.process_of: dict[str, _Process] = {}
         self.active: dict[str, set[Task]] = {member: set() for member in order}
@@ -125,6 +132,8 @@ class _Assignment:
         for member in self.formerly_standby.get(task, ()):
             process = self.process_of[member]
             if copies and task in process.tasks:
+                if best is None and not self.tries_all:
+                    return None
                 continue
             load = process.load, float(process.held[member])
             if best is None or (load[0] < least[0] and load[1] < least[1]):
@@ -133,17 +142,25 @@ class _Assignment:
 
 
 def sticky(
-    workers: Mapping[str, Worker], counts: Mapping[str, int], stateful: Iterable[str], standbys: int
+    workers: Mapping[str, Worker],
+    counts: Mapping[str, int],
+    stateful: Iterable[str],
+    standbys: int,
+    *,
+    tries_all: bool = True,
 ) -> dict[str, Tasks]:
     """Assign the tasks. ``counts`` are the numbers of tasks by subtopology; those of ``stateful``
-    subtopologies get this many standbys, as far as there are processes for them."""
+    subtopologies get this many standbys, as far as there are processes for them. Without
+    ``tries_all`` a standby stays with none of its members if the first one's process runs it."""
     order = hash_order(workers)
     if not order:
         return {}
     tasks = [(name, index) for name in sorted(counts) for index in range(counts[name])]
     kept = frozenset(stateful)
     copied = [task for task in tasks if task[0] in kept]
-    assignment = _Assignment(workers, len(tasks), len(copied) * standbys, order)
+    assignment = _Assignment(
+        workers, len(tasks), len(copied) * standbys, order, tries_all=tries_all
+    )
     _assign_active(assignment, tasks)
     if standbys:
         _assign_standby(assignment, copied, standbys)
