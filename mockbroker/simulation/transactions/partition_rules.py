@@ -30,6 +30,8 @@ __all__ = [
 _VERIFIED: Final = (3, 6)
 _TRANSACTION_VERSIONS: Final = (4, 0)
 _MARKERS_HAVE_VERSIONS: Final = (4, 2)
+_UNKNOWN_VERSION: Final = -1
+"""Logs have it for batches that they replicate, and refuse it otherwise."""
 _VERSION_2: Final = 2
 _NO_EPOCH: Final = -1
 
@@ -217,6 +219,12 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         "DP-MARK-01",
         lambda marker: marker.epoch == _NO_EPOCH or marker.producer_id == NO_PRODUCER_ID,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+    ),
+    Row(
+        "DP-MARK-01",
+        lambda marker: marker.version == _UNKNOWN_VERSION,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=_MARKERS_HAVE_VERSIONS,
     ),
     Row("DP-MARK-01", _has_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
     Row(

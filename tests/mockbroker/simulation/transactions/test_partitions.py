@@ -222,6 +222,15 @@ def test_a_marker_of_version_2_has_to_raise_the_epoch(release: Release, code: in
     assert write(cluster, version=2, epoch=1) == [0]
 
 
+@pytest.mark.parametrize(("release", "code"), [((4, 1), 0), ((4, 2), -1), (NEWEST, -1)])
+@pytest.mark.requirement("DP-MARK-01")
+def test_a_marker_has_a_known_version(release: Release, code: int) -> None:
+    cluster = coordinator(release)
+    Producer(cluster).begun()
+    assert write(cluster, version=-2) == [0]
+    assert write(cluster, version=-1) == [code]
+
+
 @BOTH
 @pytest.mark.requirement("DP-MARK-01")
 def test_a_marker_needs_the_leader_and_its_replicas(release: Release) -> None:
