@@ -62,11 +62,13 @@ def _download(release: str, folder: Path) -> None:
 
 def _profiles(release: str) -> tuple[str, ...]:
     """Clients of ZooKeeper 3.4.13 and 3.4.14 do not resolve addresses as JDKs since 14 write them.
-    Kafka 2.0 to 2.3 depend on these versions, Kafka 1.1 on 3.4.10. Kafka 2.4 to 3.9 describe the
+    Kafka 2.0 to 2.3 depend on these versions, Kafka 1.1 on 3.4.10. Kafka 2.4 to 4.0 describe the
     loggers of log4j, which they do not depend on."""
     major, minor = map(int, release.split(".")[:2])
     if (2, 0) <= (major, minor) < (2, 4):
         return ("-Pzookeeper-3.4.10",)
+    if (major, minor) == (4, 0):
+        return ("-Plog4j-2",)
     return ("-Plog4j-1",) if (2, 4) <= (major, minor) < (4, 0) else ()
 
 
