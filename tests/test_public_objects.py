@@ -30,6 +30,7 @@ LAZY = {
     "mockbroker.pytest_plugin": "every pytest run imports the plugin",
     "mockbroker.faults.conflicts": "a circle with rule, for a type alone",
     "wiredump.readers.ledger": "a circle with stream, for a type alone",
+    "wiredump.questions.database": "duckdb is an extra",
     "wiredump.redact": "imported without codecs",
     "wiredump.tables.table_rows": "imported without codecs",
     "wiredump.sources.captures": "most captures have no TLS",
