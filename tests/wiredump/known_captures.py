@@ -325,10 +325,12 @@ _COMPLETE: Final = ("whole", "sent again", "reordered", "copied", "vxlan", "cut"
 
 def reused(seed: object) -> Known:
     """Return a capture of two sessions, of which neither has a SYN, on the same ports: numbers are
-    random, the same, or lower."""
+    random, the same, or lower, each for itself."""
     rng = random.Random(f"{seed} reused")
     first = _Line(rng, 31092, client_port=50_000, start_ns=START_NS, syn=False)
-    isn = rng.choice((None, first.isn, (first.isn[0] - 500, first.isn[1] - 400)))
+    lower = first.isn[0] - rng.choice((0, 500)), first.isn[1] - rng.choice((0, 400))
+    far = [(each - rng.randint(1 << 21, 3 << 30)) % (1 << 32) for each in first.isn]
+    isn = rng.choice((None, lower, (lower[0], far[1]), (far[0], lower[1]), (far[0], far[1])))
     later = first.now + 600 * 10**9
     second = _Line(rng, 31092, client_port=50_000, start_ns=later, syn=False, isn=isn)
     truth: Counter[Fact] = Counter()

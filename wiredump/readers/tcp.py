@@ -3,9 +3,10 @@ connections.
 
 A connection is one incarnation of its two endpoints: a SYN with another initial sequence number on
 the same ports begins a new one. So does, after a minute without packets, a segment that cannot
-belong to the known one: both its numbers are far off, or it has other bytes than those that were
-sent there. The first packet captured of a connection may be any of its
-packets; this module decides what follows from it. ``stream`` handles the bytes of one direction.
+belong to the known one: one of its numbers is far behind or a GB ahead, or both are far ahead, or
+it has other bytes than those that were sent there. The first packet captured of a connection may be
+any of its packets; this module decides what follows from it. ``stream`` handles the bytes of one
+direction.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wiredump.readers.model import (
     Segment,
 )
 from wiredump.readers.round_trips import ACKNOWLEDGED, COPY_NS, acknowledge, note, send
-from wiredump.readers.stream import SEQUENCES, Stream, distance
+from wiredump.readers.stream import SEQUENCES, WINDOW, Stream, distance
 from wiredump.readers.tally import Tally
 from wiredump.readers.tcp_state import Opening, TcpState
 
@@ -50,7 +51,7 @@ STALE_NS: Final = 60_000_000_000
 _STALE_DISTANCE: Final = 1 << 24
 """A segment for a closed connection that is this late, or this far off, belongs to another one."""
 _JUMP: Final = 1 << 20
-"""How far both numbers of a segment are off, at least, if it belongs to another connection."""
+"""How far a number of a segment is off, at least, if it belongs to another connection."""
 
 
 class _Connection:
@@ -549,9 +550,13 @@ def _is_another(stream: Stream, other: Stream, segment: Segment) -> bool:
     if not stream.started:
         return False
     ahead = distance(segment.sequence, stream.next_sequence)
-    if abs(ahead) > _JUMP:
+    acknowledged = 0
+    if other.started:
         acknowledged = distance(segment.acknowledgement, other.next_sequence)
-        return not other.started or abs(acknowledged) > _JUMP
+    if min(ahead, acknowledged) < -_JUMP or max(ahead, acknowledged) > WINDOW:
+        return True
+    if ahead > _JUMP:  # the capture may lack so many bytes of one direction, but not of both
+        return not other.started or acknowledged > _JUMP
     size = len(segment.payload)
     if size < 2 or ahead >= 0:  # a keep-alive repeats one byte
         return False
