@@ -19,7 +19,7 @@ FILES: Final[dict[str, Callable[[Description], str]]] = {
     "clients/go/options.go": go.options,
     "clients/go/operations.go": go.operations,
     "clients/js/types.d.ts": javascript.types,
-    "clients/js/operations.mjs": javascript.operations,
+    "clients/js/operations.cjs": javascript.operations,
     f"{_JAVA}/Operations.java": java.operations,
 }
 

@@ -71,4 +71,4 @@ def operations(found: Description) -> str:
         f"{json.dumps([each.name, *(argument.name for argument in each.arguments)])},\n"
         for each in found.operations
     )
-    return f"{_HEAD}\nexport const OPERATIONS = {{\n{rows}}}\n"
+    return f"{_HEAD}\nmodule.exports.OPERATIONS = {{\n{rows}}}\n"

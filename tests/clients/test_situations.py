@@ -185,12 +185,15 @@ test('strict', withMock({ strict_faults: true, faults: [rule] }, async mock => {
     assert "the journal of the mock cluster:" in out
     assert "fault rule that no request has hit: unused" in out
     assert re.search(r"^(#|\S) fail 2$", out, re.M), out
+    code, out = run(command, node_project, without_mockbroker(environment))
+    assert code == 1
+    assert "install it: uv tool install 'kproto[mock] @ git+" in out
 
 
 _PATIENT = "--testTimeout=60000"
 RUNNERS = {
     "vitest": ["vitest/vitest.mjs", "run", "--globals", "--no-color", _PATIENT],
-    "jest": ["jest/bin/jest.js", "--testMatch=**/runners.test.mjs", "--no-watchman", _PATIENT],
+    "jest": ["jest/bin/jest.js", "--no-watchman", "--runInBand", _PATIENT],
 }
 """The script of each runner, with its options."""
 
@@ -198,6 +201,7 @@ RUNNERS = {
 @pytest.mark.node
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_other_runners_of_node(tmp_path: Path, environment: dict[str, str], runner: str) -> None:
+    """jest, which takes CommonJS, loads our module again for each file, but there is one server."""
     require("node", "npm")
     files = sorted((HERE / "js").glob("package*.json"))
 
@@ -208,14 +212,33 @@ def test_other_runners_of_node(tmp_path: Path, environment: dict[str, str], runn
 
     packages = builds.built("clients/js-runners", [file.read_text() for file in files], build)
     shutil.copytree(ROOT / "clients/js", tmp_path / "node_modules/kproto")
-    shutil.copy(HERE / "js/runners.test.mjs", tmp_path)
+    tests = (HERE / "js/runners.test.mjs").read_text()
+    if runner == "vitest":
+        (tmp_path / "runners.test.mjs").write_text(tests)
+    else:
+        required = re.sub(r"import (\{.*\}) from ('\w+')", r"const \1 = require(\2)", tests)
+        (tmp_path / "runners.test.cjs").write_text(required)
+        options = "{ testMatch: ['**/*.test.cjs'], moduleFileExtensions: ['cjs', 'mjs', 'js'] }"
+        (tmp_path / "jest.config.js").write_text(f"module.exports = {options}\n")
+        (tmp_path / "later.test.cjs").write_text(
+            """const { start } = require('kproto')
+const { execSync } = require('node:child_process')
+
+test('one server', async () => {
+  const mock = await start()
+  const servers = execSync(`pgrep -fc -P ${process.pid} [n]o-cluster`, { encoding: 'utf8' })
+  await mock.stop()
+  expect(servers.trim()).toBe('1')
+})
+"""
+        )
     (tmp_path / "package.json").write_text("{}")
     script, *options = RUNNERS[runner]
-    program = str(packages / "node_modules" / script)
-    command = ["node", "--experimental-vm-modules", program, *options]
+    command = ["node", str(packages / "node_modules" / script), *options]
     code, out = run(command, tmp_path, environment)
     assert code == 1, out
-    assert re.search(r"Tests:? +2 failed(,| \|) 1 passed", out), out
+    passed = 1 if runner == "vitest" else 2
+    assert re.search(rf"Tests:? +2 failed(,| \|) {passed} passed", out), out
     assert "the journal of the mock cluster:" in out
     assert "deliberate" in out
     assert "fault rule that no request has hit: unused" in out
@@ -297,7 +320,7 @@ def test_a_failed_java_test_shows_the_traffic(
     source.write_text(
         """import io.github.kproto.*;
 import java.net.Socket;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.*;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(MockExtension.class)
@@ -327,12 +350,43 @@ class FailingTest {
             mock.advance("1s");
         }
     }
+
+    @Nested
+    class Shared {
+        static Mock shared;
+        Mock own;
+
+        @BeforeAll
+        static void startShared(MockClusters clusters) {
+            shared = clusters.start();
+        }
+
+        @BeforeEach
+        void startOwn(MockClusters clusters) {
+            own = clusters.start();
+        }
+
+        @RepeatedTest(2)
+        void both(MockClusters clusters) {
+            shared.advance("1s");
+            own.advance("1s");
+        }
+    }
+
+    @AfterAll
+    static void withoutServer() throws Exception {
+        ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
+        ProcessHandle.current().children().forEach(each -> each.onExit().join());
+        Kproto.start();
+    }
 }
 """
     )
     code, out, results = run_junit(source, java_module, environment, tmp_path)
     assert code == 1
-    assert results == {"deliberate": "X", "strict": "X", "closes": "OK"}, out
+    assert results == {"deliberate": "X", "strict": "X", "closes": "OK", "both": "OK"}, out
+    assert len(re.findall(r"repetition [12] of 2.*\[OK\]", out)) == 2, out
+    assert re.search(r"mockbroker does not answer at \S+; has it been killed\?", out), out
     assert "the journal of the mock cluster of FailingTest.deliberate(MockClusters):" in out
     assert re.search(r"broker 1 <- x  ApiVersions v0 #7", out), out
     assert "RefusedException: mockbroker: there is no broker 9" in out

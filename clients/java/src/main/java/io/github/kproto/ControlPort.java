@@ -78,7 +78,7 @@ final class ControlPort {
         try {
             response = CLIENT.send(request.build(), BodyHandlers.ofString());
         } catch (IOException error) {
-            throw new UncheckedIOException(error);
+            throw new UncheckedIOException("mockbroker does not answer at " + base + "; has it been killed?", error);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted in a request to mockbroker", error);
