@@ -60,10 +60,6 @@ _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 @register(0, "0-13")
 def produce(call: Call) -> Answer:
     request = _named_once(call.body, call.version)
-    if not call.release.has(NULLS_READ) and any(
-        part.records is None for topic in request.topic_data for part in topic.partition_data
-    ):
-        raise UnreadableError("a partition without records, which Kafka does not read")
     facts = _facts(call, request)
     refused = call.cluster.appender.refusal(facts)
     if refused is not None:
@@ -207,6 +203,8 @@ async def _later(call: Call, outcomes: _Outcomes, wait: ReplicationWait) -> Prod
 
 def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
     records = [part.records for topic in request.topic_data for part in topic.partition_data]
+    if None in records and not call.release.has(NULLS_READ):
+        raise UnreadableError("a partition without records, which Kafka does not read")
     facts = RequestFacts(
         request.acks, call.version, call.client_id, request.transactional_id, data=records
     )

@@ -181,7 +181,9 @@ class Appender:
                 unverified is not None,
                 partition is not None and self._logs.is_failed(tp, broker_id),
                 knows_topic=knows_topic or is_known,
-                newest_magic=max((each[2] for each in batches), default=-1),
+                newest_magic=batches[0][2]
+                if len(batches) == 1
+                else max((each[2] for each in batches), default=-1),
                 is_null=data is None,
             )
         )
