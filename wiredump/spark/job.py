@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from kproto.errors import KprotoError
+from kproto.errors import DecodeError, KprotoError
 from kproto.os_errors import os_error_text
 from wiredump.skipped import no_tcp, out_of_order, skipped
 from wiredump.spark.bad_files import BadFiles, OnBadFile
@@ -38,7 +38,7 @@ from wiredump.spark.stages import (
     task_number,
 )
 from wiredump.spark.survey import Surveyed, survey
-from wiredump.storage import Location, StorageError, shown
+from wiredump.storage import ChangedError, Location, StorageError, shown
 from wiredump.tables.completion import Parts, complete, written_tables
 from wiredump.tables.jobs import write_text
 from wiredump.tables.making import Made
@@ -136,7 +136,10 @@ class _Run:
             manifests += found
         if texts:
             self._say(f"reading {len(texts)} journals and logs")
-            manifests += write_texts(self._spark, self._options, texts)
+            found, unread = write_texts(self._spark, self._options, texts)
+            manifests += found
+            for number, reason in unread.items():
+                self._bad.found(self._options.paths[number], reason)
         for number, reason in self._unread(notes).items():
             self._bad.found(self._options.paths[number], reason)
         made = self._commit(manifests, notes, redone, list(captures))
@@ -335,13 +338,26 @@ def require_accounted(account: dict[str, int], expected: int) -> dict[str, int]:
     return account
 
 
-def write_texts(spark: SparkSession, options: Options, texts: Sequence[int]) -> list[Manifest]:
-    """Write the rows of journals and request logs, a task each."""
-    return manifests_of(spark, texts, partial(_write_text, options))
+def write_texts(
+    spark: SparkSession, options: Options, texts: Sequence[int]
+) -> tuple[list[Manifest], dict[int, str]]:
+    """Write the rows of journals and request logs, a task each. Returns the manifests, and the
+    reasons why others cannot be read, of which nothing is written."""
+    made = manifests_of(spark, texts, partial(_write_text, options))
+    unread = {
+        number: each.unread[options.paths[number]]
+        for number, each in zip(texts, made, strict=True)
+        if each.unread
+    }
+    return [each for each in made if not each.unread], unread
 
 
 def _write_text(work: Work, number: int) -> Manifest:
-    return write_text(work, number, task_number())
+    path = work.paths[number]
+    try:
+        return write_text(work, number, task_number())
+    except (DecodeError, ChangedError) as error:
+        return Manifest(unread={path: str(error).removeprefix(shown(path)).lstrip(":, ")})
 
 
 def _encoded(splits: list[Split], part: int) -> list[bytes]:

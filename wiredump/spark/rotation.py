@@ -102,6 +102,7 @@ class Rotation:
         self._relative = not is_uri(where) and not os.path.isabs(where)
         self._known: dict[str, Rotated] = {each.path: each for each in known}
         self._others: dict[str, tuple[int, int]] = {}
+        self._unreadable: dict[str, Fault] = {}
 
     def require(self) -> None:
         """Raise RotationError if the folder does not exist. An object store has no empty folders;
@@ -120,6 +121,7 @@ class Rotation:
         does not exist."""
         found: dict[str, Rotated] = {}
         others: dict[str, tuple[int, int]] = {}
+        self._unreadable = {}
         for path, about in self._paths():
             state = about.size, about.modified_ns
             known = self._known.get(path)
@@ -132,6 +134,10 @@ class Rotation:
                     read = _read(path, *state)
                 except FileNotFoundError:
                     continue  # gone since it was listed
+                except OSError as error:
+                    reason = f"{shown(path)} cannot be read: {error.strerror or error}"
+                    self._unreadable[path] = Fault(Rotated(path, *state, None), reason)
+                    continue
                 if read is None:
                     others[path] = state
                 else:
@@ -147,7 +153,7 @@ class Rotation:
     @property
     def stems(self) -> set[str]:
         """The stems of the files that were there at the last look."""
-        return {_stem(path) for path in self._known}
+        return {_stem(path) for path in (*self._known, *self._unreadable)}
 
     def listed_stems(self) -> set[str]:
         """Return the stems of all files, without opening any."""
@@ -173,12 +179,17 @@ class Rotation:
         taken last, ``last`` is the last of them.
 
         A file that has changed since it was taken is at fault, and so is one that belongs in front
-        of one that was taken: its rows would be wrong, or out of order.
+        of one that was taken: its rows would be wrong, or out of order. So is one that cannot be
+        opened.
         """
         faults = []
         new: dict[tuple[str, int | None], Rotated] = {}
         untaken = []
-        for each in self.files():
+        files = self.files()
+        for fault in self._unreadable.values():
+            if taken.get(fault.file.stem) != fault.file:
+                faults.append(fault)
+        for each in files:
             before = taken.get(each.stem)
             if before is None or each.first_ns != before.first_ns:
                 untaken.append(each)  # a ring may use the name again

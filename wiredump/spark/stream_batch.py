@@ -144,9 +144,9 @@ class _Run:
             require_unchanged(each.file)
         self._say(batch, "journals, names and divisions")
         _require_all(micro.kept)
-        texts = self._texts(
-            {each.number: each.file.path for each in files if not _is_capture(each)}
-        )
+        texts, unread = self._texts([each for each in files if not _is_capture(each)])
+        bad += [Bad(each.file, unread[each.number]) for each in files if each.number in unread]
+        files = [each for each in files if each.number not in unread]
         record = self._record(batch, before, planned, files, bad, micro, texts)
         self._keep_state(record, before, micro)
         tables = self._about.options.tables
@@ -207,10 +207,18 @@ class _Run:
             fragments=path(fragments) if fragments is not None else None,
         ).run(self._spark)
 
-    def _texts(self, paths: dict[int, str]) -> list[Manifest]:
-        """Read journals and logs."""
+    def _texts(self, files: Sequence[Taken]) -> tuple[list[Manifest], dict[int, str]]:
+        """Read journals and logs. Returns the reasons why others cannot be read, unless such a file
+        ends the stream by FaultError."""
+        if not files:
+            return [], {}
+        paths = {each.number: each.file.path for each in files}
         options = msgspec.structs.replace(self._options, paths=paths)
-        return write_texts(self._spark, options, list(paths)) if paths else []
+        made, unread = write_texts(self._spark, options, list(paths))
+        if self._about.on_bad_file == "fail":
+            for number, reason in unread.items():
+                raise FaultError(f"{shown(paths[number])}: {reason}")
+        return made, unread
 
     # -- results -----------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import shutil
@@ -17,25 +18,38 @@ from tests.wiredump.spark.fake_session import session as session
 from tests.wiredump.spark.fake_streams import start
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import load, single
-from tests.wiredump.spark.rotating import rotate
-from wiredump.spark import run
+from tests.wiredump.spark.rotating import (
+    difference,
+    follow,
+    one_process,
+    rotate,
+    so_far,
+    to_the_end,
+)
+from wiredump.spark import rotation, run
 from wiredump.spark.bad_files import BadFileError, OnBadFile
+from wiredump.spark.rotation import FaultError
+from wiredump.spark.stream_folder import StreamFolder
+from wiredump.spark.streaming import Stream
 from wiredump.tables.reading import InputError, TableFolder
 
 TABLES_HERE = ("connections", "requests", "frames")
+JOURNAL = b'{"sequence":1}\n'
 
 
 @pytest.fixture
 def captures(tmp_path: Path) -> list[str]:
-    """A capture between junk, a file that does not exist, and a folder."""
+    """A capture between junk, a file that does not exist, a folder, and a journal of no entry."""
     folder = tmp_path / "in"
     (folder / "folder.pcap").mkdir(parents=True)
     (folder / "a.pcap").write_bytes(knowing())
     (folder / "junk.pcap").write_bytes(bytes(5000))
-    return [str(folder / name) for name in ("junk.pcap", "a.pcap", "none.pcap", "folder.pcap")]
+    (folder / "journal.jsonl").write_bytes(JOURNAL)
+    names = ("junk.pcap", "a.pcap", "none.pcap", "folder.pcap", "journal.jsonl")
+    return [str(folder / name) for name in names]
 
 
-@pytest.mark.parametrize("bad", ["junk.pcap", "none.pcap", "folder.pcap"])
+@pytest.mark.parametrize("bad", ["junk.pcap", "none.pcap", "folder.pcap", "journal.jsonl"])
 def test_nothing_is_written(
     session: FakeSession, captures: list[str], tmp_path: Path, bad: str
 ) -> None:
@@ -61,9 +75,59 @@ def test_the_others_are_written(
         found = load(out, ("requests",))["requests"]
         assert len(found) == len(expected["requests"]) == made.rows["requests"]
     moved = [json.loads(each.read_bytes()) for each in out.glob("_quarantine/*.json")]
-    assert len(moved) == (3 if policy == "quarantine" else 0)
+    assert len(moved) == (4 if policy == "quarantine" else 0)
     assert Path(captures[0]).exists() == (policy == "skip")
-    assert len(list(out.glob("_quarantine/*-junk.pcap"))) == len(moved) // 3
+    assert len(list(out.glob("_quarantine/*-junk.pcap"))) == len(moved) // 4
+
+
+def bad_files(stream: Stream) -> list[str]:
+    return [each.file.path for noted in StreamFolder(stream.folder).noted() for each in noted.bad]
+
+
+@pytest.mark.parametrize("policy", ["fail", "skip", "quarantine"])
+def test_a_stream_and_a_bad_journal(
+    session: FakeSession, tmp_path: Path, policy: OnBadFile
+) -> None:
+    """Beside captures, in a batch of its own or in theirs."""
+    files = rotate(made_up.capture(9, kind="pcap"), [30, 60], tmp_path / "in")
+    bad = tmp_path / "in" / "s.jsonl"
+    bad.write_bytes(JOURNAL)
+    for most in (1, 9):
+        stream = follow(tmp_path / "in", tmp_path / str(most), max_files=most, on_bad_file=policy)
+        if policy == "fail":
+            with pytest.raises(FaultError, match=r"s\.jsonl: line 1: not a journal entry"):
+                to_the_end(session, stream)
+            continue
+        to_the_end(session, stream)
+        assert difference(one_process(files, tmp_path / "one"), tmp_path / str(most) / "out") == {}
+        found = [
+            each.file.path for noted in StreamFolder(stream.folder).noted() for each in noted.bad
+        ]
+        assert found == [str(bad)]
+        assert bad.exists() == (policy == "skip")
+        bad.write_bytes(JOURNAL)
+
+
+def test_a_stream_and_a_file_that_cannot_be_opened(
+    session: FakeSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is bad once, and not looked for again."""
+    files = rotate(made_up.capture(9, kind="pcap"), [30, 60], tmp_path / "in")
+    real = rotation.known_kind
+
+    def refused(path: str) -> object:
+        if path == str(files[2]):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(rotation, "known_kind", refused)
+    with pytest.raises(FaultError, match=r"r\.pcap2 cannot be read: Permission denied"):
+        so_far(session, follow(tmp_path / "in", tmp_path / "fail"))
+    stream = follow(tmp_path / "in", tmp_path, on_bad_file="skip", closed=True)
+    so_far(session, stream)
+    to_the_end(session, stream)
+    assert bad_files(stream) == [str(files[2])]
+    assert difference(one_process(files[:2], tmp_path / "one"), tmp_path / "out") == {}
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("fail", 4), ("skip", 3), ("quarantine", 3)])
