@@ -5,11 +5,14 @@ Reproduce and compare::
 
     .venv/bin/python -m benchmarks.soak_stream --batches 2000 --restart 100 --plot soak.svg
     .venv/bin/python -m benchmarks.soak_stream --batches 60 --restart 20 --minutes 8
+    .venv/bin/python -m benchmarks.soak_stream --batches 40 --restart 20 --aged 100000
 
 A capture of 8 connections that stay open is cut into a file a batch. The files of a session are
 there when it begins; ``wiredump spark --follow --available-now`` takes them one by one, and ends.
-Resident memory is looked up at each line of progress. The first batches of a session compile and
-import. Linux only.
+Resident memory is looked up at each line of progress: of the driver's Python, of all Python
+processes and of Java. The first batches of a session compile and import. With ``--aged``, the
+sessions after the first continue a checkpoint that is as large as after so many batches. Linux
+only.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.dump import synthetic
+from benchmarks.dump.aged_stream import age
 from benchmarks.dump.programs import resident
 from benchmarks.dump.spark_part import split_capture
+from wiredump.spark.capture_files import FileReader
 
 PAUSE = 0.05
 """Seconds between two looks at the progress."""
@@ -40,12 +45,14 @@ minutes to start Java."""
 
 
 class Seen(NamedTuple):
-    """A batch: its session, seconds, bytes of state, and bytes resident in Python and in Java."""
+    """A batch: its session, seconds, bytes of state, and bytes resident in the driver, in all
+    Python processes and in Java."""
 
     batch: int
     session: int
     seconds: float
     state: int
+    driver: int
     python: int
     java: int
 
@@ -88,20 +95,30 @@ def _look(number: int, lines: Path, pid: int, found: list[Seen]) -> None:
     new = lines.read_text().splitlines()[len(found) :]
     if not new:
         return
-    memory = resident(pid)
+    memory, others = resident(pid), resident(pid, with_root=False)
+    driver = sum(memory.values()) - sum(others.values())
     java, python = memory.pop("java", 0), sum(memory.values())
     if not memory and found:  # it has ended
-        python, java = found[-1].python, found[-1].java
+        _, _, _, _, driver, python, java = found[-1]
     for line in new:
         about = json.loads(line)
         state = about["state"]["bytes"]
-        found.append(Seen(about["batch"], number, about["seconds"], state, python, java))
+        seconds = about["seconds"]
+        found.append(Seen(about["batch"], number, seconds, state, max(0, driver), python, java))
+
+
+def first_look(folder: Path) -> float:
+    """Return the seconds of CPU that the source takes for its first look at the files."""
+    state = str(folder / "checkpoint" / "wiredump")
+    begun = time.process_time()
+    FileReader({"path": str(folder / "in"), "folder": state}).prepareForTriggerAvailableNow()
+    return time.process_time() - begun
 
 
 def show(seen: list[Seen]) -> None:
     """Print a row for each session."""
-    print("| Session | Batches | Seconds a batch | slowest | State | Python | Java |")
-    print("|---|---|---|---|---|---|---|")
+    print("| Session | Batches | Seconds a batch | slowest | State | Driver | Python | Java |")
+    print("|---|---|---|---|---|---|---|---|")
     for number in sorted({each.session for each in seen}):
         own = [each for each in seen if each.session == number]
         warm = [each.seconds for each in own[WARM:]] or [each.seconds for each in own]
@@ -109,6 +126,7 @@ def show(seen: list[Seen]) -> None:
         print(
             f"| {number} | {own[0].batch} to {last.batch} | {statistics.median(warm):.2f} "
             f"| {max(warm):.2f} | {last.state / 1e6:.2f} MB "
+            f"| {max(each.driver for each in own) / 1e6:.0f} MB "
             f"| {max(each.python for each in own) / 1e6:.0f} MB "
             f"| {max(each.java for each in own) / 1e6:.0f} MB |"
         )
@@ -124,7 +142,7 @@ def plot(seen: list[Seen], path: Path) -> None:
     above.plot(batches, [each.seconds for each in seen], ".", markersize=3)
     above.set_ylabel("seconds a batch")
     above.set_yscale("log")
-    for name in ("python", "java"):
+    for name in ("driver", "python", "java"):
         below.plot(batches, [getattr(each, name) / 1e6 for each in seen], label=name.title())
     below.set_ylabel("MB resident")
     below.set_ylim(bottom=0)
@@ -145,6 +163,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=600, help="stop after so long")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partition-by", default="date,hour")
+    parser.add_argument("--aged", type=int, default=0, help="batches, a multiple of 10,000")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--scratch", type=Path, help="folder for the captures and the tables")
     given = parser.parse_args()
@@ -161,6 +180,10 @@ def main() -> None:
                 break
             for path in files[first : first + given.restart + (first == 0)]:
                 shutil.copy(path, folder / "in")
+            if number == 1 and given.aged:
+                checkpoint = folder / "checkpoint"
+                age(checkpoint, checkpoint / "wiredump", given.aged)
+                print(f"looking for files: {first_look(folder):.2f} s of CPU", file=sys.stderr)
             seen += session(number, folder, given, until)
     show(seen)
     if given.plot is not None:
