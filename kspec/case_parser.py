@@ -47,6 +47,8 @@ NAME: Final = re.compile(r"(?P<group>[a-z0-9-]+)/(?P<number>\d{3})-(?P<slug>[a-z
 """Pattern for the end of a case file's path."""
 
 _PLACE: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$?\.?(?P<place>.*)`)?", re.S)
+_WORD: Final = re.compile(r"[\w.]+")
+_PARTITION: Final = re.compile(r".+-\d+")
 _PARAMETER: Final = re.compile(r"\$\{(\w+)\}")
 _MOST_LEVELS: Final = 1000
 """Indicators that may begin a level: as many levels fit on a thread's stack."""
@@ -219,11 +221,13 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
         except msgspec.ValidationError as error:
             refuse(f"others.{other}", str(error).replace("`", ""))
     names = _check_steps(case, refuse)
+    played = _words([case.cluster, case.client, case.others, case.faults, case.steps])
     if not any(getattr(case, level) for level in LEVELS):
         refuse("", "no expectation: give must, must_not, should, should_not or may")
     for level in ("applies", *LEVELS):
         for number, each in enumerate(getattr(case, level)):
             _check_expectation(each, f"{level}[{number}]", names, refuse)
+            _check_topics(each, f"{level}[{number}]", played, refuse)
 
 
 _KINDS_OF_STEP: Final = ("call", "together", "reconnect", *STAGE_STEPS)
@@ -278,6 +282,8 @@ def _check_produced(call: ClientCall, place: str, refuse: Callable[[str, str], N
         return refuse(f"{place}.with", str(error))
     if not values or len(set(values)) < len(values):
         refuse(f"{place}.with", "the values of the records must be there, and differ")
+    if any(not each for each in call.arguments.get("values", {}).values()):
+        refuse(f"{place}.with.values", "a partition without a value has no record")
 
 
 def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], None]) -> None:
@@ -287,6 +293,9 @@ def _check_faults(rules: list[Rule], place: str, refuse: Callable[[str, str], No
                 refuse(f"{place}[{number}].{mark}", "must be true, or left out")
         if all(mark in rule for mark in FAULT_MARKS):
             refuse(f"{place}[{number}]", f"has one of {' and '.join(FAULT_MARKS)}, not both")
+        for word in ("steps_before", "steps_after"):
+            if rule.get(word) == []:
+                refuse(f"{place}[{number}].{word}", "is empty and does nothing")
         _attempt(partial(fault_of, without_mark(rule)), f"{place}[{number}]", refuse)
 
 
@@ -336,9 +345,12 @@ def _check_expectation(
         _check_selector(selector, f"{place}.{kind}", names, refuse)
     if each.same is not None and all(one.partition is None for _, one in _selectors(each)):
         refuse(f"{place}.same", "needs a selector with a partition, whose batches it compares")
-    for word in ("order", "any_of", "outcomes", "delivered", "state", "logs", "groups"):
+    for word in ("order", "any_of", "outcomes", "delivered", "state", "logs", "groups", "same"):
         if getattr(each, word) in ([], {}):
             refuse(f"{place}.{word}", "is empty and checks nothing")
+    for word in ("value", "delivered", "state", "logs", "groups"):
+        if _has_no_alternative(getattr(each, word)):
+            refuse(f"{place}.{word}", "has an any_of without a pattern, which matches nothing")
     if each.each is not None:
         _check_selector(each.each, f"{place}.each", names, refuse)
     if each.result is not None:
@@ -352,6 +364,35 @@ def _check_expectation(
     for word in ("order", "any_of"):
         for number, inner in enumerate(getattr(each, word) or []):
             _check_expectation(inner, f"{place}.{word}[{number}]", names, refuse)
+
+
+def _words(value: Any) -> frozenset[str]:
+    """Return the words of every text in a part of the case."""
+    return frozenset(_WORD.findall(msgspec.json.encode(value).decode()))
+
+
+def _check_topics(
+    each: Expectation, place: str, played: frozenset[str], refuse: Callable[[str, str], None]
+) -> None:
+    """Refuse a check of a topic that the rest of the case does not have: nothing would break one
+    under ``must_not``."""
+    for where, partition in _partitions_named(each):
+        topic = partition.rpartition("-")[0]
+        if not _words(topic) <= played:
+            refuse(f"{place}.{where}", f"nothing in the case is about the topic {topic!r}")
+    for word in ("order", "any_of"):
+        for number, inner in enumerate(getattr(each, word) or []):
+            _check_topics(inner, f"{place}.{word}[{number}]", played, refuse)
+
+
+def _partitions_named(each: Expectation) -> Iterator[tuple[str, str]]:
+    for kind, selector in [*_selectors(each), ("each", each.each)]:
+        if selector is not None and selector.partition is not None:
+            yield f"{kind}.partition", selector.partition
+    for word in ("outcomes", "delivered", "logs"):
+        for key in getattr(each, word) or ():
+            if _PARTITION.fullmatch(key):
+                yield word, key
 
 
 def _kinds_named(each: Expectation) -> Iterator[str]:
@@ -368,6 +409,12 @@ def _selectors(holder: Any) -> Iterator[tuple[str, Selector]]:
             yield kind, selector
 
 
+def _has_no_alternative(pattern: Any) -> bool:
+    if isinstance(pattern, dict):
+        return pattern.get("any_of") == [] or any(map(_has_no_alternative, pattern.values()))
+    return isinstance(pattern, list) and any(map(_has_no_alternative, pattern))
+
+
 def _check_range(text: int | str, place: str, refuse: Callable[[str, str], None]) -> None:
     try:
         parse_range(text)
@@ -382,6 +429,12 @@ def _check_selector(
         refuse(f"{place}.row", "needs the partition whose row it is")
     if selector.version is not None:
         _check_range(selector.version, f"{place}.version", refuse)
+    for word in ("api", "other_than", "broker", "event"):
+        if getattr(selector, word, None) == []:
+            refuse(f"{place}.{word}", "is empty and selects nothing")
+    for word in ("row", "body"):
+        if _has_no_alternative(getattr(selector, word, None)):
+            refuse(f"{place}.{word}", "has an any_of without a pattern, which matches nothing")
     for word in ("api", "other_than"):
         named = getattr(selector, word, None)
         for api in named if isinstance(named, list) else [named]:

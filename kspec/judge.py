@@ -141,6 +141,10 @@ def judge(case: Case, played: Evidence) -> Judgement:
         if each.unreached:
             why = f"the case never came to “{each.says}”: {each.evidence}"
             return Judgement("error", why, findings)
+    if played.unmet:
+        return Judgement(
+            "error", f"what the case waits for did not come: {played.unmet[0]}", findings
+        )
     if findings and all(each.holds is None for each in findings):
         return Judgement("unsupported", f"nothing to judge by: {findings[0].evidence}", findings)
     if case.informational:

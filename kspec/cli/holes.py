@@ -23,7 +23,7 @@ from kproto.tools.texts import plural
 from kspec.errors import KspecError
 from kspec.holes.mutant_client import every_mutation, places_by_name
 from kspec.holes.right_client import baseline, differing
-from kspec.holes.search import Outcome, sample, search
+from kspec.holes.search import Outcome, of_subjects, sample, search
 from kspec.holes.stored_plays import PlaysInFiles
 from kspec.runner.files import CASES, choose, load_cases
 from kspec.runner.processes import Interrupted, interrupted
@@ -83,8 +83,9 @@ def holes_command(
             )
             progress.say("values that defects change", now=True)
             places = places_by_name()
+            drawn = of_subjects(drawn, right, places, subjects)
             values = differing(drawn, right, places, jobs=jobs)
-            found = search(drawn, right, places, subjects=subjects, differing=values, jobs=jobs)
+            found = search(drawn, right, places, differing=values, jobs=jobs)
             with closing(found):
                 for each in found:
                     outcomes.append(each)

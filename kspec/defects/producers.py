@@ -17,6 +17,14 @@ from kspec.reference_client.topics import TopicPartition
 __all__ = ["KeepsTheOldLeader"]
 
 
+@defect("batches-without-a-bound")
+class BatchesWithoutABound(Producer):
+    """Puts all records of a partition in one batch, however large they are."""
+
+    def __init__(self, client: Any, options: Mapping[str, Any]) -> None:
+        super().__init__(client, {**options, "batch_bytes": 1_000_000})
+
+
 @defect("renumbers-a-retry")
 class RenumbersARetry(Producer):
     """Gives a batch another sequence with each attempt."""

@@ -28,6 +28,16 @@ class LeavesSharedRecordsLocked(ShareConsumer):
         self.undecided.clear()
 
 
+@defect("lets-no-broker-wait-for-shared-records")
+class LetsNoBrokerWaitForSharedRecords(ShareConsumer):
+    """Asks for shared records without pause and without letting the broker wait for them."""
+
+    def fetch_body(self, *of: Any) -> Any:
+        body = super().fetch_body(*of)
+        body.max_wait_ms = 0
+        return body
+
+
 @defect("accepts-whatever-was-decided")
 class AcceptsWhateverWasDecided(ShareConsumer):
     """Accepts records that the application has released or rejected."""

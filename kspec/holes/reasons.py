@@ -33,11 +33,25 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ),
     ("telemetry", "_LOOK_SECONDS", "*"): _OWN_TIMER,
     ("telemetry", "_PAUSE_SECONDS", "*"): _PAUSE,
+    ("telemetry", "Telemetry.subscribe", "71 -> 70"): _UNOBSERVED,
+    (
+        "telemetry",
+        "Telemetry.push_while_subscribed",
+        "code == _INVALID_RECORD and self.stops_when_unreadable() -> code == _INVALID_RECORD",
+    ): "The method returns True.",
+    (
+        "streams_group_member",
+        "StreamsGroupMember.find_counts",
+        "set(self.names) <= set(self.topics.counts) -> set(self.names) < set(self.topics.counts)",
+    ): "It asks for metadata with each new target, too, which no document forbids.",
     ("telemetry", "Telemetry.run", "continue"): (
         "A client need not push metrics: one that never asks is not judged (KIP-714)."
     ),
     ("membership", "_JOIN_SLACK", "*"): (
         "It is how much longer than the rebalance a client waits for the coordinator's answer."
+    ),
+    ("cluster_calls", "describe_quotas", "True -> False"): (
+        "Clients have a call for either: whether entities with more parts are listed is a choice."
     ),
     ("consumer", "_MAX_BYTES", "*"): "A client chooses the largest answer that it takes.",
     ("consumer", "_PARTITION_BYTES", "*"): "A client chooses how much it takes of a partition.",

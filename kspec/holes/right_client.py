@@ -36,9 +36,9 @@ CAUGHT: Final = ("fail", "non-strict")
 COMMON: Final = "common"
 """The subject of lines that most subjects run alike."""
 
-_PLAYS: Final = 16
-"""Plays at a time in each process: they mostly wait. What the load may have changed is played
-again by itself."""
+_PLAYS: Final = 48
+"""Plays at a time in each process: they compute for 15 ms and wait for seconds. What the load may
+have changed is played again by itself."""
 _TIMES: Final = 2
 _MOST_SUBJECTS: Final = 6
 _ENOUGH: Final = 0.9
@@ -166,6 +166,7 @@ def differing(
         each
         for each in wanted
         if (each.line, each.number) in compared_places(source_of(each.module))
+        and right.running(each, places)
     ]
     running = {case for each in compared for case in right.running(each, places)}
     cases = [right.cases[each] for each in sorted(running)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
@@ -27,14 +27,16 @@ from kspec.reference_client.client import Client
 from kspec.results import Result
 from kspec.runner.schedule import run_pairs
 
-__all__ = ["Outcome", "Status", "sample", "search"]
+__all__ = ["Outcome", "Status", "of_subjects", "sample", "search"]
 
 Status: TypeAlias = Literal["caught", "hole", "harmless", "same", "not reached", "does not start"]
 
 _MOST_CONFIRMED: Final = 12
 """So many cases are played again to see whether what differs in them differs again."""
-_PLAYS_OF_THE_RIGHT: Final = 2
+_PLAYS_OF_THE_RIGHT: Final = 4
 """What differs in one of so many more plays of the right client is chance."""
+_FIRST: Final = 12
+"""So many cases are played before the others: most defects are caught by one of them."""
 _MALFORMED: Final = "not a line of the protocol"
 
 
@@ -59,27 +61,38 @@ def sample(every: Sequence[Mutation], seed: int, number: int | None) -> list[Mut
     return drawn[:number]
 
 
+def of_subjects(
+    wanted: Sequence[Mutation], right: Baseline, places: Places, subjects: Sequence[str]
+) -> list[Mutation]:
+    """Return the defects of these subjects, or all if none is given."""
+    return [
+        each
+        for each in wanted
+        if not subjects or _subject(each, right.running(each, places), right) in subjects
+    ]
+
+
+def _subject(mutation: Mutation, running: Sequence[str], right: Baseline) -> str:
+    return right.subject(running) if running else mutation.module
+
+
 def search(
     wanted: Sequence[Mutation],
     right: Baseline,
     places: Places,
     *,
-    subjects: Sequence[str] = (),
     differing: Mapping[str, frozenset[str]] = MappingProxyType({}),
     jobs: int,
 ) -> Generator[Outcome, None, None]:
     """Play the defects and yield what became of each, in the order in which they end.
 
-    ``subjects`` leaves out the defects of others. Those in ``differing`` play only these cases,
-    and those with a reason none.
+    Those in ``differing`` play only these cases, and those with a reason none.
     """  # fmt: skip
     workers = Workers(jobs)
     waiting: list[tuple[Mutation, str, list[str]]] = []
     for mutation in wanted:
         running = right.running(mutation, places)
-        subject = right.subject(running) if running else mutation.module
-        if subjects and subject not in subjects:
-            continue
+        subject = _subject(mutation, running, right)
         if not running:
             yield Outcome(mutation, "not reached", subject)
             continue
@@ -169,8 +182,9 @@ async def _caught(
 
     while left:
         seemed: list[Result] = []
+        number = len(left) if played >= _FIRST else _FIRST
         try:
-            await play_all(client, list(left.values()), take)
+            await play_all(client, list(left.values())[:number], take)
         except ExceptionGroup as group:  # of plays that were cancelled, beside the one that counts
             caught, _ = group.split(_Caught)
             if caught is None:
@@ -181,19 +195,33 @@ async def _caught(
             tell("played")
             if _is_caught(result):
                 return "caught", each.case.id, result.judgement.why, played
-    by_id = {each.id: each for each in cases}
-    for case, path in list(differing.items())[:_MOST_CONFIRMED]:
-        (result,) = await run_pairs([(Playing(client), by_id[case])])
-        tell("played")
-        if plays[case].fingerprint.difference(*seen(result)) != path:
-            continue
-        right = [(Playing(Client), by_id[case])] * _PLAYS_OF_THE_RIGHT
-        differences = [
-            plays[case].fingerprint.difference(*seen(result))
-            for pair in right
-            for result in await run_pairs([pair])
-        ]
-        tell("played")
-        if path not in differences:
-            return "hole", "", f"{case}: {path}", played
-    return "same", "", "", played
+    found = await _confirmed(client, cases, plays, differing, tell)
+    return ("same" if found is None else "hole"), "", found or "", played
+
+
+async def _confirmed(
+    client: type[Client], cases: Sequence[CaseFile], plays: Mapping[str, RightPlays],
+    differing: Mapping[str, str], tell: Callable[..., None],
+) -> str | None:  # fmt: skip
+    """Return the first case and path in which another play differs as the first one did, and no
+    more plays of the right client do."""
+
+    async def in_more_plays(of: type[Client], chosen: Iterable[str], times: int) -> set[str]:
+        """Return the cases in which the same path differs once more."""
+        wanted = set(chosen)
+        found: set[str] = set()
+
+        def take(result: Result) -> None:
+            tell("played")
+            case = result.case.id
+            if plays[case].fingerprint.difference(*seen(result)) == differing[case]:
+                found.add(case)
+
+        await play_all(of, [each for each in cases if each.id in wanted] * times, take)
+        return found
+
+    again = await in_more_plays(client, list(differing)[:_MOST_CONFIRMED], 1)
+    chance = await in_more_plays(Client, again, _PLAYS_OF_THE_RIGHT)
+    return next(
+        (f"{each}: {differing[each]}" for each in differing if each in again - chance), None
+    )

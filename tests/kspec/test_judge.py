@@ -197,9 +197,12 @@ def test_a_process_that_died_fails_whatever_else_holds():
 BLOCKED = {"blocked": "join-isr foo-0 4: no replica"}
 NO_FAULT = {"failed_faults": ["the fault api=22 failed: fence-producer t: no id"]}
 UNHIT = {"unhit": ["api=3 error=5"]}
+UNMET = {"unmet": ["2 of requests {'api': 'JoinGroup'} in 300 ms"]}
 
 
-@pytest.mark.parametrize("undone", [BLOCKED, NO_FAULT, UNHIT], ids=["step", "fault", "unhit"])
+@pytest.mark.parametrize(
+    "undone", [BLOCKED, NO_FAULT, UNHIT, UNMET], ids=["step", "fault", "unhit", "wait"]
+)
 def test_a_case_that_did_not_happen_is_an_error_with_its_reason(undone):
     ((text,),) = ([each] if isinstance(each, str) else each for each in undone.values())
     judged = verdict({"requests": {}}, played(*THREE, **undone))
@@ -217,6 +220,7 @@ def test_what_of_a_case_that_did_not_happen_comes_first():
     assert verdict(broken, played(*THREE, **NO_FAULT)).verdict == "fail"
     assert verdict(broken, played(*THREE, **UNHIT)).verdict == "error"
     assert verdict(broken, played(*THREE, **BLOCKED), "should").verdict == "error"
+    assert verdict(broken, played(*THREE, **UNMET), "should").verdict == "non-strict"
     assert verdict(broken, played(*THREE, broken="it died", **BLOCKED)).verdict == "fail"
     assert verdict(broken, played(*THREE, fault="no line", **BLOCKED)).why == "no line"
 

@@ -1,0 +1,110 @@
+"""No case is passed that did not happen: the right client passes none that was broken.
+
+What breaks a case: a rule or a wait that no request triggers, a check of another topic, and lists
+that are empty. The parser refuses such a case, or its play ends as an error.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kspec.case_parser import parse_case
+from kspec.errors import CaseError
+from kspec.model import CaseFile
+from kspec.runner.clients import Local
+from kspec.runner.files import CASES
+from kspec.runner.schedule import run_pairs
+from tests.support.full import FULL
+
+NEVER_SENT: Final = "ListTransactions"
+"""An API of which no case has a request."""
+CHECKS: Final = ("applies", "must", "must_not", "should", "should_not")
+MARKS: Final = ("optional", "observe")
+JOBS: Final = 32
+SAMPLE: Final = 12
+"""Of each kind, for a run that samples."""
+
+
+def broken(document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each way to break a case, with its kind."""
+    for path, node in nodes(document):
+        part, name = path[0], path[-1]
+        if part == "faults" and isinstance(name, int) and len(path) == 2 and must_be_hit(node):
+            yield "rule", changed(document, (*path, "api"), NEVER_SENT)
+        if path[2:] and path[-2] == "faults" and part == "steps" and must_be_hit(node):
+            yield "rule", changed(document, (*path, "api"), NEVER_SENT)
+        if name == "wait" and not node.get("optional"):
+            awaited = next(kind for kind in ("requests", "responses", "events") if kind in node)
+            if awaited != "events":
+                sooner = changed(document, (*path, "ms"), 300)
+                yield "wait", changed(sooner, (*path, awaited, "api"), NEVER_SENT)
+        if part in CHECKS and name == "partition" and path[-2] in ("requests", "responses", "each"):
+            yield "topic", changed(document, path, "elsewhere-0")
+        if part in CHECKS and name in ("logs", "delivered") and isinstance(node, dict):
+            yield "topic", changed(document, path, {"elsewhere-0": next(iter(node.values()))})
+        if part in CHECKS and name in ("any_of", "same", "order"):
+            yield "list", changed(document, path, [])
+        if part == "steps" and name == "values":
+            yield "list", changed(document, path, {each: [] for each in node})
+        if name in ("steps_before", "steps_after"):
+            yield "list", changed(document, path, [])
+
+
+def must_be_hit(rule: Any) -> bool:
+    return isinstance(rule, dict) and not any(rule.get(mark) for mark in MARKS)
+
+
+def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    if path:
+        yield path, value
+    if isinstance(value, dict | list):
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from nodes(each, (*path, name))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    copy = parent = deepcopy(document)
+    for name in path[:-1]:
+        parent = parent[name]
+    parent[path[-1]] = value
+    return copy
+
+
+def every_broken_case() -> dict[str, list[tuple[str, str]]]:
+    """The texts of broken cases with their paths, by kind."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for path in sorted(CASES.glob("*/*.yaml")):
+        for kind, document in broken(yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)):
+            found.setdefault(kind, []).append((json.dumps(document, default=str), path.as_posix()))
+    return found
+
+
+@pytest.mark.slow
+async def test_no_broken_case_is_passed(rng: random.Random) -> None:
+    every = every_broken_case()
+    assert set(every) == {"rule", "wait", "topic", "list"}
+    played: list[CaseFile] = []
+    refused: Counter[str] = Counter()
+    for kind, found in every.items():
+        for text, path in found if FULL else rng.sample(found, SAMPLE):
+            try:
+                played.append(parse_case(text, path))
+            except CaseError:
+                refused[kind] += 1
+    assert refused["topic"] == (len(every["topic"]) if FULL else SAMPLE)
+    reference = Local("reference")
+    results = await run_pairs([(reference, each) for each in played], jobs=JOBS)
+    passed = [
+        (each.case.id, each.judgement.verdict)
+        for each in results
+        if each.judgement.verdict not in ("error", "fail", "unsupported")
+    ]
+    assert passed == []
