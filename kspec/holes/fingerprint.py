@@ -23,6 +23,9 @@ Seen: TypeAlias = Mapping[str, frozenset[str]]
 
 _CHANGING: Final = re.compile(r"\d{5,}|[0-9A-Za-z_+/=-]{22,}")
 """Ports, times, ids, and the bytes of batches, whose parts are compared by themselves."""
+_COUNTING: Final = ("essionEpoch", "essionId")
+"""Fields that a client or a broker counts up, so that their values depend on the time a poll takes.
+Whether a session begins, goes on or ends is behaviour."""
 _TIMES_MORE: Final = 3
 """A request that is sent so many times more, or less, often is another behaviour."""
 
@@ -84,6 +87,8 @@ def seen(result: Result) -> tuple[Seen, Mapping[str, int]]:
             body = body_of(entry)
             parts = [body, [row for _, row in rows(body, {})]]
             for path, value in _leaves(parts, api):
+                if path.endswith(_COUNTING) and value not in ("-1", "0"):
+                    value = "#"
                 found.setdefault(path, set()).add(value)
             found.setdefault(f"{api} broker", set()).add(str(entry.broker_id))
     return {path: frozenset(values) for path, values in found.items()}, counts

@@ -81,6 +81,9 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("transactional_producer", "_INVALID_PRODUCER_ID_MAPPING", "*"): (
         "Whether a producer goes on after it differs by release of Kafka's own client."
     ),
+    ("transactional_producer", "_TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "*"): (
+        "The transaction does not begin in any case, and a record sent all the same fails, too."
+    ),
     ("transactional_producer", "_TRANSACTION_TIMEOUT_MS", "*"): (
         "A client chooses the time-out of its transactions."
     ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -33,6 +34,8 @@ Status: TypeAlias = Literal["caught", "hole", "harmless", "same", "not reached",
 
 _MOST_CONFIRMED: Final = 12
 """So many cases are played again to see whether what differs in them differs again."""
+_MORE_PLAYS: Final = 2
+"""What differs in so many more plays of a defect is not chance."""
 _PLAYS_OF_THE_RIGHT: Final = 4
 """What differs in one of so many more plays of the right client is chance."""
 _FIRST: Final = 12
@@ -206,22 +209,23 @@ async def _confirmed(
     """Return the first case and path in which another play differs as the first one did, and no
     more plays of the right client do."""
 
-    async def in_more_plays(of: type[Client], chosen: Iterable[str], times: int) -> set[str]:
-        """Return the cases in which the same path differs once more."""
+    async def in_more_plays(of: type[Client], chosen: Iterable[str], times: int) -> list[str]:
+        """Return the cases in which the same path differs, once for each play."""
         wanted = set(chosen)
-        found: set[str] = set()
+        found: list[str] = []
 
         def take(result: Result) -> None:
             tell("played")
             case = result.case.id
             if plays[case].fingerprint.difference(*seen(result)) == differing[case]:
-                found.add(case)
+                found.append(case)
 
         await play_all(of, [each for each in cases if each.id in wanted] * times, take)
         return found
 
-    again = await in_more_plays(client, list(differing)[:_MOST_CONFIRMED], 1)
-    chance = await in_more_plays(Client, again, _PLAYS_OF_THE_RIGHT)
+    again = Counter(await in_more_plays(client, list(differing)[:_MOST_CONFIRMED], _MORE_PLAYS))
+    always = {each for each, times in again.items() if times == _MORE_PLAYS}
+    chance = await in_more_plays(Client, always, _PLAYS_OF_THE_RIGHT)
     return next(
-        (f"{each}: {differing[each]}" for each in differing if each in again - chance), None
+        (f"{each}: {differing[each]}" for each in differing if each in always - set(chance)), None
     )
