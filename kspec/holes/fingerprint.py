@@ -40,20 +40,16 @@ class Fingerprint:
     counts: Mapping[str, tuple[int, int]]
     """How many requests of each API there were, at least and at most."""
 
-    def difference(self, found: Seen, counts: Mapping[str, int]) -> str | None:
-        """Return the first path at which another play differs, or None."""
-        for path, values in self.stable.items():
-            if found.get(path) != values:
-                return path
-        more = next((path for path in found if path not in self.paths), None)
-        if more is not None:
-            return more
+    def differences(self, found: Seen, counts: Mapping[str, int]) -> list[str]:
+        """Return the paths at which another play differs."""
+        different = [path for path, values in self.stable.items() if found.get(path) != values]
+        different += [path for path in found if path not in self.paths]
         for api in {*counts, *self.counts}:
             least, most = self.counts.get(api, (0, 0))
             number = counts.get(api, 0)
             if number > _TIMES_MORE * (most + 1) or _TIMES_MORE * (number + 1) < least:
-                return f"number of {api}"
-        return None
+                different.append(f"number of {api}")
+        return different
 
 
 def fingerprint(plays: Sequence[tuple[Seen, Mapping[str, int]]]) -> Fingerprint:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -34,6 +33,8 @@ Status: TypeAlias = Literal["caught", "hole", "harmless", "same", "not reached",
 
 _MOST_CONFIRMED: Final = 12
 """So many cases are played again to see whether what differs in them differs again."""
+_Differences: TypeAlias = dict[str, list[set[str]]]
+
 _MORE_PLAYS: Final = 2
 """What differs in so many more plays of a defect is not chance."""
 _PLAYS_OF_THE_RIGHT: Final = 4
@@ -169,7 +170,7 @@ async def _caught(
     tell: Callable[..., None],
 ) -> tuple[Status, str, str, int]:  # fmt: skip
     left = {each.id: each for each in cases}
-    differing: dict[str, str] = {}
+    differing: dict[str, list[str]] = {}
     played = 0
 
     def take(result: Result) -> None:
@@ -179,8 +180,8 @@ async def _caught(
         tell("played")
         if _is_caught(result):
             raise _Caught(result)
-        found = plays[result.case.id].fingerprint.difference(*seen(result))
-        if found is not None:
+        found = plays[result.case.id].fingerprint.differences(*seen(result))
+        if found:
             differing[result.case.id] = found
 
     while left:
@@ -204,28 +205,32 @@ async def _caught(
 
 async def _confirmed(
     client: type[Client], cases: Sequence[CaseFile], plays: Mapping[str, RightPlays],
-    differing: Mapping[str, str], tell: Callable[..., None],
+    differing: Mapping[str, list[str]], tell: Callable[..., None],
 ) -> str | None:  # fmt: skip
-    """Return the first case and path in which another play differs as the first one did, and no
-    more plays of the right client do."""
+    """Return the first case and path in which more plays differ as the first one did, and no more
+    plays of the right client do."""
 
-    async def in_more_plays(of: type[Client], chosen: Iterable[str], times: int) -> list[str]:
-        """Return the cases in which the same path differs, once for each play."""
+    async def more_plays(of: type[Client], chosen: Iterable[str], times: int) -> _Differences:
+        """Return the paths that differ in each play, by case."""
         wanted = set(chosen)
-        found: list[str] = []
+        found: _Differences = {}
 
         def take(result: Result) -> None:
             tell("played")
-            case = result.case.id
-            if plays[case].fingerprint.difference(*seen(result)) == differing[case]:
-                found.append(case)
+            paths = plays[result.case.id].fingerprint.differences(*seen(result))
+            found.setdefault(result.case.id, []).append(set(paths))
 
         await play_all(of, [each for each in cases if each.id in wanted] * times, take)
         return found
 
-    again = Counter(await in_more_plays(client, list(differing)[:_MOST_CONFIRMED], _MORE_PLAYS))
-    always = {each for each, times in again.items() if times == _MORE_PLAYS}
-    chance = await in_more_plays(Client, always, _PLAYS_OF_THE_RIGHT)
-    return next(
-        (f"{each}: {differing[each]}" for each in differing if each in always - set(chance)), None
-    )
+    again = await more_plays(client, list(differing)[:_MOST_CONFIRMED], _MORE_PLAYS)
+    always = {
+        case: [path for path in differing[case] if all(path in each for each in more)]
+        for case, more in again.items()
+    }
+    right = await more_plays(Client, (each for each in always if always[each]), _PLAYS_OF_THE_RIGHT)
+    for case, paths in always.items():
+        for path in paths:
+            if not any(path in each for each in right[case]):
+                return f"{case}: {path}"
+    return None

@@ -133,10 +133,10 @@ def test_what_changes_from_play_to_play_tells_nothing() -> None:
     first = {"a": frozenset("1"), "b": frozenset("2")}
     second = {"a": frozenset("1"), "b": frozenset("3")}
     right = fingerprint([(first, {"Fetch": 4}), (second, {"Fetch": 6})])
-    assert right.difference({"a": frozenset("1"), "b": frozenset("9")}, {"Fetch": 5}) is None
-    assert right.difference({"a": frozenset("2"), "b": frozenset("2")}, {"Fetch": 5}) == "a"
-    assert right.difference({**first, "c": frozenset("1")}, {"Fetch": 5}) == "c"
-    assert right.difference(first, {"Fetch": 90}) == "number of Fetch"
+    assert right.differences({"a": frozenset("1"), "b": frozenset("9")}, {"Fetch": 5}) == []
+    assert right.differences({"a": frozenset("2"), "b": frozenset("2")}, {"Fetch": 5}) == ["a"]
+    assert right.differences({"c": frozenset("1")}, {"Fetch": 5}) == ["a", "c"]
+    assert right.differences(first, {"Fetch": 90}) == ["number of Fetch"]
 
 
 def test_stored_plays_are_of_what_a_case_does(tmp_path: Path) -> None:
