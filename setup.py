@@ -70,7 +70,7 @@ setup(
         "kspec.clientfuzz": ["findings/*.json"],
         "kspec.adapters": [
             *("node/*", "java/*", "go/go.*", "go/*/*.go"),
-            *("rust/*.toml", "rust/src/*.rs", "c/*"),
+            *("rust/*/*.toml", "rust/*/src/*.rs", "c/*"),
         ],
     },
 )

@@ -109,6 +109,15 @@ CLIENTS: Final[tuple[Client, ...]] = (
         tools=("gcc",),
     ),
     Client("rskafka", "rust", "rskafka", "0.6.0"),
+    # Linked with the librdkafka below, by its feature dynamic-linking.
+    Client(
+        "rdkafka",
+        "rust",
+        "rdkafka",
+        "0.39.0",
+        engine="librdkafka",
+        tools=("gcc", "make", "npm"),
+    ),
     # Its sources come with a package of npm: runner.librdkafka.
     Client("librdkafka", "c", "librdkafka", "2.15.1", tools=("npm",)),
 )

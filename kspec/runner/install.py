@@ -19,8 +19,9 @@ from typing import Final
 from kproto.builds import built, download, run
 from kproto.errors import AbsentError
 from kspec.client_catalog import Client
+from kspec.client_catalog import client as client_named
 from kspec.runner import toolchains
-from kspec.runner.librdkafka import built_library
+from kspec.runner.librdkafka import built_library, package_config
 
 __all__ = ["Launch", "install"]
 
@@ -226,8 +227,10 @@ def _choose_module(client: Client, source: Path) -> None:
 
 
 def _rust(client: Client) -> Launch:
-    source = SOURCES / "rust"
+    source = SOURCES / "rust" / client.adapter
     files = [source / "Cargo.toml", *sorted((source / "src").glob("*.rs"))]
+    release = client_named(client.engine).release if client.engine else ""
+    library = built_library(release) if release else None
 
     def build(folder: Path) -> None:
         (folder / "src").mkdir()
@@ -236,14 +239,18 @@ def _rust(client: Client) -> Launch:
         if client.chosen:
             requirement = f"{client.registered}@={client.release}"
             run(["cargo", "add", "--quiet", requirement], cwd=folder)
-        run(["cargo", "build", "--release", "--quiet"], cwd=folder)
-        made = folder / "target" / "release" / "kspec-adapter-rskafka"
-        shutil.copy(made, folder)
+        environment = {}
+        if library is not None:
+            (folder / "rdkafka.pc").write_text(package_config(library, release))
+            environment = {"PKG_CONFIG_PATH": str(folder)}
+        run(["cargo", "build", "--release", "--quiet"], folder, environment)
+        shutil.copy(folder / "target" / "release" / "kspec-adapter", folder)
         shutil.rmtree(folder / "target")  # hundreds of megabytes that are no longer needed
 
     made_of = [*(file.read_text() for file in files), toolchains.find("rust") or ""]
+    made_of += [] if library is None else [str(library)]
     folder = _built(client, [*made_of, *_chosen(client)], build)
-    return Launch((str(folder / "kspec-adapter-rskafka"),), folder)
+    return Launch((str(folder / "kspec-adapter"),), folder)
 
 
 def _c(client: Client) -> Launch:

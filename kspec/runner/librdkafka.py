@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from kproto.builds import built, cache, download, run
 from kproto.errors import AbsentError
 from kspec.runner import toolchains
 
-__all__ = ["PACKAGE", "PACKED", "built_library"]
+__all__ = ["PACKAGE", "PACKED", "built_library", "package_config"]
 
 PACKAGE: Final = "@confluentinc/kafka-javascript"
 PACKED: Final = {"2.15.1": "1.10.1"}
@@ -53,6 +54,18 @@ def built_library(release: str) -> Path:
             run(["make", "-s", f"-j{os.cpu_count() or 1}", "-C", "src", "librdkafka.a"], cwd=folder)
 
         return built(f"librdkafka-{release}", made_of, build)
+
+
+def package_config(library: Path, release: str) -> str:
+    """Return a file for pkg-config, by which programs link ``src/librdkafka.a``."""
+    found = re.findall(
+        r"^(LDFLAGS|LIBS)\+=\s*(.*)$", (library / "Makefile.config").read_text(), re.M
+    )
+    flags = [words for kind in ("LDFLAGS", "LIBS") for name, words in found if name == kind]
+    return (
+        f"Name: rdkafka\nDescription: librdkafka\nVersion: {release}\n"
+        f"Cflags: -I{library}/src\nLibs: -L{library}/src -lrdkafka {' '.join(flags)} -lpthread\n"
+    )
 
 
 @contextmanager

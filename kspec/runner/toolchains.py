@@ -60,7 +60,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
     "rust": Toolchain(
         "cargo",
         ["--version"],
-        "the crate kafka-protocol in the benchmarks, and the client rskafka",
+        "the crate kafka-protocol in the benchmarks, and the clients rskafka and rdkafka",
         "install Rust with Cargo, 1.85 or newer (Debian 13: cargo)",
     ),
     "kcat": Toolchain(

@@ -119,7 +119,7 @@ def test_another_release_is_installed_beside_the_catalogs(tmp_path, monkeypatch,
         asked.append(" ".join(map(str, command)))
         if command[0] == "cargo" and command[1] == "build":
             (cwd / "target" / "release").mkdir(parents=True)
-            (cwd / "target" / "release" / "kspec-adapter-rskafka").write_text("")
+            (cwd / "target" / "release" / "kspec-adapter").write_text("")
 
     monkeypatch.setattr("kspec.runner.install.run", run)
     monkeypatch.setattr(

@@ -221,6 +221,7 @@ BUILT_ON = {
     "confluent-kafka-go": {"librdkafka 2.11.1"},
     "kcat": {"librdkafka 2.0.2"},
     "rskafka": {"rsasl 2.3.1"},
+    "rdkafka": {"librdkafka 2.15.1"},
 }
 
 
