@@ -218,8 +218,8 @@ def test_other_runners_of_node(tmp_path: Path, environment: dict[str, str], runn
     else:
         required = re.sub(r"import (\{.*\}) from ('\w+')", r"const \1 = require(\2)", tests)
         (tmp_path / "runners.test.cjs").write_text(required)
-        options = "{ testMatch: ['**/*.test.cjs'], moduleFileExtensions: ['cjs', 'mjs', 'js'] }"
-        (tmp_path / "jest.config.js").write_text(f"module.exports = {options}\n")
+        config = "{ testMatch: ['**/*.test.cjs'], moduleFileExtensions: ['cjs', 'mjs', 'js'] }"
+        (tmp_path / "jest.config.js").write_text(f"module.exports = {config}\n")
         (tmp_path / "later.test.cjs").write_text(
             """const { start } = require('kproto')
 const { execSync } = require('node:child_process')
