@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-from kproto.dialects import Dialect, dialect
 from kproto.errors import KprotoError
-from kproto.journal import squash
 from kspec.access_rules import access_rule
+from kspec.api_keys import api_key
+from kspec.case_vocabulary import check_vocabulary
 from kspec.error_kinds import is_kind
 from kspec.errors import CaseError, KspecError
 from kspec.model import (
@@ -41,7 +41,7 @@ from kspec.produced_records import produced_records
 from kspec.steps import check_step
 from mockbroker.faults import fault_of
 
-__all__ = ["NAME", "api_key", "parse_case", "step_name"]
+__all__ = ["NAME", "parse_case", "step_name"]
 
 NAME: Final = re.compile(r"(?P<group>[a-z0-9-]+)/(?P<number>\d{3})-(?P<slug>[a-z0-9-]+)\.yaml")
 """Pattern for the end of a case file's path."""
@@ -228,6 +228,7 @@ def _check(case: Case, marked: _LocatedDocument) -> None:
         for number, each in enumerate(getattr(case, level)):
             _check_expectation(each, f"{level}[{number}]", names, refuse)
             _check_topics(each, f"{level}[{number}]", played, refuse)
+    check_vocabulary(case, refuse)
 
 
 _KINDS_OF_STEP: Final = ("call", "together", "reconnect", *STAGE_STEPS)
@@ -380,6 +381,10 @@ def _check_topics(
         topic = partition.rpartition("-")[0]
         if not _words(topic) <= played:
             refuse(f"{place}.{where}", f"nothing in the case is about the topic {topic!r}")
+    for word in ("groups", "outcomes"):
+        for name in getattr(each, word) or ():
+            if not _words(name) <= played:
+                refuse(f"{place}.{word}", f"nothing in the case is about {name!r}")
     for word in ("order", "any_of"):
         for number, inner in enumerate(getattr(each, word) or []):
             _check_topics(inner, f"{place}.{word}[{number}]", played, refuse)
@@ -448,16 +453,3 @@ def _check_selector(
         inner = getattr(selector, word, None)
         if inner is not None:
             _check_selector(inner, f"{place}.{word}", names, refuse)
-
-
-def api_key(api: str | int, codec: Dialect | None = None) -> int | None:
-    """Return the key of ``ApiVersions``, ``API_VERSIONS`` or 18; None if there is no such API."""
-    apis = (codec or dialect("kafka")).apis
-    if isinstance(api, int):
-        return api if api in apis else None
-    return _keys_by_name(codec or dialect("kafka")).get(squash(api))
-
-
-@lru_cache(maxsize=8)
-def _keys_by_name(codec: Dialect) -> Mapping[str, int]:
-    return {squash(each.name): key for key, each in codec.apis.items()}

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Range", "mismatch", "parse_range"]
+__all__ = ["WORDS", "Range", "mismatch", "parse_range"]
 
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+)|(\+))?")
 _ABSENT: Final = object()
@@ -92,8 +92,8 @@ def _differs(path: str, value: Any, wanted: str) -> str:
 def _mapping(pattern: Mapping[str, Any], value: Any, path: str) -> Problem:
     if len(pattern) == 1:
         ((word, argument),) = pattern.items()
-        if word in _WORDS:
-            return _WORDS[word](argument, value, path)
+        if word in WORDS:
+            return WORDS[word](argument, value, path)
     if not isinstance(value, Mapping):
         return f"{path} is absent" if value is _ABSENT else _differs(path, value, "a mapping")
     for key, wanted in pattern.items():
@@ -179,7 +179,7 @@ def _absent(argument: Any, value: Any, path: str) -> Problem:
     return None if (value is _ABSENT) is bool(argument) else f"{path} is present: {value!r}"
 
 
-_WORDS: Final[Mapping[str, Callable[[Any, Any, str], Problem]]] = {
+WORDS: Final[Mapping[str, Callable[[Any, Any, str], Problem]]] = {
     "any_of": _any_of,
     "not": _not,
     "unordered": _unordered,
@@ -187,3 +187,4 @@ _WORDS: Final[Mapping[str, Callable[[Any, Any, str], Problem]]] = {
     "length": _length,
     "absent": _absent,
 }
+"""The keys that make a mapping with one item a condition."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from kproto.journal import Entry
 from kspec.answers import Answer
-from kspec.case_parser import api_key
+from kspec.api_keys import api_key
 from kspec.group_bodies import with_group_data
 from kspec.model import Selector, SubSelector
 from kspec.partition_rows import named_topics, rows

@@ -26,7 +26,7 @@ from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo
 from kproto.errors import KprotoError
 from kproto.outputs import open_folder_output
-from kspec.case_parser import api_key
+from kspec.api_keys import api_key
 from kspec.client_catalog import CLIENTS
 from kspec.client_catalog import client as client_named
 from kspec.clientfuzz.brokers.cli import broker

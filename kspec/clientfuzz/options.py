@@ -11,7 +11,7 @@ from kproto import Dialect
 from kproto.cli.completing import api_names
 from kproto.cli.dialect_option import dialect_option, named_dialect
 from kproto.errors import KprotoError
-from kspec.case_parser import api_key as find_api_key
+from kspec.api_keys import api_key as find_api_key
 
 __all__ = ["api_key", "chosen_dialect", "frame_options", "split_names"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kproto.schema.versions import Versions
 from kspec.access_rules import access_rule
-from kspec.case_parser import api_key
+from kspec.api_keys import api_key
 from kspec.errors import KspecError
 from kspec.model import (
     Case,

@@ -1,7 +1,8 @@
 """No case is passed that did not happen: the right client passes none that was broken.
 
-What breaks a case: a rule or a wait that no request triggers, a check of another topic, and lists
-that are empty. The parser refuses such a case, or its play ends as an error.
+What breaks a case: a rule or a wait that no request triggers, a check from or up to an entry that
+does not come, a check of another topic, group, call, client, broker, event, version or field, and
+lists that are empty. The parser refuses such a case, or its play ends as an error.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ NEVER_SENT: Final = "ListTransactions"
 """An API of which no case has a request."""
 CHECKS: Final = ("applies", "must", "must_not", "should", "should_not")
 MARKS: Final = ("optional", "observe")
+SELECTORS: Final = ("requests", "responses", "events", "each", "after_first", "before_first")
+MISNAMED: Final = {
+    "version": "99", "broker": 9999, "client_id": "nobody", "event": "concerned",
+    "during": "never-made", "since": "never-made", "until": "never-made",
+}  # fmt: skip
+CONDITIONS: Final = ("any_of", "not", "unordered", "contains", "length", "absent")
 JOBS: Final = 32
 SAMPLE: Final = 12
 """Of each kind, for a run that samples."""
@@ -50,12 +57,48 @@ def broken(document: Any) -> Iterator[tuple[str, Any]]:
             yield "topic", changed(document, path, "elsewhere-0")
         if part in CHECKS and name in ("logs", "delivered") and isinstance(node, dict):
             yield "topic", changed(document, path, {"elsewhere-0": next(iter(node.values()))})
+        if part in CHECKS and name == "groups" and isinstance(path[-2], int):
+            yield "topic", changed(document, path, {"elsewhere": next(iter(node.values()))})
+        if path[1:] and path[-1] in SELECTORS and isinstance(node, dict) and part != "faults":
+            for word, value in MISNAMED.items():
+                if word in node:
+                    yield "name", changed(document, (*path, word), value)
+            for word in ("body", "row"):
+                for place in fields(node.get(word)):
+                    yield "name", misspelt(document, (*path, word, *place))
+        if part in CHECKS and name == "result":
+            yield "name", changed(document, path, "never-made")
+        if part == "faults" and len(path) == 2 and must_be_hit(node) and "topic" in node:
+            yield "rule", changed(document, (*path, "topic"), "elsewhere")
+        if part in CHECKS and name in ("after_first", "before_first") and "api" in node:
+            yield "anchor", changed(document, (*path, "api"), NEVER_SENT)
         if part in CHECKS and name in ("any_of", "same", "order"):
             yield "list", changed(document, path, [])
         if part == "steps" and name == "values":
             yield "list", changed(document, path, {each: [] for each in node})
         if name in ("steps_before", "steps_after"):
             yield "list", changed(document, path, [])
+
+
+def fields(pattern: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of the fields that a pattern names, but for those within what is read."""
+    if isinstance(pattern, list):
+        for place, item in enumerate(pattern):
+            yield from fields(item, (*path, place))
+    if isinstance(pattern, dict):
+        for name, item in pattern.items():
+            if name not in CONDITIONS:
+                yield (*path, name)
+            if name not in ("records", "metadata", "assignment", "metrics", "length", "absent"):
+                yield from fields(item, (*path, name))
+
+
+def misspelt(document: Any, path: tuple[Any, ...]) -> Any:
+    copy = parent = deepcopy(document)
+    for name in path[:-1]:
+        parent = parent[name]
+    parent[f"{path[-1]}s"] = parent.pop(path[-1])
+    return copy
 
 
 def must_be_hit(rule: Any) -> bool:
@@ -90,7 +133,7 @@ def every_broken_case() -> dict[str, list[tuple[str, str]]]:
 @pytest.mark.slow
 async def test_no_broken_case_is_passed(rng: random.Random) -> None:
     every = every_broken_case()
-    assert set(every) == {"rule", "wait", "topic", "list"}
+    assert set(every) == {"rule", "wait", "anchor", "topic", "name", "list"}
     played: list[CaseFile] = []
     refused: Counter[str] = Counter()
     for kind, found in every.items():
@@ -99,7 +142,8 @@ async def test_no_broken_case_is_passed(rng: random.Random) -> None:
                 played.append(parse_case(text, path))
             except CaseError:
                 refused[kind] += 1
-    assert refused["topic"] == (len(every["topic"]) if FULL else SAMPLE)
+    for kind in ("topic", "name"):
+        assert refused[kind] == (len(every[kind]) if FULL else SAMPLE), kind
     reference = Local("reference")
     results = await run_pairs([(reference, each) for each in played], jobs=JOBS)
     passed = [
