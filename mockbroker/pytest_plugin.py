@@ -192,18 +192,33 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     _raise_handler_errors(item)
 
 
+def _shortened(item: pytest.Item, call: pytest.CallInfo[None]) -> str | None:
+    """Leave frames of ours out of a test's traceback. Returns all there is to show if no frame is
+    left."""
+    ours = {"mock_kafka_factory", "mock_kafka_module", "mock_kafka_session"}
+    uses = ours.intersection(getattr(item, "fixturenames", ()))
+    if call.excinfo is None or not uses or item.config.getoption("fulltrace"):
+        return None
+    from mockbroker.running.tracebacks import shorten
+
+    error = call.excinfo.value
+    return f"{type(error).__name__}: {error}" if shorten(error) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    message = _shortened(item, call)
     report = yield
     if report.failed:
+        report.longrepr = report.longrepr if message is None else message
         for node in item.listchain():
             node.stash[_FAILED] = True
         seen = item.stash.get(_SEEN, {})
         for cluster in _clusters(item):
             text = cluster.journal_text(_SHOWN, after=seen.get(cluster, 0))
-            report.sections.append((f"mock_kafka at {cluster.bootstrap}", text))
+            report.sections.append((f"mock_kafka at {cluster.bootstrap}", text or "nothing"))
     elif report.skipped:
         item.stash[_FAILED] = True
     return report

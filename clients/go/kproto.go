@@ -221,6 +221,14 @@ func (m *Mock) Records(partition string) []Record {
 	return found.Records
 }
 
+// CommittedRecords are those that a consumer with read_committed gets, without aborted transactions.
+func (m *Mock) CommittedRecords(partition string) []Record {
+	m.t.Helper()
+	var found Records
+	m.must("GET", "/logs/"+url.PathEscape(partition)+"/records?max=10000&committed=true", nil, &found)
+	return found.Records
+}
+
 // Groups are the groups by id.
 func (m *Mock) Groups() map[string]Group {
 	m.t.Helper()

@@ -694,6 +694,18 @@ func (m *Mock) AddPartitions(topic string, count int) []Action {
 	return m.carryOut("add-partitions", body)
 }
 
+// SetTopicConfig: Set a config of a topic.
+func (m *Mock) SetTopicConfig(topic string, name string, value ...string) []Action {
+	m.t.Helper()
+	body := map[string]any{}
+	body["topic"] = topic
+	body["name"] = name
+	if len(value) > 0 {
+		body["value"] = value[0]
+	}
+	return m.carryOut("set-topic-config", body)
+}
+
 // ExpireTransaction: Time out a transaction.
 func (m *Mock) ExpireTransaction(transactionalID string) []Action {
 	m.t.Helper()

@@ -153,8 +153,8 @@ class Mock {
     return request(this.#base, 'GET', `/journal/wait?${query({ count, api, timeout: '30s', ...filters })}`)
   }
 
-  async records(partition) {
-    const path = `/logs/${encodeURIComponent(partition)}/records?max=10000`
+  async records(partition, { committed = false } = {}) {
+    const path = `/logs/${encodeURIComponent(partition)}/records?${query({ max: 10000, committed })}`
     return (await request(this.#base, 'GET', path)).records
   }
 

@@ -43,7 +43,8 @@ export interface Mock extends Operations {
   /** The first request of an API, past or to come. */
   waitFor(api: string, filters?: WaitFilters): Promise<JournalEntry>
   waitForCount(count: number, api: string, filters?: WaitFilters): Promise<JournalEntry[]>
-  records(partition: string): Promise<KafkaRecord[]>
+  /** With `committed` those that a consumer with read_committed gets, without aborted transactions. */
+  records(partition: string, options?: { committed?: boolean }): Promise<KafkaRecord[]>
   groups(): Promise<{ [id: string]: Group }>
   waitForGroup(group: string, wanted?: { state?: string, members?: number, timeout?: string }): Promise<Group>
   committed(group: string): Promise<{ [partition: string]: CommittedOffset }>

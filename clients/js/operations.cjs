@@ -78,6 +78,7 @@ module.exports.OPERATIONS = {
   createTopic: ["create-topic", "topic"],
   deleteTopic: ["delete-topic", "topic"],
   addPartitions: ["add-partitions", "topic", "count"],
+  setTopicConfig: ["set-topic-config", "topic", "name", "value"],
   expireTransaction: ["expire-transaction", "transactional_id"],
   abortTransaction: ["abort-transaction", "transactional_id"],
   fenceProducer: ["fence-producer", "transactional_id"],

@@ -794,6 +794,8 @@ export interface Operations {
   deleteTopic(topic: string): Promise<Action[]>
   /** Add partitions to a topic. */
   addPartitions(topic: string, count: number): Promise<Action[]>
+  /** Set a config of a topic. */
+  setTopicConfig(topic: string, name: string, value?: string): Promise<Action[]>
   /** Time out a transaction. */
   expireTransaction(transactionalId: string): Promise<Action[]>
   /** Abort a transaction without fencing its producer. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import cycle
 from typing import Any, Final, TextIO
@@ -159,6 +159,8 @@ def _place(
 @click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True,
               help="The first offset.")  # fmt: skip
 @click.option("--max", "most", type=click.IntRange(1), help="The most records.")
+@click.option("--committed", is_flag=True,
+              help="Only the records that a consumer with read_committed gets.")  # fmt: skip
 @click.option("--values", type=click.Choice(["text", "hex"]), default="text", show_default=True,
               help="How bytes are printed: as text where they are UTF-8, or always in hex.",
               )  # fmt: skip
@@ -170,6 +172,7 @@ def consume(
     partition: int | None,
     first: int,
     most: int | None,
+    committed: bool,
     values: str,
     as_json: bool,
 ) -> None:
@@ -181,7 +184,8 @@ def consume(
     indexes = range(_partitions(client, topic)) if partition is None else [partition]
     left = most
     for index in indexes:
-        for record in _records(client, f"{topic}-{index}", first, values):
+        options = {"values": values, **({"committed": "true"} if committed else {})}
+        for record in _records(client, f"{topic}-{index}", first, options):
             if left == 0:
                 return
             left = None if left is None else left - 1
@@ -189,10 +193,10 @@ def consume(
 
 
 def _records(
-    client: ControlClient, partition: str, first: int, values: str
+    client: ControlClient, partition: str, first: int, more: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     where = f"/logs/{quote(partition, safe='')}/records"
-    options = {"max": _RECORDS_A_PAGE, "values": values}
+    options = {"max": _RECORDS_A_PAGE, **more}
     while True:
         found = client.get(where, **{"from": first}, **options)["records"]
         yield from found

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from mockbroker.control.errors import RefusedError
 from mockbroker.control.routes import (
+    BOOLEAN,
     TEXT,
     WAIT_TIMEOUT,
     WHOLE,
@@ -18,6 +19,7 @@ from mockbroker.control.routes import (
     Member,
     Route,
     choice,
+    query_boolean,
     query_integer,
     wait_timeout_ms,
 )
@@ -82,7 +84,10 @@ async def _records(request: ControlRequest) -> dict[str, Any]:
     tp = (topic, partition.index)
     log = request.mock.cluster.logs.log(tp)
     most = min(request.query.get("max", _USUAL_RECORDS), _MOST_RECORDS)
-    found = list(islice(read_records(tp, log, request.query.get("from", 0)), most))
+    records = read_records(
+        tp, log, request.query.get("from", 0), committed=request.query.get("committed", False)
+    )
+    found = list(islice(records, most))
     as_hex = request.query.get("values") == "hex"
     return {
         "partition": f"{topic}-{partition.index}",
@@ -309,6 +314,12 @@ DATA_ROUTES: Final = (
                 {**WHOLE, "default": _USUAL_RECORDS, "maximum": _MOST_RECORDS},
                 query_integer,
                 "The most records.",
+            ),
+            Member(
+                "committed",
+                {**BOOLEAN, "default": False},
+                query_boolean,
+                "Only the records that a consumer with read_committed gets.",
             ),
             Member(
                 "values", *_VALUES, 'Bytes as text where they are UTF-8, or always as {"hex": ...}.'

@@ -40,6 +40,7 @@ __all__ = [
     "actions_response",
     "choice",
     "positive_integer",
+    "query_boolean",
     "query_integer",
     "read_body",
     "read_query",
@@ -140,6 +141,12 @@ def query_integer(name: str, text: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text) is None:
         raise ClusterError(f"{name}={text!r:.80} must be a non-negative integer")
     return int(text)
+
+
+def query_boolean(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ClusterError(f"{name}={text!r:.80} must be true or false")
+    return text == "true"
 
 
 def _query_milliseconds(name: str, text: str) -> int:

@@ -84,10 +84,10 @@ class ControlPort:
         """The journal that has an entry for each connection that is refused."""
         raise NotImplementedError
 
-    def _note_refused(self, peer: str, note: str) -> None:
+    def _note_refused(self, peer: str, event: str, note: str) -> None:
         self._journal.record(
             time.time_ns(), _NO_BROKER, 0, "event", peer,
-            event="over-limit", note=f"control port: {note}",
+            event=event, note=f"control port: {note}",
         )  # fmt: skip
 
     def _files(self) -> Iterable[str]:

@@ -12,7 +12,7 @@ import inspect
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from kproto.framing import DEFAULT_MAX_SIZE
 from kproto.near_names import with_suggestion
@@ -263,12 +263,13 @@ class ClusterOptions(Limits, SimulationOptions):
         None, nullable(text()), "Replaces the server's proof at the end of SCRAM. {} stands for "
         "it, and {:.20} for its first 20 characters.",
     )  # fmt: skip
-    authorizer: Authorizer | None = option(
+    authorizer: Authorizer | Mapping[str, Any] | None = option(
         None,
         AUTHORIZER,
         "Enforces access rules. Default: everything is allowed.",
         flag="--authorizer",
     )
+    """In Python an Authorizer, or ``{"super_users": ["User:admin"]}``; ``{}`` without any."""
     tls: ssl.SSLContext | None = None
     """A server-side context for every listener. If it requests client certificates, their owners
     are the principals."""

@@ -17,6 +17,7 @@ from mockbroker.simulation.state.option_declarations import Option, options_of
 __all__ = ["check_options"]
 
 _AS_IN_JSON: Final = {"int", "bool", "str", "Clock", "DataWaits"}
+_AUTHORIZER: Final = "Authorizer | Mapping[str, Any]"
 _BROKERS: Final = "int | Iterable[Broker]"
 _OBJECTS_AS_IN_JSON: Final = {
     "Mapping[str, str]", "Mapping[str, int]", "Mapping[str, bool]", "Mapping[int, str]",
@@ -48,6 +49,8 @@ def check_options(options: object) -> None:
             _check_mapping(option, kind, value)
         elif kind.startswith("Iterable["):
             object.__setattr__(options, option.name, _items(option.name, kind, value))
+        elif kind == _AUTHORIZER and type(value).__name__ != "Authorizer":
+            object.__setattr__(options, option.name, _as_in_json(option, value))
         elif kind == _BROKERS:
             object.__setattr__(options, option.name, _brokers(option, value))
 

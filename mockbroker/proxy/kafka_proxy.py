@@ -454,9 +454,9 @@ class KafkaProxy:
         found = its.brokers.get(broker_id)
         return found or Target(f"broker {broker_id}", broker_id, its.upstream)
 
-    def _note_refused(self, node_id: int, peer: str, note: str) -> None:
+    def _note_refused(self, node_id: int, peer: str, event: str, note: str) -> None:
         session = Session(self.next_connection_id(), node_id, peer)
-        self.recorder.event(session, "over-limit", note)
+        self.recorder.event(session, event, note)
 
     def closed(self, connection_id: int) -> None:
         """A client's connection is closed."""

@@ -98,9 +98,10 @@ class DataMethods:
     ) -> list[LoggedRecord]:
         """Return the records in the logs of a topic, by partition and offset.
 
-        These are the leader's, to the end of its log, or with ``committed`` to the high watermark;
-        control records are left out. Raises ClusterError for a topic that does not exist, and for a
-        batch that cannot be decoded.
+        These are the leader's, to the end of its log, without control records. With ``committed``
+        they are those that a consumer with read_committed gets: to the last stable offset, without
+        records of aborted transactions. Raises ClusterError for a topic that does not exist, and
+        for a batch that cannot be decoded.
         """
         self.follow_clock()
         known = self.cluster.topics.get(topic)
@@ -110,14 +111,13 @@ class DataMethods:
         found: list[LoggedRecord] = []
         for index in indexes:
             log = self.cluster.logs.log((topic, index))
-            for each in read_records((topic, index), log):
+            for each in read_records((topic, index), log, committed=committed):
                 if isinstance(each, UnreadableBatch):
                     raise ClusterError(
                         f"{topic}-{index}: the batch of offsets {each.base_offset} to "
                         f"{each.last_offset} cannot be decoded: {each.problem}"
                     )
-                if not committed or each.offset < log.high_watermark:
-                    found.append(each)
+                found.append(each)
         return found
 
     # ---- groups ------------------------------------------------------------------------------
@@ -287,11 +287,13 @@ class DataMethods:
         key: bytes | str | None = None,
         partition: int | None = None,
         times: int | None = None,
+        committed: bool = False,
     ) -> list[LoggedRecord]:
         """Assert that the topic has records with this value, key and partition, as far as they are
-        given: ``times`` of them, at least one without it. Returns these records."""
+        given: ``times`` of them, at least one without it. ``committed`` counts only what
+        ``records(committed=True)`` has. Returns these records."""
         __tracebackhide__ = True
-        records = self.records(topic)
+        records = self.records(topic, committed=committed)
         wanted_value, wanted_key = _encoded(value), _encoded(key)
         found = [
             each
@@ -305,7 +307,8 @@ class DataMethods:
             what = ", ".join(f"{name} {each!r}" for name, each in given.items() if each is not None)
             expected = "at least one" if times is None else str(times)
             raise AssertionError(
-                f"{topic} has {len(found)} records{' with ' + what if what else ''}, "
+                f"{topic} has {len(found)} {'committed ' * committed}records"
+                f"{' with ' + what if what else ''}, "
                 f"not {expected}. Its records:\n{_listed(records)}"
             )
         return found

@@ -161,8 +161,10 @@ class MockCluster(DataMethods, LoopOperations):
             partial(Alarm, lambda: self._loop),
             follows_wall=options.clock == "wall",
         )
+        authorizer = options.authorizer
+        assert not isinstance(authorizer, Mapping), "read when the options were made"
         security = Security.of(
-            options.authorizer, options.sasl, options.scram_iterations, options.scram_first,
+            authorizer, options.sasl, options.scram_iterations, options.scram_first,
             options.scram_final,
             options.oauth_clients, self.profile.software,
             authenticates=any(each.authenticates for each in listeners),

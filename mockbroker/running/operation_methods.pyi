@@ -207,6 +207,8 @@ class AwaitableOperations(OperationMethods):
         """Delete a topic."""
     def add_partitions(self, topic: str, count: int | str) -> Awaitable[None]:
         """Add partitions to a topic."""
+    def set_topic_config(self, topic: str, name: str, value: str | None = None) -> Awaitable[None]:
+        """Set a config of a topic."""
     def expire_transaction(self, transactional_id: str) -> Awaitable[None]:
         """Time out a transaction."""
     def abort_transaction(self, transactional_id: str) -> Awaitable[None]:
@@ -401,6 +403,8 @@ class LoopOperations(OperationMethods):
         """Delete a topic."""
     def add_partitions(self, topic: str, count: int | str) -> None:
         """Add partitions to a topic."""
+    def set_topic_config(self, topic: str, name: str, value: str | None = None) -> None:
+        """Set a config of a topic."""
     def expire_transaction(self, transactional_id: str) -> None:
         """Time out a transaction."""
     def abort_transaction(self, transactional_id: str) -> None:
@@ -593,6 +597,8 @@ class ThreadOperations(OperationMethods):
         """Delete a topic."""
     def add_partitions(self, topic: str, count: int | str) -> None:
         """Add partitions to a topic."""
+    def set_topic_config(self, topic: str, name: str, value: str | None = None) -> None:
+        """Set a config of a topic."""
     def expire_transaction(self, transactional_id: str) -> None:
         """Time out a transaction."""
     def abort_transaction(self, transactional_id: str) -> None:

@@ -16,6 +16,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from mockbroker.serving.tls_alerts import ACCEPTED, handshake_problem, send_alerts
+
 __all__ = [
     "BACKLOG",
     "SPARE_FOR_CLIENTS",
@@ -128,7 +130,8 @@ class Acceptor:
 
     A descriptor's number is the lowest that is free, so that the number of an accepted socket says
     how many are open in the process. Connections that leave fewer than ``spare()`` are closed, and
-    ``refuse`` is called with the peer and the reason.
+    ``refuse`` is called with the peer, the event ``over-limit`` and the reason. If a TLS handshake
+    fails the event is ``tls-failed``.
     """
 
     def __init__(
@@ -136,7 +139,7 @@ class Acceptor:
         sockets: Sequence[socket.socket],
         make_protocol: Callable[[], asyncio.BaseProtocol],
         *,
-        refuse: Callable[[str, str], None],
+        refuse: Callable[[str, str, str], None],
         spare: Callable[[], int] = lambda: SPARE_FOR_CLIENTS,
         tls: ssl.SSLContext | None = None,
         handshake_seconds: float | None = None,
@@ -146,6 +149,8 @@ class Acceptor:
         self._refuse = refuse
         self._spare = spare
         self._tls = tls
+        if tls is not None:
+            send_alerts(tls)
         self._handshake_seconds = handshake_seconds if tls is not None else None
         self._accepting: list[asyncio.Task[None]] = []
         self._connecting: set[asyncio.Task[None]] = set()
@@ -189,7 +194,7 @@ class Acceptor:
         except (BlockingIOError, InterruptedError, ConnectionError):
             pass  # all are accepted, or a client is gone already
         except OSError as error:
-            self._refuse("", f"connections wait: {error.strerror}")
+            self._refuse("", "over-limit", f"connections wait: {error.strerror}")
             loop = asyncio.get_running_loop()
             loop.remove_reader(listening.fileno())
             self._pauses[listening] = loop.call_later(
@@ -203,22 +208,27 @@ class Acceptor:
 
     def _take(self, accepted: socket.socket, address: Any) -> None:
         limit = file_limit()
+        peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else ""
         if limit is not None and accepted.fileno() >= _highest(limit, self._spare()):
             accepted.close()
-            peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else ""
-            self._refuse(peer, f"the process may have {limit} files open, and nearly has")
+            note = f"the process may have {limit} files open, and nearly has"
+            self._refuse(peer, "over-limit", note)
             return
         accepted.setblocking(False)
-        task = asyncio.get_running_loop().create_task(self._connect(accepted))
+        task = asyncio.get_running_loop().create_task(self._connect(accepted, peer))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    async def _connect(self, accepted: socket.socket) -> None:
-        # The peer may be gone, or fail the handshake.
-        with contextlib.suppress(OSError):
+    async def _connect(self, accepted: socket.socket, peer: str) -> None:
+        ACCEPTED.set(accepted)
+        try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._make_protocol,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._handshake_seconds,
             )
+        except ssl.SSLError as error:
+            self._refuse(peer, "tls-failed", handshake_problem(error))
+        except OSError:
+            pass  # the peer is gone, or was silent for too long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -101,7 +102,7 @@ class BrokerSockets:
         await asyncio.gather(*pending, return_exceptions=True)
 
     async def follow_brokers(self) -> None:
-        """Listen for the brokers that are live, and for no others. Raises OSError."""
+        """Listen for the brokers that are live, and for no others. Raises ClusterError."""
         for broker in self._cluster.brokers.values():
             await (self.reopen if broker.live else self.close)(broker.broker_id)
 
@@ -116,8 +117,20 @@ class BrokerSockets:
             await each.socket.close()
 
     async def reopen(self, broker_id: int) -> None:
-        """Listen again on the same ports. Raises OSError if one is not available."""
-        if not all(each.socket.listening for each in self.listeners.get(broker_id, ())):
+        """Listen again on the same ports. Raises ClusterError, with none of them open, if one is
+        not available."""
+        closed = [each for each in self.listeners.get(broker_id, ()) if not each.socket.listening]
+        for each in closed:
+            try:
+                await each.socket.open()
+            except OSError as error:
+                for other in closed:
+                    await other.socket.close()
+                reason = os.strerror(error.errno).lower() if error.errno else str(error)
+                raise ClusterError(
+                    f"broker {broker_id} cannot listen on {_address(each)} ({each.name}): {reason}"
+                ) from None
+        if closed:
             await self._listen(broker_id)
         if self.network is not None:
             await self.network.open(broker_id)

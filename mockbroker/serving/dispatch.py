@@ -207,10 +207,10 @@ class Dispatcher:
         """Connections are counted from 1, over all brokers."""
         return next(self.connection_ids)
 
-    def note_refused(self, broker_id: int, peer: str, note: str) -> None:
-        """Record that a connection to a broker was closed as soon as it was accepted."""
+    def note_refused(self, broker_id: int, peer: str, event: str, note: str) -> None:
+        """Record that a connection to a broker was closed before its first request."""
         session = Session(self.next_connection_id(), broker_id, peer)
-        self.delivery.note_event(session, "over-limit", note)
+        self.delivery.note_event(session, event, note)
 
     def _api_names(self) -> dict[str, int]:
         return {name: key for key, name in self.codec.api_names.items()}

@@ -239,8 +239,9 @@ class BrokerListener(Generic[ConnectionT]):
     It keeps its port when it is closed and opened again, so that clients find a restarted broker.
     Connections idle for ``idle_timeout_ms``, or up to a quarter longer, are closed; None disables
     that. With ``tls`` a client whose handshake exceeds ``TLS_HANDSHAKE_SECONDS`` is dropped.
-    ``refuse`` is called with the broker, the peer and the reason when the process has too few
-    descriptors for a connection, which leaves ``spare()`` of them.
+    ``refuse`` is called with the broker, the peer, the event and the reason when the process has
+    too few descriptors for a connection, which leaves ``spare()`` of them, and when the handshake
+    fails.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class BrokerListener(Generic[ConnectionT]):
         make_protocol: Callable[[int, set[ConnectionT]], ConnectionT],
         tls: ssl.SSLContext | None = None,
         idle_timeout_ms: int | None = None,
-        refuse: Callable[[int, str, str], None] = lambda _broker_id, _peer, _note: None,
+        refuse: Callable[[int, str, str, str], None] = lambda *_: None,
         spare: Callable[[], int] = lambda: SPARE_FOR_CLIENTS,
     ) -> None:
         self.broker_id = broker_id
@@ -299,7 +300,7 @@ class BrokerListener(Generic[ConnectionT]):
         acceptor = Acceptor(
             sockets,
             lambda: self._make_protocol(self.broker_id, self.connections),
-            refuse=lambda peer, note: self._refuse(self.broker_id, peer, note),
+            refuse=lambda peer, event, note: self._refuse(self.broker_id, peer, event, note),
             spare=self._spare,
             tls=self._tls,
             handshake_seconds=TLS_HANDSHAKE_SECONDS,

@@ -87,6 +87,7 @@ _PROGRAM = [
     "mend-log-dir 4",
     "set-level 4 4=0-2",
     "advertise 4 localhost:32768",
+    "set-topic-config bar cleanup.policy compact",
     "make-sink foo",
     "make-source foo one",
     "throttle-client reader 500ms",

@@ -69,15 +69,21 @@ def _checked_header(data: bytes) -> BatchHeader:
 
 
 def read_records(
-    tp: TopicPartition, log: PartitionLog, first_offset: int = 0
+    tp: TopicPartition, log: PartitionLog, first_offset: int = 0, *, committed: bool = False
 ) -> Iterator[LoggedRecord | UnreadableBatch]:
     """Yield the records of a log in order, without control records, and each batch that cannot be
-    decoded. The log must not change meanwhile."""
+    decoded. ``committed``: to the last stable offset, without the records of aborted transactions,
+    as a consumer with read_committed gets them. The log must not change meanwhile."""
     storage = log.storage
     first_offset = max(first_offset, log.start_offset)
+    end_offset = log.last_stable_offset if committed else log.end_offset
     for batch in storage.batches(storage.index_of(first_offset)):
+        if batch.header.base_offset >= end_offset:
+            return
+        if committed and log.is_aborted(batch.header):
+            continue
         try:
-            yield from _records_of(tp, bytes(batch.data), first_offset)
+            yield from _records_of(tp, bytes(batch.data), first_offset, end_offset)
         except KprotoError as error:
             header = batch.header
             yield UnreadableBatch(
@@ -85,11 +91,13 @@ def read_records(
             )
 
 
-def _records_of(tp: TopicPartition, data: bytes, first_offset: int) -> list[LoggedRecord]:
+def _records_of(
+    tp: TopicPartition, data: bytes, first_offset: int, end_offset: int
+) -> list[LoggedRecord]:
     return [
         LoggedRecord(*tp, each.offset, each.timestamp, each.key, each.value, each.headers)
         for batch in RecordBatches(data)
         if not batch.is_control
         for each in batch
-        if each.offset >= first_offset
+        if first_offset <= each.offset < end_offset
     ]

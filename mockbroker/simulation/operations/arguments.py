@@ -24,6 +24,7 @@ from mockbroker.simulation.topics.spec import parse_topic_partition
 
 __all__ = [
     "BROKER_ID",
+    "CONFIG_VALUE",
     "COUNT",
     "DEFAULT_BODY_BYTES",
     "MILLISECONDS",
@@ -326,6 +327,9 @@ ZNODE_TEXT_OR_NULL: Final = ArgumentType(
     "TEXT", {"type": ["string", "null"]}, _text_or_null, str, accepts=str | None, to_end=True,
     max_body_bytes=ZNODE_BODY_BYTES,
 )  # fmt: skip
+CONFIG_VALUE: Final = ArgumentType(
+    "", {"type": "string", "examples": ["compact"]}, text_of, str, to_end=True
+)
 TOPIC_TEXT: Final = ArgumentType(
     "TOPIC", {"type": "string", "examples": ["foo:2:3", "foo=1,2,3/2,3,4"]}, text_of, str
 )

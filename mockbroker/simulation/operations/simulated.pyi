@@ -179,6 +179,8 @@ class Operations(SimulatedMethods):
         """Delete a topic."""
     def add_partitions(self, topic: str, count: int | str) -> None:
         """Add partitions to a topic."""
+    def set_topic_config(self, topic: str, name: str, value: str | None = None) -> None:
+        """Set a config of a topic."""
     def expire_transaction(self, transactional_id: str) -> None:
         """Time out a transaction."""
     def abort_transaction(self, transactional_id: str) -> None:

@@ -97,6 +97,9 @@ func TestFencedProducer(t *testing.T) {
 		t.Fatalf("the first producer got %v", err)
 	}
 	must(t, second.EndTransaction(within(t), kgo.TryCommit))
+	if records := mock.CommittedRecords("foo-0"); len(records) != 1 || records[0].Value != "b" {
+		t.Fatalf("committed: %v", records)
+	}
 }
 
 func TestRebalanceInMidBatch(t *testing.T) {

@@ -142,6 +142,8 @@ class SituationsTest {
             send(second, "b");
             assertThrows(ProducerFencedException.class, first::commitTransaction);
             second.commitTransaction();
+            assertEquals(1, mock.committedRecords("foo-0").size());
+            assertEquals("b", mock.committedRecords("foo-0").get(0).value());
         }
     }
 

@@ -57,6 +57,8 @@ test('fenced producer', PATIENT, withMock(TRANSACTIONS, async (mock, t) => {
   await send(second, 'b')
   await assert.rejects(first.commit(), /epoch|fenced/i)
   await second.commit()
+  const committed = await mock.records('foo-0', { committed: true })
+  assert.deepEqual(committed.map(record => record.value), ['b'])
 }))
 
 test('rebalance in mid batch', PATIENT, withMock(TOPICS, async (mock, t) => {

@@ -225,6 +225,28 @@ async def test_a_restarted_broker_has_all_its_listeners_again() -> None:
             assert mock.connections(2) == 1
 
 
+@pytest.mark.parametrize("opens", ["open_listener", "start_broker"])
+async def test_a_port_that_another_process_has_taken_meanwhile(opens: str) -> None:
+    """No listener is open then, and later all are."""
+    async with MockCluster(2, broker_configs=TWO) as mock:
+        before = mock.listeners[2]
+        await (mock.close_listener if opens == "open_listener" else mock.stop_broker)(2)
+        host, port = before["EXTERNAL"].split(":")
+        other = await asyncio.start_server(lambda _, writer: writer.close(), host, int(port))
+        problem = rf"broker 2 cannot listen on {before['EXTERNAL']} \(EXTERNAL\): address already"
+        with pytest.raises(ClusterError, match=problem):
+            await getattr(mock, opens)(2)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*before["PLAINTEXT"].split(":"))
+        other.close()
+        await other.wait_closed()
+        await getattr(mock, opens)(2)
+        assert mock.listeners[2] == before
+        for address in before.values():
+            async with connected(mock, address) as wire:
+                await wire.ask(MetadataRequest(topics=[]), 12)
+
+
 async def test_the_limit_of_connections_is_that_of_the_broker() -> None:
     async with MockCluster(1, broker_configs=TWO, max_connections=1) as mock:
         first, second = mock.listeners[1].values()

@@ -41,7 +41,8 @@ def compact(logs: Logs, tp: TopicPartition | None, now_ms: int) -> None:
             _compact(logs, each, now_ms)
         elif tp is not None:
             raise ClusterError(
-                f"{_name(tp)} cannot be compacted: the cleanup.policy of the topic is delete"
+                f"{_name(tp)} cannot be compacted: the cleanup.policy of the topic is delete; "
+                f"set-topic-config {tp[0]} cleanup.policy compact changes that"
             )
 
 

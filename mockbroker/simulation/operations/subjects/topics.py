@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from kproto import error_codes
+from mockbroker.errors import ClusterError
+from mockbroker.simulation.configs.changes import DELETE, SET
 from mockbroker.simulation.operations.arguments import (
+    CONFIG_VALUE,
     COUNT,
     TOPIC_TEXT,
+    WORD,
     Argument,
     TopicNameArgument,
 )
 from mockbroker.simulation.operations.operation import operation
+from mockbroker.simulation.state.cluster_state import TOPIC
 
 if TYPE_CHECKING:
     from mockbroker.simulation.cluster import Cluster
@@ -48,3 +54,23 @@ def add_partitions(
 ) -> None:
     """Add partitions to a topic."""
     cluster.topics.extend(topic, count)
+
+
+@operation(in_turn=False)
+def set_topic_config(
+    cluster: Cluster,
+    topic: TopicNameArgument,
+    name: Annotated[str, Argument(WORD, "The config by Kafka's name, such as cleanup.policy.")],
+    value: Annotated[str | None, Argument(CONFIG_VALUE, "Its value; none for the default.")] = None,
+) -> None:
+    """Set a config of a topic.
+
+    Names and values are checked as by IncrementalAlterConfigs. Without VALUE the config has its
+    default again.
+    """
+    change = (name, DELETE if value is None else SET, value)
+    (result,) = cluster.config_changes.alter_incrementally(
+        [(TOPIC, topic, [change])], cause="set_topic_config"
+    )
+    if result.error_code:
+        raise ClusterError(result.error_message or error_codes.name(result.error_code))

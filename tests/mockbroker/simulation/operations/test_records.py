@@ -34,6 +34,58 @@ async def test_committed_records_end_at_the_high_watermark() -> None:
         assert [each.value for each in mock.records("foo", committed=True)] == [b"one"]
 
 
+def test_committed_records_have_no_aborted_transaction(
+    mock_kafka_factory: type[MockKafka],
+) -> None:
+    """What a consumer with read_committed gets: nothing of an aborted or an open transaction."""
+    mock = mock_kafka_factory(topics=["foo:1:1"])
+    for producer_id, ends in enumerate(["abort", "commit", "", "abort"], start=7):
+        batch = {
+            "records": [{"value": f"{ends}{number}"} for number in range(2)],
+            "producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0,
+            "transactional": True,
+        }  # fmt: skip
+        mock.append("foo-0", json.dumps(batch))
+        mock.produce("foo", value=f"plain {producer_id}")
+        if ends:
+            mock.write_marker("foo-0", producer_id, ends)
+    values = [each.value for each in mock.records("foo", committed=True)]
+    assert values == [b"plain 7", b"commit0", b"commit1", b"plain 8"]
+    assert len(mock.records("foo")) == 12
+    mock.write_marker("foo-0", 9, "commit")
+    assert [each.value for each in mock.records("foo", committed=True)] == [
+        *values, b"0", b"1", b"plain 9", b"plain 10",
+    ]  # fmt: skip
+    mock.assert_produced("foo", value="abort0", times=2)
+    mock.assert_produced("foo", value="abort0", committed=True, times=0)
+    with pytest.raises(AssertionError, match=r"foo has 0 committed records with value 'abort1', "):
+        mock.assert_produced("foo", value="abort1", committed=True)
+
+
+def test_a_config_of_a_topic(mock_kafka_factory: type[MockKafka]) -> None:
+    """For a log that is compacted, without a client."""
+    mock = mock_kafka_factory(topics=["foo:1:1"])
+    with pytest.raises(ClusterError, match=r"set-topic-config foo cleanup\.policy compact changes"):
+        mock.compact("foo-0")
+    mock.set_topic_config("foo", "cleanup.policy", "compact")
+    for value in ("old", "new"):
+        mock.produce("foo", key="k", value=value)
+    mock.roll_segment("foo-0")
+    mock.compact("foo-0")
+    assert [each.value for each in mock.records("foo")] == [b"new"]
+    mock.set_topic_config("foo", "cleanup.policy")
+    with pytest.raises(ClusterError, match=r"the cleanup\.policy of the topic is delete"):
+        mock.compact("foo-0")
+    for name, value, problem in (
+        ("cleanup.police", "compact", "Unknown topic config name: cleanup.police"),
+        ("cleanup.policy", "keep", "Invalid value keep for configuration cleanup.policy"),
+    ):
+        with pytest.raises(ClusterError, match=problem):
+            mock.set_topic_config("foo", name, value)
+    with pytest.raises(ClusterError, match="The topic 'bar' does not exist"):
+        mock.set_topic_config("bar", "cleanup.policy", "compact")
+
+
 async def test_what_does_not_exist_is_an_error() -> None:
     async with MockCluster(topics=["foo:1:1"]) as mock:
         for call, problem in (
@@ -152,6 +204,7 @@ def test_the_command_line_writes_and_prints_records(capsys, monkeypatch, tmp_pat
         assert run("consume", "foo", "--partition", "1", "--from", "1") == (
             'foo-1       1  9  key "k"  h="x"  "d"\n'
         )
+        assert run("consume", "foo", "--committed") == run("consume", "foo")
         assert len(run("consume", "foo", "--max", "3", "--values", "hex").splitlines()) == 3
 
         # What is printed as JSON can be written again.

@@ -93,7 +93,16 @@ public final class Mock extends Operations implements AutoCloseable {
 
     /** The records of a partition such as foo-0. */
     public List<Record> records(String partition) {
-        String path = "/logs/" + ControlPort.encoded(partition) + "/records?max=10000";
+        return records(partition, false);
+    }
+
+    /** Those that a consumer with read_committed gets, without the records of aborted transactions. */
+    public List<Record> committedRecords(String partition) {
+        return records(partition, true);
+    }
+
+    private List<Record> records(String partition, boolean committed) {
+        String path = "/logs/" + ControlPort.encoded(partition) + "/records?max=10000&committed=" + committed;
         return port.<Records>get(path, Records.class).records();
     }
 

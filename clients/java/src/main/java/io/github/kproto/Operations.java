@@ -486,6 +486,16 @@ public abstract class Operations {
         return carryOut("add-partitions", "topic", topic, "count", count);
     }
 
+    /** Set a config of a topic. */
+    public List<Action> setTopicConfig(String topic, String name, String value) {
+        return carryOut("set-topic-config", "topic", topic, "name", name, "value", value);
+    }
+
+    /** Set a config of a topic. */
+    public List<Action> setTopicConfig(String topic, String name) {
+        return carryOut("set-topic-config", "topic", topic, "name", name);
+    }
+
     /** Time out a transaction. */
     public List<Action> expireTransaction(String transactionalId) {
         return carryOut("expire-transaction", "transactional_id", transactionalId);
