@@ -10,12 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from mockbroker.simulation.log.batches.batch_header import BatchHeader, Buffer
 from mockbroker.simulation.log.batches.batch_storage import BatchStorage, StoredBatch
 from mockbroker.simulation.log.batches.repeated_batch import RepeatedBatch
 from mockbroker.simulation.log.log_settings import LogSettings
+from mockbroker.simulation.log.offset_index import OffsetIndex
 from mockbroker.simulation.log.producing.producer_states import Marker, Producers, marker_of
 from mockbroker.simulation.log.replicas.leader_epochs import LeaderEpochs
 
@@ -40,6 +42,9 @@ class Segment(NamedTuple):
     base_offset: int
     created_ms: int
     modified_ms: int = -1
+
+
+_base_offset: Final = attrgetter("base_offset")
 
 
 class PartitionLog:
@@ -70,6 +75,8 @@ class PartitionLog:
         self._segment_position = 0
         self._segment_timestamp: int | None = None
         """The largest timestamp of the newest segment's first batch; None if that is to be read."""
+        self._indexes: dict[int, OffsetIndex] = {}
+        """The index of segments that were asked for, by base offset."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     @property
@@ -219,25 +226,20 @@ class PartitionLog:
 
     def indexed_end(self, offset: int, size: int, interval: int) -> int:
         """Return the offset where ``size`` bytes from ``offset`` on end, as far as the index of
-        their segment says. The index has an entry for a batch, with its last offset, when more than
-        ``interval`` bytes lie between it and the entry before. Without an entry behind the bytes it
-        is the end of the segment."""
+        their segment says (``OffsetIndex``, with an entry every ``interval`` bytes). Without an
+        entry behind the bytes it is the end of the segment."""
         storage = self.storage
         behind = storage.position(storage.index_of(offset)) + size
-        bases = [segment.base_offset for segment in self.segments]
-        place = bisect_right(bases, offset)
-        end = bases[place] if place < len(bases) else self.end_offset
-        since = 0
-        for index in range(storage.index_of(bases[max(place - 1, 0)]), len(storage)):
-            position = storage.position(index)
-            if storage.base_offset(index) >= end:
-                break
-            if since > interval:
-                if position >= behind:
-                    return storage.header(index).last_offset
-                since = 0
-            since += storage.position(index + 1) - position
-        return end
+        place = bisect_right(self.segments, offset, key=_base_offset)
+        end = self.segments[place].base_offset if place < len(self.segments) else self.end_offset
+        base_offset = self.segments[max(place - 1, 0)].base_offset
+        found = self._indexes.get(base_offset)
+        if found is None or found.interval != interval:
+            begins = storage.position(storage.index_of(base_offset))
+            found = self._indexes[base_offset] = OffsetIndex(begins, interval)
+        found.read_until(end, storage)
+        last_offset = found.last_offset_at(behind)
+        return end if last_offset is None else last_offset
 
     # ---- cutting -------------------------------------------------------------------------------
 
@@ -250,6 +252,7 @@ class PartitionLog:
         if index < len(storage):
             end_offset = min(end_offset, storage.base_offset(index))
         storage.truncate(index)
+        self._indexes.clear()
         self.end_offset = max(end_offset, self.start_offset)
         self.high_watermark = min(self.high_watermark, self.end_offset)
         self.compacted_end = min(self.compacted_end, self.end_offset)
@@ -287,6 +290,7 @@ class PartitionLog:
             return 0
         self.start_offset = start_offset
         released = self.storage.drop(self.storage.index_of(start_offset))
+        self._indexes.clear()
         self.epochs.truncate_start(start_offset)
         self.aborted = [each for each in self.aborted if each.last_offset >= start_offset]
         while len(self.segments) > 1 and self.segments[1].base_offset <= start_offset:
@@ -304,6 +308,7 @@ class PartitionLog:
         the segments that belong to them, as compaction does. Returns the bytes released."""
         before = self.storage.size
         self.storage.replace(batches)
+        self._indexes.clear()
         self.aborted = list(aborted)
         self.segments = list(segments)
         self._segment_position = self.storage.position(
@@ -338,10 +343,11 @@ class PartitionLog:
         index = storage.index_of(offset)
         if index < len(storage):
             offset = max(min(offset, storage.base_offset(index)), self.start_offset)
-        place = bisect_right([each.base_offset for each in self.segments], offset)
+        place = bisect_right(self.segments, offset, key=_base_offset)
         segment = self.segments[place - 1]
         if segment.base_offset >= offset:
             return offset
+        self._indexes.clear()
         if place == len(self.segments):
             self.segments[-1] = segment._replace(modified_ms=self.appended_ms)
             self.segments.append(Segment(offset, now_ms))

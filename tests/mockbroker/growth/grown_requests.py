@@ -67,11 +67,11 @@ class LongArray(NamedTuple):
         return prepare
 
 
-def broker_of(profile: Profile) -> DirectBroker:
-    """A broker of three that behave as the profile does."""
+def broker_of(profile: Profile, **options: Any) -> DirectBroker:
+    """A broker of three that behave as the profile does, with these options."""
     cluster = simulated_cluster(
         3, topics=["foo:2:3", "bar:2:3"], release=profile.software, profile=profile.name,
-        reassignment=profile.reassignment,
+        reassignment=profile.reassignment, **options,
     )  # fmt: skip
     return DirectBroker(cluster, profile_name=profile)
 
