@@ -88,14 +88,6 @@ class PartitionLog:
             return self.high_watermark
         return min(self.high_watermark, max(first, self.start_offset))
 
-    def is_aborted(self, batch: BatchHeader) -> bool:
-        """Whether the batch is of a transaction that was aborted."""
-        return batch.is_transactional and any(
-            each.producer_id == batch.producer_id
-            and each.first_offset <= batch.base_offset < each.last_offset
-            for each in self.aborted
-        )
-
     @property
     def local_start_offset(self) -> int:
         """The first offset that the disks of brokers still have."""

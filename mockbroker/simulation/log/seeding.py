@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from kproto.errors import KprotoError
 from kproto.records import Compression, Record, RecordBatches, TimestampType, build_batch
@@ -14,7 +16,7 @@ from mockbroker.simulation.log.batches.record_documents import (
     LoggedRecord,
     UnreadableBatch,
 )
-from mockbroker.simulation.log.partition_log import PartitionLog
+from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["batch_of", "read_records"]
@@ -77,10 +79,11 @@ def read_records(
     storage = log.storage
     first_offset = max(first_offset, log.start_offset)
     end_offset = log.last_stable_offset if committed else log.end_offset
+    aborted = _AbortedTransactions(log.aborted if committed else ())
     for batch in storage.batches(storage.index_of(first_offset)):
         if batch.header.base_offset >= end_offset:
             return
-        if committed and log.is_aborted(batch.header):
+        if aborted.have(batch.header):
             continue
         try:
             yield from _records_of(tp, bytes(batch.data), first_offset, end_offset)
@@ -89,6 +92,21 @@ def read_records(
             yield UnreadableBatch(
                 *tp, header.base_offset, header.last_offset, len(batch.data), str(error)
             )
+
+
+class _AbortedTransactions:
+    """Aborted transactions by producer, in the order of their markers."""
+
+    def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
+        self._of: dict[int, list[AbortedTransaction]] = {}
+        for each in transactions:
+            self._of.setdefault(each.producer_id, []).append(each)
+
+    def have(self, batch: BatchHeader) -> bool:
+        """Whether the batch is of one of them."""
+        own = self._of.get(batch.producer_id, []) if batch.is_transactional else []
+        place = bisect_right(own, batch.base_offset, key=attrgetter("last_offset"))
+        return place < len(own) and own[place].first_offset <= batch.base_offset
 
 
 def _records_of(
