@@ -170,6 +170,8 @@ UNORDERED: Final = (
     Unordered(29, "resources[].acls", (), HASHED),
     Unordered(31, "filterResults[].matchingAcls", (), "KRaft hashes rules by random ids"),
     Unordered(32, "results[].configs", ("name",), HASHED),
+    Unordered(34, "results", ("topicName",), HASHED),
+    Unordered(34, "results[].partitions", ("partitionIndex",), HASHED),
     Unordered(35, "results[].topics", ("name",), HASHED),
     Unordered(35, "results[].topics[].partitions", ("partitionIndex",), HASHED),
     Unordered(37, "results", ("name",), HASHED),

@@ -19,11 +19,11 @@ def distinct_partitions(
     topics: Iterable[T],
     key: Callable[[T], Hashable],
     partitions: Callable[[T], Sequence[P]],
-    index: Callable[[P], int],
+    index: Callable[[P], Hashable],
 ) -> list[tuple[T, list[P]]]:
     """Return the topics with their partitions, both in the order in which the request first names
     them. A topic that the request names twice has the partitions of both."""
-    found: dict[Hashable, tuple[T, dict[int, P]]] = {}
+    found: dict[Hashable, tuple[T, dict[Hashable, P]]] = {}
     for topic in topics:
         rows = partitions(topic)
         if not rows:

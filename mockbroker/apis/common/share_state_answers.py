@@ -24,15 +24,17 @@ def state_results(
     carry_out: Callable[[uuid.UUID, Any], RowT | ShareStateError],
     row: Callable[..., RowT],
     result: Callable[..., ResultT],
+    *,
+    leaves_topics_out: bool = False,
 ) -> list[ResultT]:
     """Answer each partition of the request that this broker coordinates by ``carry_out``.
 
     ``row`` and ``result`` are the classes of the response for a partition and a topic.
     ``operation`` names the request in texts. A request without a group, or with a topic without
-    partitions, is answered with nothing.
+    partitions, is answered with nothing; ``leaves_topics_out``: with nothing of such a topic.
     """
     topics, group_id = call.body.topics, call.body.group_id
-    if not group_id or not all(each.partitions for each in topics):
+    if not group_id or not (leaves_topics_out or all(each.partitions for each in topics)):
         return []
     rows: dict[uuid.UUID, dict[int, RowT]] = {}
     for topic in topics:

@@ -36,16 +36,19 @@ _BROKERS_SINCE_VERSION: Final = 4
 
 
 class _Row(msgspec.Struct):
-    """One transaction of the request. ``codes`` has the error of each partition."""
+    """One transaction of the request. ``codes`` has the error of each partition. Where the request
+    names a transaction twice, ``topics`` are those of its last row and ``shown_topics`` those of
+    its first, as in Kafka."""
 
     transactional_id: str
     producer_id: int
     epoch: int
     verify_only: bool
     topics: Sequence[Any]
+    shown_topics: Sequence[Any]
     codes: dict[TopicPartition, ErrorCode] | None = None
-    is_echoed: bool = False
-    """Whether the answer lists topics and partitions as the request does."""
+    echoed: ErrorCode | None = None
+    """The error with which the answer lists topics and partitions as the request does."""
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -90,18 +93,22 @@ def add_partitions_to_txn(call: Call) -> Answer:
 
 def _rows(call: Call, request: AddPartitionsToTxnRequest) -> list[_Row]:
     if call.version >= _BROKERS_SINCE_VERSION:
+        last = {each.transactional_id: each.topics for each in request.transactions}
+        first = {each.transactional_id: each.topics for each in reversed(request.transactions)}
         return [
             _Row(each.transactional_id, each.producer_id, each.producer_epoch, each.verify_only,
-                 each.topics)
+                 last[each.transactional_id], first[each.transactional_id])
             for each in request.transactions
         ]  # fmt: skip
+    topics = request.v3_and_below_topics
     return [
         _Row(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
             False,
-            request.v3_and_below_topics,
+            topics,
+            topics,
         )
     ]
 
@@ -125,7 +132,8 @@ def _begin(
 
     def done(code: ErrorCode) -> None:
         shown = fenced_code(call, code, _FENCED_SINCE_VERSION)
-        row.is_echoed = call.release.has(facts.ADDED_PARTITIONS_ECHOED)
+        if call.release.has(facts.ADDED_PARTITIONS_ECHOED):
+            row.echoed = shown
         finish(row, dict.fromkeys(partitions, shown))
 
     call.cluster.transactions.add_partitions(*arguments, done, version=0 if from_client else 2)
@@ -162,26 +170,23 @@ def _response(call: Call, rows: list[_Row]) -> AddPartitionsToTxnResponse:
     )
 
 
-def _echoed(row: _Row) -> list[AddPartitionsToTxnTopicResult]:
+def _echoed(row: _Row, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
     """The topics as the request lists them, also those without partitions."""
-    codes = row.codes or {}
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=codes[topic.name, index]
-                )
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
                 for index in topic.partitions
             ],
         )
-        for topic in row.topics
+        for topic in row.shown_topics
     ]
 
 
 def _topics(row: _Row) -> list[AddPartitionsToTxnTopicResult]:
-    if row.is_echoed:
-        return _echoed(row)
+    if row.echoed is not None:
+        return _echoed(row, row.echoed)
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (name, index), code in (row.codes or {}).items():
         topic = topics.setdefault(

@@ -16,6 +16,7 @@ from kproto.messages.alter_configs_response import (
 )
 from mockbroker.apis.common.config_alterations import Resource, alter_each
 from mockbroker.apis.registry import Call, register
+from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.changes import SET, ConfigOperation
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.state.cluster_state import BROKER_LOGGER
@@ -47,7 +48,11 @@ def alter_configs(call: Call) -> AlterConfigsResponse:
 
 
 def _refuse_loggers(
-    call: Call, name: str, _operations: Sequence[ConfigOperation]
+    call: Call, name: str, operations: Sequence[ConfigOperation]
 ) -> AlterConfigsResult:
+    try:
+        call.cluster.config_changes.check_operations(operations)
+    except Refusal as refusal:
+        return AlterConfigsResult(BROKER_LOGGER, name, refusal.code, refusal.message)
     text = call.release.value_of(facts.LOGGERS_REPLACED)
     return AlterConfigsResult(BROKER_LOGGER, name, ErrorCode.INVALID_REQUEST, text)

@@ -52,14 +52,15 @@ def _group(
     else:
         wanted = [(each.topic_name, each.partitions) for each in requested.topics]
         allowed = authorized_names(call, (name for name, _ in wanted), AclOperation.DESCRIBE)
-        readable = _without_repetitions(call, [each for each in wanted if each[0] in allowed])
+        readable = [each for each in wanted if each[0] in allowed]
         if not all(_may_be_read(call, group_id, *each) for each in readable):
             code = ErrorCode.UNKNOWN_SERVER_ERROR
             answer.error_code, answer.error_message = code, message(code)
             return answer
-        answer.topics = [_topic(call, group_id, name, indexes) for name, indexes in readable] + [
-            _unauthorized(name, indexes) for name, indexes in wanted if name not in allowed
-        ]
+        answer.topics = [
+            _topic(call, group_id, name, indexes)
+            for name, indexes in _without_repetitions(call, readable)
+        ] + [_unauthorized(name, indexes) for name, indexes in wanted if name not in allowed]
     return answer
 
 
@@ -80,8 +81,8 @@ def _exists(call: Call, name: str) -> bool:
 
 
 def _may_be_read(call: Call, group_id: str, name: str, indexes: Sequence[int]) -> bool:
-    """Kafka's share coordinator reads nothing without a group id, without partitions, or with a
-    negative one."""
+    """Kafka's share coordinator reads nothing without a group id, without partitions of any row, or
+    with a negative one."""
     return not _exists(call, name) or (bool(group_id) and min(indexes, default=-1) >= 0)
 
 

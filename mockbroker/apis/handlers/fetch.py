@@ -93,9 +93,7 @@ def _query(call: Call) -> FetchQuery:
     request: FetchRequest = call.body
     version = call.version
     by_id = version >= _TOPIC_IDS_SINCE
-    replica_id = (
-        request.replica_state.replica_id if version >= _REPLICA_STATE_SINCE else request.replica_id
-    )
+    replica_id = _replica_id(call)
     return FetchQuery(
         broker_id=call.broker_id,
         positions=_positions(call, request, by_id),
@@ -118,6 +116,14 @@ def _query(call: Call) -> FetchQuery:
         may_read=partial(_may_read, call, replica_id),
         version=version,
     )
+
+
+def _replica_id(call: Call) -> int:
+    """The follower that asks; below 0 if none does."""
+    request: FetchRequest = call.body
+    if call.version >= _REPLICA_STATE_SINCE:
+        return request.replica_state.replica_id
+    return request.replica_id
 
 
 def _may_read(call: Call, replica_id: int, topic: str) -> bool:
@@ -175,7 +181,7 @@ def _response(call: Call, started: StartedFetch) -> FetchResponse:
 def _over_quota(call: Call, started: StartedFetch) -> Throttle | None:
     """Return the throttle of a consumer that exceeds its quota with these records."""
     cluster = call.cluster
-    if not cluster.quotas.any or call.body.replica_id >= 0:
+    if not cluster.quotas.any or _replica_id(call) >= 0:
         return None
     if started.wait is not None:
         started.read_again()
@@ -249,4 +255,5 @@ def _add_leaders(call: Call, response: FetchResponse, answers: Iterable[Partitio
             endpoints[leader] = NodeEndpoint(
                 node_id=leader, host=each.host, port=each.port, rack=each.rack
             )
-    response.node_endpoints = list(endpoints.values())
+    if _replica_id(call) < 0:  # followers know where brokers are
+        response.node_endpoints = list(endpoints.values())

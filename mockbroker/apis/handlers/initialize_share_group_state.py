@@ -40,6 +40,11 @@ def initialize_share_group_state(call: Call) -> InitializeShareGroupStateRespons
 
     return InitializeShareGroupStateResponse(
         results=state_results(
-            call, "initialize share group state", carry_out, PartitionResult, InitializeStateResult
+            call,
+            "initialize share group state",
+            carry_out,
+            PartitionResult,
+            InitializeStateResult,
+            leaves_topics_out=True,
         )
     )

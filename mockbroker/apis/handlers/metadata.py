@@ -44,6 +44,8 @@ def metadata(call: Call) -> Message:
     request: MetadataRequest = call.body
     if call.version in (10, 11) and _asks_by_id(request):
         return refusal(call, ErrorCode.INVALID_REQUEST)
+    if not _ids(request) and any(each.name is None for each in request.topics or ()):
+        return _failed(request)
     view = call.cluster.controller.metadata_view(call.broker_id)
     response = MetadataResponse(
         brokers=[
@@ -68,8 +70,23 @@ def metadata(call: Call) -> Message:
     return response
 
 
+def _failed(request: MetadataRequest) -> MetadataResponse:
+    """Kafka fails as it looks up a topic without a name."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    rows = [
+        MetadataResponseTopic(error_code=code, name=each.name or "", topic_id=each.topic_id)
+        for each in request.topics or ()
+    ]
+    return MetadataResponse(controller_id=-1, topics=rows, error_code=code)
+
+
 def _asks_by_id(request: MetadataRequest) -> bool:
     return any(t.name is None or t.topic_id != ZERO_UUID for t in request.topics or ())
+
+
+def _ids(request: MetadataRequest) -> dict[uuid.UUID, None]:
+    """The ids that are asked for, each once. If there is one, topics without an id are ignored."""
+    return {each.topic_id: None for each in request.topics or () if each.topic_id != ZERO_UUID}
 
 
 def _topics(
@@ -81,8 +98,9 @@ def _topics(
         allowed = authorized_names(call, view.topics, AclOperation.DESCRIBE)
         return [_topic(call, view, each) for each in view.topics.values()
                 if each.name in allowed]  # fmt: skip
-    if _asks_by_id(request):  # the Java client sends an empty name besides
-        return [_by_id(call, view, each.topic_id) for each in requested]
+    ids = _ids(request)
+    if ids:  # the Java client sends an empty name besides
+        return [_by_id(call, view, each) for each in ids]
     # Kafka lists each name once, even if it was requested several times.
     names = dict.fromkeys(each.name for each in requested if each.name is not None)
     allowed = authorized_names(call, names, AclOperation.DESCRIBE)

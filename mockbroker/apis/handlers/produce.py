@@ -6,12 +6,14 @@ endpoints (KIP-951); 12 transactions of version 2 (KIP-890); 13 topic ids (KIP-5
 
 With acks 0 there is no answer: if a partition fails, the connection is closed. With acks -1 the
 answer waits for the in-sync replicas, at most ``timeout_ms``. Partitions are answered in the
-request's order; of a partition that it names twice the last data counts.
+request's order. Of a partition that it names twice the last data counts that no rule about their
+form refuses; if there are others, their error is the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import repeat
 from typing import Final
 
 from msgspec import structs
@@ -59,8 +61,8 @@ _Outcomes = Sequence[tuple[TopicProduceData, Sequence[AppendOutcome]]]
 
 @register(0, "0-13")
 def produce(call: Call) -> Answer:
-    request = _named_once(call.body, call.version)
-    facts = _facts(call, request)
+    request = _named_once(call)
+    facts = _facts(call, call.body)
     refused = call.cluster.appender.refusal(facts)
     if refused is not None:
         if refused.disconnects:
@@ -243,17 +245,20 @@ def _names_unknown_codec(call: Call, request: ProduceRequest) -> bool:
     )
 
 
-def _named_once(request: ProduceRequest, version: int) -> ProduceRequest:
-    """The request without the data that a later row of the same partition replaces."""
+def _named_once(call: Call) -> ProduceRequest:
+    """The request without the data that a later row of the same partition replaces. Data that are
+    refused for their form replace no others: a partition may have a row of each."""
+    request: ProduceRequest = call.body
+    has_valid_form = call.cluster.appender.has_valid_form
     topics = request.topic_data
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         return request
-    by_id = version >= 13
+    by_id = call.version >= 13
     distinct = distinct_partitions(
         topics,
         lambda topic: topic.topic_id if by_id else topic.name,
         lambda topic: topic.partition_data,
-        lambda partition: partition.index,
+        lambda partition: (partition.index, has_valid_form(call.version, partition.records)),
     )
     topics = [structs.replace(topic, partition_data=rows) for topic, rows in distinct]
     return structs.replace(request, topic_data=topics)
@@ -263,12 +268,14 @@ def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcom
     broker_id = call.session.broker_id
     view = call.cluster.controller.metadata_view(broker_id)
     append = call.cluster.appender.append
-    layouts = iter(facts.layouts)
+    has_valid_form = call.cluster.appender.has_valid_form
+    layouts = iter(facts.layouts) if request is call.body else repeat(None)
     outcomes = []
     for topic in request.topic_data:
         name, may_write, found = _access(call, topic, view)
-        row = [
-            append(
+        row: dict[int, AppendOutcome] = {}
+        for each in topic.partition_data:
+            outcome = append(
                 broker_id,
                 name,
                 each.index,
@@ -279,9 +286,9 @@ def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcom
                 knows_topic=found is not None,
                 layout=next(layouts),
             )
-            for each in topic.partition_data
-        ]
-        outcomes.append((topic, row))
+            if each.index not in row or not has_valid_form(call.version, each.records):
+                row[each.index] = outcome
+        outcomes.append((topic, list(row.values())))
     return outcomes
 
 

@@ -180,3 +180,11 @@ def test_alter_configs_replaces_no_levels(release: tuple[int, int]) -> None:
     if release < (3, 2):
         text = "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER"
     assert (row.error_code, row.error_message) == (42, text)
+    if release < (3, 2):
+        return
+    resource["configs"] = [{"name": NAME, "value": None}]
+    (row,) = of.ask("AlterConfigs", 1, resources=[resource]).responses
+    assert row.error_message.startswith("Null value not supported for : "), "looked at first"
+    resource["configs"] = configs * 2
+    (row,) = of.ask("AlterConfigs", 1, resources=[resource]).responses
+    assert row.error_message == "Error due to duplicate config keys"

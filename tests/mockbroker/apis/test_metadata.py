@@ -92,6 +92,22 @@ def test_topics_by_id(version: int) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_one_id_is_enough_to_ask_by_ids(version: int) -> None:
+    """Kafka then ignores topics without an id, and lists each id once. Without any id it fails on
+    a topic that has no name either."""
+    broker = asked()
+    known = broker.cluster.topics["foo"].topic_id
+    named, nameless = {"name": "foo"}, {"name": None}
+    topics = [named, {"name": None, "topic_id": known}, nameless, {"name": "x", "topic_id": known}]
+    answer = broker.ask("Metadata", version, topics=topics)
+    assert [(t.name, t.error_code) for t in answer.topics] == [("foo", 0)]
+    failed = broker.ask("Metadata", version, topics=[named, nameless])
+    assert [(t.name, t.error_code) for t in failed.topics] == [("foo", -1), ("", -1)]
+    assert (failed.brokers, failed.controller_id, failed.cluster_id) == ([], -1, None)
+    assert failed.error_code == (-1 if version >= 13 else 0)
+
+
 @pytest.mark.parametrize("version", [10, 11])
 def test_ids_are_refused_before_version_12(version: int) -> None:
     some_id = uuid.uuid4()

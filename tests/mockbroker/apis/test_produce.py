@@ -84,6 +84,18 @@ def test_partitions_are_answered_as_they_were_asked() -> None:
     assert ends == [2, 1], "of a partition that is named twice the last data counts"
 
 
+@pytest.mark.requirement("DP-PRODUCE-07", "DP-PRODUCE-41")
+@pytest.mark.parametrize("version", [3, 9])
+def test_data_of_a_wrong_form_replace_no_others(version: int) -> None:
+    """Kafka appends the data that it can read, and answers with the error of the others."""
+    whole, cut = batch(b"a"), batch(b"a")[:60]
+    for number, datas in enumerate(((whole, cut), (cut, whole), (b"", whole, whole), (cut, cut))):
+        cluster = Cluster(1, topics=["foo=1"])
+        asked = request(*((0, each) for each in datas))
+        assert rows(DirectBroker(cluster).ask(asked, version)) == [(0, 87, -1)]
+        assert cluster.logs.log(("foo", 0)).end_offset == (number < 3)
+
+
 @pytest.mark.requirement("DP-PRODUCE-04")
 def test_a_topic_is_known_by_its_id() -> None:
     cluster = Cluster(1, topics=["foo=1"])

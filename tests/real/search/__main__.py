@@ -45,6 +45,11 @@ def main() -> int:
         metavar="FILE",
         help="replace the release's results in the file, such as tests/real/search/results.json",
     )
+    parser.add_argument(
+        "--coverage",
+        action="store_true",
+        help="print the versions, fields and error codes that no program reached",
+    )
     parser.add_argument("--check", action="store_true", help="listed kinds have to occur as well")
     options = parser.parse_args()
     seed = options.seed or str(random.SystemRandom().randrange(2**32))
@@ -55,6 +60,8 @@ def main() -> int:
     )
     search = Search(options.release, seed, limits)
     asyncio.run(search.run())
+    if options.coverage:
+        print(*search.reached, sep="\n")
     search.report()
     if options.out:
         search.write(options.out / kinds_file(options.release).name)

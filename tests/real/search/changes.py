@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from kproto.schema.model import Field, Struct
+from mockbroker.simulation.configs.broker_facts import BROKER_FACTS
+from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.releases.release import Release
 from tests.real.data.batches import changed
-from tests.real.search.encode import BYTES, TAGS, field_name
-from tests.real.search.requests import batch_text, schema
+from tests.real.search.encode import BYTES, TAGS, default_of, field_name
+from tests.real.search.requests import batch_text, row_of, schema
 
 __all__ = ["Change", "apply", "changes", "draw_change"]
 
@@ -28,6 +32,8 @@ _WITH_INTERNAL_TOPICS: Final = frozenset({3, 19, 29, 30, 31})
 LEAST_WAIT_MS: Final = 1000
 CONFIGS: Final = 0.4
 """How many changes of requests with configs are of a config."""
+KNOWN_CONFIGS: Final = 0.6
+"""How many of these are of any config that Kafka has for the type of resource."""
 LONG: Final = "l" * 300
 LONGEST: Final = "L" * 5000
 
@@ -63,6 +69,20 @@ _CONFIG_VALUES: Final = (
     "gzip", "zstd", "true", "TRUE", "yes", "9223372036854775807", "9223372036854775808",
     "LogAppendTime", "4.0", "0:1,1:1", "*", "earliest", "by_duration:PT1H", "by_duration:x", None,
 )  # fmt: skip
+_LATEST: Final = config_definitions(Release((99, 0)))
+_OF_TOPICS: Final = (*_LATEST.topic, "message.format.version", "message.downconversion.enable")
+_OF_GROUPS: Final = tuple(_LATEST.group)
+_OF_BROKERS: Final = tuple(dict.fromkeys(each[0] for each in BROKER_FACTS))
+_LOGGERS: Final = ("kafka", "kafka.controller", "org.apache.kafka", "root", "no.such", "ROOT")
+_LEVELS: Final = ("INFO", "debug", "OFF", "x", "", None)
+_KINDS: Final = (
+    (2, "$t", (_OF_TOPICS, _CONFIG_VALUES)),
+    (4, "1", (_OF_BROKERS, _CONFIG_VALUES)),
+    (4, "", (_OF_BROKERS, _CONFIG_VALUES)),
+    (32, "$s", (_OF_GROUPS, _CONFIG_VALUES)),
+    (8, "1", (_LOGGERS, _LEVELS)),
+)
+"""Types of resources with a name, and configs and values of the type."""
 _RESOURCES: Final[Sequence[dict[str, Any]]] = (
     {},
     {"resourceType": 4, "resourceName": "1"},
@@ -110,24 +130,30 @@ def draw_change(draw: random.Random, api_key: int, version: int, body: dict[str,
         config = _draw_config(draw, body)
         if config is not None:
             return config
-    found = changes(api_key, version, body)
-    return draw.choice(draw.choice(found))
+    fields = list(_fields(api_key, version, body))
+    while True:
+        found = list(draw.choice(fields))
+        if found:
+            return draw.choice(found)
 
 
 def changes(api_key: int, version: int, body: dict[str, Any]) -> list[list[Change]]:
     """Every change that is tried, by field."""
+    return [found for each in _fields(api_key, version, body) if (found := list(each))]
+
+
+def _fields(api_key: int, version: int, body: dict[str, Any]) -> Iterator[Iterable[Change]]:
+    """The changes of each field. Only those of the one that is drawn are made."""
     kind = schema(api_key)
-    found = [list(each) for each in _object(kind.root, version, body, ())]
-    found.append([Change((BYTES,), each) for each in _ENDS])
+    for field in _object(api_key, kind.root, version, body, ()):
+        yield (
+            each
+            for each in field
+            if api_key in _WITH_INTERNAL_TOPICS or INTERNAL_TOPIC not in str(each.value)
+        )
+    yield [Change((BYTES,), each) for each in _ENDS]
     if version in kind.flexible_versions:
-        found.append([Change((TAGS,), each) for each in _TAGS])
-    if api_key not in _WITH_INTERNAL_TOPICS:
-        found = [[each for each in row if not _names_internal_topic(each.value)] for row in found]
-    return [each for each in found if each]
-
-
-def _names_internal_topic(value: Any) -> bool:
-    return value == INTERNAL_TOPIC or (isinstance(value, list) and INTERNAL_TOPIC in value)
+        yield [Change((TAGS,), each) for each in _TAGS]
 
 
 def _draw_config(draw: random.Random, body: dict[str, Any]) -> Change | None:
@@ -139,37 +165,46 @@ def _draw_config(draw: random.Random, body: dict[str, Any]) -> Change | None:
             path, row = (name, 0), row[name][0]
     if not row.get("configs"):
         return None
-    given = {"name": draw.choice(_CONFIG_NAMES), "value": draw.choice(_CONFIG_VALUES)}
+    given: dict[str, Any]
+    if draw.random() < KNOWN_CONFIGS:
+        kinds = _KINDS if "resourceType" in row else _KINDS[:1]
+        kind, resource, (names, values) = draw.choice(kinds)
+        given = {"name": draw.choice(names), "value": draw.choice(values)}
+        of_kind = {"resourceType": kind, "resourceName": resource}
+    else:
+        given = {"name": draw.choice(_CONFIG_NAMES), "value": draw.choice(_CONFIG_VALUES)}
+        of_kind = draw.choice(_RESOURCES)
     changed = {**row, "configs": [{**row["configs"][0], **given}]}
     if "resourceType" in row:
-        changed.update(draw.choice(_RESOURCES))
+        changed.update(of_kind)
     return Change(path, changed)
 
 
 def _object(
-    kind: Struct, version: int, value: dict[str, Any], path: Path
+    api_key: int, kind: Struct, version: int, value: dict[str, Any], path: Path
 ) -> Iterator[Iterator[Change]]:
     for field in kind.fields:
-        if version not in field.versions or field.is_tagged(version):
+        if version not in field.versions:
             continue
         name = field_name(field)
-        yield _of_field(field, version, value.get(name), (*path, name))
+        yield _of_field(api_key, field, version, value.get(name, default_of(field)), (*path, name))
         inner = field.type.inner_struct
         if inner is None or not value.get(name):
             continue
         if field.type.kind == "array":
             for place, row in enumerate(value[name]):
-                yield from _object(inner, version, row, (*path, name, place))
+                yield from _object(api_key, inner, version, row, (*path, name, place))
         else:
-            yield from _object(inner, version, value[name], (*path, name))
+            yield from _object(api_key, inner, version, value[name], (*path, name))
 
 
-def _of_field(field: Field, version: int, value: Any, path: Path) -> Iterator[Change]:
+def _of_field(api_key: int, field: Field, version: int, value: Any, path: Path) -> Iterator[Change]:
     options: Sequence[Any]
     if field.type.kind == "array":
-        options = _arrays(field, version, value)
+        options = _arrays(api_key, field, version, value, path)
     elif field.type.struct is not None:
         options = [None] if field.is_nullable(version) else []
+        options += _whole(api_key, field.type.struct, version, path)
     else:
         options = _leaves(field.type.kind, value)
     seen: list[Any] = [value]
@@ -182,7 +217,28 @@ def _of_field(field: Field, version: int, value: Any, path: Path) -> Iterator[Ch
             yield Change(path, each)
 
 
-def _arrays(field: Field, version: int, value: Any) -> list[Any]:
+_VARIED: Final = (0, 1, 4)
+"""Of a text null, the empty one and an unknown one."""
+
+
+def _whole(api_key: int, kind: Struct, version: int, path: Path) -> list[dict[str, Any]]:
+    """A valid object, and others that differ from it in one place."""
+    name = "".join("[]" if isinstance(each, int) else f".{each}" for each in path).lstrip(".")
+    valid = row_of(api_key, version, kind, name)
+    return [valid, *_varied(api_key, kind, version, valid)]
+
+
+def _varied(
+    api_key: int, kind: Struct, version: int, row: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """``row`` with one part changed, a few of each field's changes."""
+    for field in _object(api_key, kind, version, row, ()):
+        for place, change in enumerate(itertools.islice(field, max(_VARIED) + 1)):
+            if place in _VARIED:
+                yield apply(row, change)
+
+
+def _arrays(api_key: int, field: Field, version: int, value: Any, path: Path) -> list[Any]:
     element = field.type.element
     assert element is not None
     rows: list[Any] = list(value or ())
@@ -196,8 +252,10 @@ def _arrays(field: Field, version: int, value: Any) -> list[Any]:
     if not rows:
         empty = {field_name(each): _plain(each) for each in element.struct.fields
                  if version in each.versions and not each.is_tagged(version)}  # fmt: skip
-        return [*options, [empty], [empty, empty]]
-    return [*options, [*rows, rows[0]], rows[:1] * 3]
+        whole = _whole(api_key, element.struct, version, (*path, 0))
+        return [*options, [empty], [empty, empty], *([each] for each in whole)]
+    others = _varied(api_key, element.struct, version, rows[0])
+    return [*options, [*rows, rows[0]], rows[:1] * 3, *([*rows, each] for each in others)]
 
 
 def _plain(field: Field) -> Any:
@@ -234,7 +292,7 @@ def _leaves(kind: str, value: Any) -> Sequence[Any]:
         return [None, *_TEXTS, *([f"{value}.x", value.upper()] if value else [])]
     if kind == "bytes":
         return [None, "", "eA==", b64encode(bytes(1000)).decode()]
-    return _records(value)
+    return _records(value if isinstance(value, str) else batch_text())
 
 
 @cache

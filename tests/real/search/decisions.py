@@ -70,6 +70,15 @@ def _repeats_partitions(body: Mapping[str, Any]) -> bool:
     return any(times > 1 for each in named for times in each.values())
 
 
+def _ends_with_an_empty_marker(body: Mapping[str, Any]) -> bool:
+    """Behind one that writes something."""
+    *others, last = [
+        any(index in (0, 1) for topic in marker["topics"] for index in topic["partitionIndexes"])
+        for marker in body["markers"] or ({"topics": []},)
+    ]
+    return any(others) and not last
+
+
 def _has_format(body: Mapping[str, Any]) -> bool:
     return any(
         config["name"] == "message.format.version"
@@ -151,6 +160,10 @@ DECISIONS: Final = (
     Decision(11, ANY, "Kafka fails once members are listed", _repeats_protocols),
     Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
     Decision(27, "", "Kafka never answers a marker with a partition twice", _repeats_partitions),
+    Decision(
+        27, "", "Kafka never answers when the last marker writes nothing, and another one does",
+        _ends_with_an_empty_marker,
+    ),
     Decision(
         32, "results[].configs[].documentation", "the mock leaves the texts about configs out"
     ),

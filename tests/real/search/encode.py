@@ -3,6 +3,11 @@
 A body is plain data in the form of ``Message.to_json``. Two keys are no fields: ``"+tags"`` of an
 object holds unknown tagged fields by number, in hexadecimal, and ``"+bytes"`` of the body says what
 happens to its end: a negative number cuts bytes off, a text in hexadecimal is appended.
+
+In place of bytes there may be an object that says what they hold, so that it can name topics and
+producers of a program. ``{"+subscription": {...}, "version": 1}`` and ``{"+assignment": {...}}``
+are what members of the classic protocol send; ``{"+batch": {...}}`` is a batch of two records whose
+header has these values.
 """
 
 from __future__ import annotations
@@ -13,13 +18,33 @@ from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kproto.codec.registry import schema_of
+from kproto.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kproto.records import build_batch
 from kproto.schema.model import ZERO_UUID, Field, FieldType, NewStruct, Struct
 from kproto.schema.versions import Versions
+from tests.real.data.batches import changed, record
 
-__all__ = ["BYTES", "TAGS", "default_of", "encode_body", "field_name"]
+__all__ = [
+    "ASSIGNMENT",
+    "BATCH",
+    "BYTES",
+    "SUBSCRIPTION",
+    "TAGS",
+    "THEN",
+    "default_of",
+    "encode_body",
+    "field_name",
+]
 
 TAGS: Final = "+tags"
 BYTES: Final = "+bytes"
+SUBSCRIPTION: Final = "+subscription"
+ASSIGNMENT: Final = "+assignment"
+BATCH: Final = "+batch"
+
+THEN: Final = 1_600_000_000_000
+"""The timestamp of all records; topics of programs keep them for ever."""
 
 _NUMBERS: Final = {
     "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I",
@@ -124,8 +149,26 @@ class _Encoder:
             out += struct.pack(">i" if wide else ">h", -1 if length is None else length)
 
 
-def _bytes(kind: str, value: str) -> bytes:
+def _bytes(kind: str, value: Any) -> bytes:
+    if isinstance(value, dict):
+        return _made(value)
     return value.encode() if kind == "string" else b64decode(value)
+
+
+def _made(value: Mapping[str, Any]) -> bytes:
+    """What an object in place of bytes describes."""
+    if BATCH in value:
+        rows = [record(each, b"k", THEN + place) for place, each in enumerate((b"a", b"b"))]
+        return changed(build_batch(rows, magic=2), **value[BATCH])
+    kind, fields = (
+        (ConsumerProtocolSubscription, value[SUBSCRIPTION])
+        if SUBSCRIPTION in value
+        else (ConsumerProtocolAssignment, value[ASSIGNMENT])
+    )
+    version = value.get("version", 0)
+    out = bytearray(struct.pack(">h", version))
+    _Encoder(version, flexible=False).struct(out, schema_of(kind).root, fields)
+    return bytes(out)
 
 
 def _uuid(text: str) -> uuid.UUID:

@@ -51,6 +51,8 @@ def request(draw: random.Random, api_key: int, version: int) -> dict[str, Any]:
 
 _CLUSTER_WIDE: Final = (4, 8, 16)
 _MANY: Final = 99
+_SHARE_MEMBERS: Final = ("m1", "m2", "m3", "m4")
+"""Of members with other ids the order in a hash map of Kafka's own decides who gets more."""
 _COUNTS: Final = {19: "numPartitions", 37: "count"}
 """How many partitions a topic gets. Without a limit of the release, brokers run out of memory, in
 CreatePartitions by an overflow even for the least number."""
@@ -63,6 +65,9 @@ def guard(api_key: int, version: int, body: dict[str, Any]) -> None:
         rows = body.get("resources") or []
         if any(row.get("resourceType") in _CLUSTER_WIDE for row in rows):
             body["validateOnly"] = True
+    elif api_key == 76:
+        if body["memberId"] and body["memberId"] not in _SHARE_MEMBERS:
+            body["memberId"] = _SHARE_MEMBERS[-1]
     elif api_key == 78:
         body["maxWaitMs"] = max(body["maxWaitMs"], STATE_WAIT_MS)
     elif api_key in _COUNTS:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.real.answers import leaves
 from tests.real.programs.model import Program
+from tests.real.search.coverage import Coverage
 from tests.real.search.decisions import undecided
 from tests.real.search.side import CLOSED, SILENT, Side
 
@@ -90,6 +91,7 @@ class Arena:
         self._run = run
         self._release = release
         self._count = 0
+        self.coverage = Coverage()
 
     async def play(self, program: Program, patience: float = PATIENCE) -> Played:
         """``patience``: seconds for a side to answer what the other has answered."""
@@ -98,7 +100,8 @@ class Arena:
         sides = [Side(address, name) for address in self._addresses]
         played = Played()
         try:
-            await Lane(sides, played, patience, self._release).play(program.steps)
+            lane = Lane(sides, played, patience, self._release, self.coverage)
+            await lane.play(program.steps)
         finally:
             for side in sides:
                 side.close()
@@ -109,8 +112,14 @@ class Lane:
     """A program on both sides."""
 
     def __init__(
-        self, sides: Sequence[Side], played: Played, patience: float, release: str
+        self,
+        sides: Sequence[Side],
+        played: Played,
+        patience: float,
+        release: str,
+        coverage: Coverage | None = None,
     ) -> None:
+        self._coverage = coverage or Coverage()
         self._patience = patience
         self._release = release
         self._real, self._mock = sides
@@ -240,6 +249,7 @@ class Lane:
                 break
             real = await task
         self._played.fields += count
+        self._coverage.add(step, real)
         left = undecided(step, fields, self._release, self._sent)
         self._decided |= len(left) < len(fields) and step["api"] not in READS
         return Found(place, tuple(left)) if left else None

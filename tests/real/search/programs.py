@@ -14,8 +14,19 @@ from typing import Any, Final, NamedTuple
 from kproto.schema.versions import Versions
 from tests.real.programs.model import Program
 from tests.real.search.changes import apply, draw_change
+from tests.real.search.encode import ASSIGNMENT
 from tests.real.search.generator import guard
-from tests.real.search.requests import SHORT_SESSION_MS, SHORT_TRANSACTION_MS, body_of, setup
+from tests.real.search.requests import (
+    SHORT_SESSION_MS,
+    SHORT_TRANSACTION_MS,
+    TRANSACTIONAL,
+    batch_of,
+    body_of,
+    row_of,
+    schema,
+    setup,
+    subscription,
+)
 
 __all__ = ["FAMILIES", "drawn_request", "family_of", "programs"]
 
@@ -31,12 +42,15 @@ CHANGED: Final = 0.12
 
 class Family(NamedTuple):
     """``apis`` are drawn by weight. ``pools`` are values for (API key, path). ``pause``: seconds
-    that pass once in a program, more than the sessions, locks or transactions of its state last."""
+    that pass once in a program, more than the sessions, locks or transactions of its state last.
+    ``states`` are others that programs may begin with."""
 
     needs: tuple[str, ...]
     apis: Mapping[int, int]
     pools: Mapping[tuple[int, str], Sequence[Any]]
     pause: float = 0.0
+    states: Sequence[tuple[str, ...]] = ()
+    vary: Mapping[int, Callable[[random.Random, Body, int], Keep]] = {}
 
 
 def programs(seed: str, first: int, count: int, served: Mapping[int, Versions]) -> list[Program]:
@@ -49,7 +63,7 @@ def _program(name: str, served: Mapping[int, Versions]) -> Program:
         key: each for key, each in FAMILIES.items() if any(api in served for api in each.apis)
     }
     family = possible[draw.choice(sorted(possible))]
-    steps = setup(family.needs, served)
+    steps = setup(draw.choice((family.needs, *family.states)), served)
     weights = {api: weight for api, weight in family.apis.items() if api in served}
     length = LENGTH_WITH_PAUSE if family.pause else LENGTH
     pause = draw.randrange(length - 1) if family.pause else length
@@ -74,7 +88,8 @@ def drawn_request(draw: random.Random, api: int, version: int, family: Family) -
     for (key, path), values in family.pools.items():
         if key == api and draw.random() < 0.6:
             _set(body, path.split("."), draw, values)
-    keep = _VARY[api](draw, body, version) if api in _VARY else {}
+    vary = {**_VARY, **family.vary}
+    keep = vary[api](draw, body, version) if api in vary else {}
     if draw.random() < CHANGED:
         body = apply(body, draw_change(draw, api, version, body))
     guard(api, version, body)
@@ -174,11 +189,94 @@ def _end(draw: random.Random, body: Body, version: int) -> Keep:
 
 def _produce_in_transaction(draw: random.Random, body: Body, version: int) -> Keep:
     body["acks"] = draw.choice((-1, -1, -1, 1, 0, 2))
+    if version >= 3 and draw.random() < 0.6:
+        epoch = _mostly(draw, "$pepoch", 0, 1)
+        attributes = _mostly(draw, TRANSACTIONAL, 0)
+        made = batch_of("$pid", epoch, draw.choice((0, 0, 2, 4, 1, -1)), attributes)
+        body["transactionalId"] = _mostly(draw, "$x" if attributes else None, None, "$x", "$x2")
+        _set(body, ["topicData", "partitionData", "records"], draw, [made])
     return {}
 
 
+def _subscribe(draw: random.Random, body: Body, version: int) -> Keep:
+    """A member of the classic protocol joins a group of either. Only one has an id that is drawn,
+    in whose order partitions are dealt."""
+    body["groupId"] = "$k"
+    body["memberId"] = _mostly(draw, "$member", "" if version >= 5 else "$member", "$m2")
+    keep = {"gen": "generationId"}
+    if body["memberId"] != "$member" and version >= 5:
+        body["groupInstanceId"] = "i2"
+        keep = {"m2": "memberId", **keep}
+    topics = draw.choice((["$t"], ["$t"], ["$t", "$none"], []))
+    owned = draw.choice(([], [], [{"topic": "$t", "partitions": [0, 1]}]))
+    made = draw.choice(
+        (
+            subscription(0, *topics),
+            subscription(1, *topics, ownedPartitions=owned),
+            subscription(2, *topics, ownedPartitions=owned, generationId=1),
+            subscription(3, *topics, ownedPartitions=owned, generationId=1, rackId="r1"),
+            "bWV0YQ==",
+        )
+    )
+    _set(body, ["protocols", "metadata"], draw, [made])
+    return keep
+
+
+def _beat_by_range(draw: random.Random, body: Body, version: int) -> Keep:
+    keep = _beat(draw, body, version)
+    body["serverAssignor"] = "range"
+    return keep
+
+
+_ASSIGNMENTS: Final[Sequence[Any]] = (
+    {ASSIGNMENT: {"assignedPartitions": [{"topic": "$t", "partitions": [0, 1]}]}},
+    {ASSIGNMENT: {"assignedPartitions": []}},
+    "",
+    "YXNzaWdu",
+)
+
+
+def _topology(draw: random.Random, body: Body, version: int) -> Keep:
+    """A member of a streams group with any of what a member may say."""
+    keep = _beat(draw, body, version)
+    root = schema(_STREAMS_HEARTBEAT).root
+    for field in root.fields:
+        name = field.name[0].lower() + field.name[1:]
+        inner = field.type.inner_struct
+        if inner is None or name not in body or name == "topology" or draw.random() < 0.8:
+            continue
+        row = row_of(_STREAMS_HEARTBEAT, version, inner, name)
+        body[name] = [row] if field.type.kind == "array" else row
+    if isinstance(body["topology"], dict) and draw.random() < 0.5:
+        (sub,) = body["topology"]["subtopologies"]
+        topic: dict[str, Any] = {"name": "$n", "partitions": draw.choice((0, 1, 2)),
+                 "replicationFactor": draw.choice((0, 1, -1, 2)), "topicConfigs": []}  # fmt: skip
+        place = draw.choice(("stateChangelogTopics", "repartitionSourceTopics"))
+        sub[place] = [topic]
+        if draw.random() < 0.3:
+            topic["topicConfigs"] = [draw.choice(_TOPIC_CONFIGS)]
+        if place == "repartitionSourceTopics" and draw.random() < 0.5:
+            sub["repartitionSinkTopics"] = ["$n"]
+        if draw.random() < 0.3:
+            sub["sourceTopics"] = draw.choice((["$t", "$none"], ["$t", "$n2"], [], ["$n"]))
+            sub["copartitionGroups"] = draw.choice((
+                [], [{"sourceTopics": [0], "sourceTopicRegex": [], "repartitionSourceTopics": [0]}],
+                [{"sourceTopics": [5], "sourceTopicRegex": [], "repartitionSourceTopics": []}],
+            ))  # fmt: skip
+    return keep
+
+
+_STREAMS_HEARTBEAT: Final = 88
+_TOPIC_CONFIGS: Final = (
+    {"key": "cleanup.policy", "value": "compact"},
+    {"key": "retention.ms", "value": "x"},
+    {"key": "no.such", "value": "1"},
+)
+
+
 _VARY: Final[Mapping[int, Callable[[random.Random, Body, int], Keep]]] = {
-    0: _produce_in_transaction, 11: _join, 22: _init, 26: _end, 68: _beat, 76: _beat, 88: _beat,
+    0: _produce_in_transaction, 11: _join, 22: _init, 26: _end, 68: _beat, 76: _beat,
+    88: _topology,
     78: _share_fetch, 79: _share_acknowledge,
 }  # fmt: skip
 
@@ -186,6 +284,20 @@ _MEMBERS: Final = ("$member", "$member", "$m2", "$m3", "", "nobody")
 _GENERATIONS: Final = ("$gen", "$gen", 1, 2, -1, 99)
 _GROUPS: Final = ("$g", "$c", "$k", "$s", "$m", "$none", "")
 _OFFSETS: Final = (0, 1, 2, 3, 4, 5, -1, -2, 100)
+_ENTITIES: Final[Sequence[Any]] = (
+    [{"entityType": "user", "entityName": "$u"}],
+    [{"entityType": "client-id", "entityName": "$u"}],
+    [{"entityType": "ip", "entityName": "127.0.0.9"}],
+    [{"entityType": "ip", "entityName": "$u"}],
+    [{"entityType": "user", "entityName": "$u"}, {"entityType": "client-id", "entityName": "$u"}],
+    [{"entityType": "user", "entityName": "$u"}, {"entityType": "client-id", "entityName": None}],
+    [{"entityType": "user", "entityName": "$u"}, {"entityType": "ip", "entityName": "127.0.0.9"}],
+    [{"entityType": "user", "entityName": "$u"}, {"entityType": "user", "entityName": "$v"}],
+    [{"entityType": "user", "entityName": None}],
+    [{"entityType": "user", "entityName": ""}],
+    [{"entityType": "x", "entityName": "$u"}],
+    [],
+)
 _NO_POOLS: Final[Mapping[tuple[int, str], Sequence[Any]]] = {}
 
 _PLAIN: Final[Mapping[str, Family]] = {
@@ -207,7 +319,8 @@ _PLAIN: Final[Mapping[str, Family]] = {
     "consumer groups": Family(
         ("topic", "consumer"),
         {68: 8, 69: 3, 8: 2, 9: 2, 15: 1, 16: 1, 42: 1, 47: 1, 11: 1},
-        {(68, "subscribedTopicNames"): (["$t"], ["$t", "$none"], [], ["$t", "$t"]),
+        {(68, "subscribedTopicRegex"): (None, None, None, None, "$t.*", "", "x", "(", "$t|x.*"),
+         (68, "subscribedTopicNames"): (["$t"], ["$t", "$none"], [], ["$t", "$t"]),
          (68, "serverAssignor"): (None, "range", "uniform", "x"),
          (68, "rackId"): (None, "r1"), (68, "rebalanceTimeoutMs"): (30_000, 5_000, 0),
          (8, "groupId"): ("$k",), (8, "generationIdOrMemberEpoch"): ("$e1", "$e1", 0, -1, 99),
@@ -215,6 +328,24 @@ _PLAIN: Final[Mapping[str, Family]] = {
          (9, "groups.memberId"): ("m1", None), (9, "groups.memberEpoch"): ("$e1", -1, 99),
          (15, "groups"): (["$k"],), (42, "groupsNames"): (["$k"],), (47, "groupId"): ("$k",),
          (11, "groupId"): ("$k",)},
+    ),
+    "both protocols": Family(
+        ("topic", "migrated"),
+        {68: 5, 11: 4, 14: 3, 12: 3, 13: 1, 8: 1, 9: 1, 15: 2, 69: 2, 16: 1, 42: 1, 47: 1},
+        {(68, "subscribedTopicNames"): (["$t"], ["$t", "$none"], []),
+         **{(key, "groupId"): ("$k",) for key in (8, 12, 13, 14, 47)},
+         (9, "groupId"): ("$k",), (9, "groups.groupId"): ("$k",),
+         (8, "generationIdOrMemberEpoch"): ("$e1", "$gen", -1), (8, "memberId"): ("m1", "$member"),
+         (12, "memberId"): _MEMBERS, (12, "generationId"): _GENERATIONS,
+         (14, "memberId"): _MEMBERS, (14, "generationId"): _GENERATIONS,
+         (14, "assignments.assignment"): _ASSIGNMENTS,
+         (13, "members.memberId"): _MEMBERS, (13, "memberId"): _MEMBERS,
+         (11, "protocols.name"): ("range", "range", "roundrobin"),
+         (15, "groups"): (["$k"],), (69, "groupIds"): (["$k"],), (42, "groupsNames"): (["$k"],),
+         (16, "typesFilter"): ([], ["consumer"], ["classic"]),
+         (16, "statesFilter"): ([], ["Stable"], ["Reconciling", "PreparingRebalance"])},
+        states=(("topic", "consumer"),),
+        vary={11: _subscribe, 68: _beat_by_range},
     ),
     "share groups": Family(
         ("topic", "share"),
@@ -242,7 +373,9 @@ _PLAIN: Final[Mapping[str, Family]] = {
          (28, "producerEpoch"): ("$pepoch", "$pepoch", 99, -1), (28, "producerId"): ("$pid", -1),
          (65, "transactionalIds"): (["$x"], ["$x", "$x2"], [""]),
          (2, "isolationLevel"): (0, 1), (1, "isolationLevel"): (0, 1),
-         (9, "requireStable"): (False, True)},
+         (9, "requireStable"): (False, True),
+         (66, "stateFilters"): ([], ["Ongoing"], ["Empty", "CompleteAbort"], ["x"])},
+        states=(("aborted",),),
     ),
     "data": Family(
         ("topic",),
@@ -254,7 +387,12 @@ _PLAIN: Final[Mapping[str, Family]] = {
          (2, "topics.partitions.timestamp"): (-1, -2, -3, -4, -5, -6, 0, 1_600_000_000_001,
           1_700_000_000_000),
          (21, "topics.partitions.offset"): _OFFSETS, (0, "acks"): (-1, 1, 0, 2),
-         (23, "topics.partitions.leaderEpoch"): (0, 1, -1)},
+         (23, "topics.partitions.leaderEpoch"): (0, 1, -1),
+         (75, "cursor"): (None, {"topicName": "$t", "partitionIndex": 1},
+                          {"topicName": "$a", "partitionIndex": 0},
+                          {"topicName": "$z", "partitionIndex": 5}),
+         (75, "responsePartitionLimit"): (100, 1, 2)},
+        states=(("trimmed",), ("aborted",), ("compacted",), ("stamped",), ("small",)),
     ),
     "offsets": Family(
         ("topic", "group"),
@@ -310,13 +448,23 @@ _PLAIN: Final[Mapping[str, Family]] = {
          (30, "creations.resourcePatternType"): (3, 4), (30, "creations.permissionType"): (2, 3),
          (30, "creations.resourceName"): ("$t", "$g", "kafka-cluster"),
          (29, "patternTypeFilter"): (1, 2, 3, 4), (31, "filters.patternTypeFilter"): (1, 2, 3, 4),
-         (29, "resourceTypeFilter"): (1, 2, 3), (29, "principalFilter"): (None, "User:$u")},
+         (30, "creations.principal"): ("User:$u", "User:$u", "User:*", "User:", "$u", "Group:$u",
+                                       ":$u", ""),
+         (30, "creations.host"): ("*", "*", "127.0.0.1", "", "localhost"),
+         (29, "resourceTypeFilter"): (1, 2, 3), (29, "principalFilter"): (None, "User:$u", "$u"),
+         (31, "filters.principalFilter"): (None, "User:$u", "$u")},
     ),
     "quotas": Family(
         ("quota",),
         {48: 4, 49: 5},
-        {(49, "entries.ops.key"): ("producer_byte_rate", "consumer_byte_rate", "request_percentage",
-                                   "controller_mutation_rate", "x"),
+        {(49, "entries.entity"): _ENTITIES,
+         (48, "components"): tuple(
+             [{"entityType": kind, "matchType": match, "match": name}]
+             for kind in ("user", "client-id", "ip", "x")
+             for match, name in ((0, "$u"), (1, None), (2, None), (0, None), (1, "$u"), (3, "$u"))
+         ),
+         (49, "entries.ops.key"): ("producer_byte_rate", "consumer_byte_rate", "request_percentage",
+                                   "controller_mutation_rate", "connection_creation_rate", "x"),
          (49, "entries.ops.value"): (1.0, 0.0, -1.0, 0.5, 1e9), (49, "entries.ops.remove"): (True,
           False),
          (48, "components.matchType"): (0, 2), (48, "strict"): (True, False)},

@@ -18,7 +18,7 @@ from kproto.records import Compression, build_batch
 from kproto.schema.model import Field, MessageSchema, Struct
 from kproto.schema.versions import Versions
 from tests.real.data.batches import record
-from tests.real.search.encode import default_of, field_name
+from tests.real.search.encode import ASSIGNMENT, BATCH, SUBSCRIPTION, THEN, default_of, field_name
 
 __all__ = [
     "EXCLUDED",
@@ -27,14 +27,15 @@ __all__ = [
     "SHORT_TRANSACTION_MS",
     "STATE_WAIT_MS",
     "THEN",
+    "TRANSACTIONAL",
+    "batch_of",
     "batch_text",
     "body_of",
+    "row_of",
     "schema",
     "setup",
+    "subscription",
 ]
-
-THEN: Final = 1_600_000_000_000
-"""The timestamp of all records; topics of programs keep them for ever."""
 
 STATE_WAIT_MS: Final = 300
 """How long a ShareFetch may wait. A leader needs a moment to read the state of a partition, and
@@ -214,6 +215,13 @@ def body_of(api_key: int, version: int) -> dict[str, Any]:
     return _object(schema(api_key).root, version, "", values, api_key)
 
 
+def row_of(api_key: int, version: int, kind: Struct, path: str) -> dict[str, Any]:
+    """A valid element, with one of its own in each array, for the array at ``path``, or the object
+    there; a field that may be null is not."""
+    given = {at: value for at, value in VALUES.get(api_key, {}).items() if value not in (None, [])}
+    return _object(kind, version, f"{path}.", given, api_key)
+
+
 def _object(
     kind: Struct, version: int, path: str, values: Mapping[str, Any], api_key: int
 ) -> dict[str, Any]:
@@ -311,6 +319,62 @@ def _topic(served: Mapping[int, Versions]) -> list[Step]:
     ]
 
 
+def _topic_with(served: Mapping[int, Versions], **configs: str) -> list[Step]:
+    steps = _topic(served)
+    for name, value in configs.items():
+        config = {"name": name.replace("_", "."), "value": value}
+        steps[0]["body"]["topics"][0]["configs"].append(config)
+    return steps
+
+
+def _trimmed(served: Mapping[int, Versions]) -> list[Step]:
+    """A topic that begins after its first record."""
+    return [*_topic(served), _step(served, 21, 1, {}, until=True)]
+
+
+def _aborted(served: Mapping[int, Versions]) -> list[Step]:
+    """A topic with records of a transaction that was aborted, between others."""
+    produced = {
+        "transactionalId": "$x",
+        "topicData.partitionData.records": batch_of("$pid", "$pepoch", 0),
+    }
+    return [
+        *_topic(served), *_transaction(served), _step(served, 0, 7, produced),
+        _step(served, 26, 3, {"committed": False}), _step(served, 0, 7, {}),
+    ]  # fmt: skip
+
+
+TRANSACTIONAL: Final = 16
+"""An attribute of batches."""
+
+
+def batch_of(
+    producer_id: Any, epoch: Any, sequence: int, attributes: int = TRANSACTIONAL
+) -> dict[str, Any]:
+    """A batch of a producer, whose id may be a name."""
+    return {BATCH: {"producer_id": producer_id, "producer_epoch": epoch,
+                    "base_sequence": sequence, "attributes": attributes}}  # fmt: skip
+
+
+def subscription(version: int, *topics: str, **more: Any) -> dict[str, Any]:
+    """What a member of the classic protocol says that it reads."""
+    return {SUBSCRIPTION: {"topics": list(topics), **more}, "version": version}
+
+
+def _migrated(served: Mapping[int, Versions]) -> list[Step]:
+    """A consumer group with a member of each protocol: the classic one came first, alone in its
+    group."""
+    member = {"groupId": "$k", "protocols.metadata": subscription(1, "$t")}
+    joins = _classic(served)[:2]
+    for each in joins:
+        for path, value in member.items():
+            _put(each["body"], path.split("."), value)
+    dealt = {ASSIGNMENT: {"assignedPartitions": [{"topic": "$t", "partitions": [0, 1]}]}}
+    synced = _step(served, 14, 5, {"groupId": "$k", "assignments.assignment": dealt})
+    joined = _step(served, 68, 1, {"serverAssignor": "range"}, until=True)
+    return [*joins, synced, joined]
+
+
 def _group(served: Mapping[int, Versions]) -> list[Step]:
     return [_step(served, 8, 7, {}, until=True)]
 
@@ -388,7 +452,11 @@ def _scram(served: Mapping[int, Versions]) -> list[Step]:
 
 
 _PARTS: Final[Mapping[str, Callable[[Mapping[int, Versions]], list[Step]]]] = {
-    "topic": _topic, "group": _group, "classic": _classic, "consumer": _consumer, "share": _share,
+    "topic": _topic, "trimmed": _trimmed, "aborted": _aborted, "migrated": _migrated,
+    "compacted": partial(_topic_with, cleanup_policy="compact"),
+    "stamped": partial(_topic_with, message_timestamp_type="LogAppendTime"),
+    "small": partial(_topic_with, max_message_bytes="100"),
+    "group": _group, "classic": _classic, "consumer": _consumer, "share": _share,
     "streams": _streams, "transaction": _transaction, "acl": _acl, "quota": _quota, "scram": _scram,
     "short classic": partial(_classic, lasting_ms=SHORT_SESSION_MS),
     "short consumer": lambda served: _short_session(served, "$k", "consumer") + _consumer(served),

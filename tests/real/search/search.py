@@ -68,6 +68,8 @@ class Search:
         self.kinds: Kinds = {}
         self.vanished: Kinds = {}
         """Kinds that did not come back on fresh clusters."""
+        self.reached: list[str] = []
+        """What the programs have sent and what Kafka has answered, by API."""
         self._release = release
         self._seed = seed
         self._limits = limits
@@ -98,6 +100,7 @@ class Search:
             for each in found.differing:
                 self._say(f"served differently: {each}")
             await self._draw(found)
+            self.reached = list(found.arena.coverage.lines(found.served))
             await self._minimise(found.arena)
             found.kafka.check_running()
         if self.kinds:

@@ -303,13 +303,18 @@ class ClassicGroups(ClassicOperations):
 
     def hand_over(self, group_id: str) -> None:
         """Give up a group that becomes one of another kind. Waiting requests fail with error 27."""
-        group = self._groups.pop(group_id)
+        self.end_waits(group_id)
+        self.machine.stop_timers(self._groups.pop(group_id))
+
+    def end_waits(self, group_id: str) -> None:
+        """Fail the requests that wait in a group with error 27. Their members stay, and have to
+        join again."""
+        group = self._groups[group_id]
         code = ErrorCode.REBALANCE_IN_PROGRESS
         for member_id in list(group.joins):
             group.answer_join(member_id, JoinResult(code, member_id))
         for member_id in list(group.syncs):
             group.answer_sync(member_id, SyncResult(code))
-        self.machine.stop_timers(group)
 
     def adopt(self, group: Group, *, rebalance: bool) -> None:
         """Take a stable group that was one of another kind."""

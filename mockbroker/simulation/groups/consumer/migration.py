@@ -74,8 +74,10 @@ class Migration:
     # ---- from a classic group ----------------------------------------------------------------
 
     def converted(self, group_id: str) -> ConsumerGroup:
-        """Return the consumer group that a classic group would be. Raises UpgradeRefusedError."""
+        """Return the consumer group that a classic group would be. Raises UpgradeRefusedError. What
+        waits in the classic group gets 27 in either case."""
         classic = self._classic.groups[group_id]
+        self._classic.end_waits(group_id)
         group = ConsumerGroup(group_id, epoch=classic.generation, target_epoch=classic.generation)
         for each in classic.members.values():
             member, target = self._converted(classic, each)

@@ -192,6 +192,28 @@ class Appender:
         assert partition is not None, "the rows refuse brokers that do not lead"
         return self._append(tp, partition, data or b"", layout, request)
 
+    def has_valid_form(self, version: int, data: bytes | None) -> bool:
+        """Whether no rule refuses the data before the partition is looked at."""
+        layout = layout_of(data)
+        batches = layout.batches
+        arrival = Arrival(
+            version,
+            acks=ALL_IN_SYNC,
+            has_topic=True,
+            is_internal=False,
+            by_admin=False,
+            may_write=True,
+            is_known=True,
+            leads=True,
+            in_sync=0,
+            min_isr=0,
+            batches=len(batches),
+            magic=batches[0][2] if batches else -1,
+            is_corrupt=layout.is_corrupt,
+            codec=_first_attributes(data, layout) & CODEC_MASK,
+        )
+        return not apply_first(self._arrival_rows, arrival, Refusal())
+
     def needs_transaction(
         self,
         broker_id: int,

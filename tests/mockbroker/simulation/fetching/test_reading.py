@@ -224,6 +224,9 @@ def test_the_leader_is_named_to_who_looks_for_it(version: int) -> None:
         assert (leader, nodes) == (
             ((2, 1), [(2, "leader.example", 9)]) if version >= 16 else ((-1, -1), [])
         )
+    follower = ask(broker, {FOO: 0}, version, broker_id=3, ids=ids, state_replica_id=2)
+    assert (row(follower).error_code, follower.node_endpoints) == (6, [])
+    assert row(follower).current_leader.leader_id == (2 if version >= 16 else -1)
 
 
 def test_what_makes_no_sense_fails_as_in_kafka(cluster: Cluster, broker: DirectBroker) -> None:

@@ -260,7 +260,9 @@ def test_metadata_has_to_be_readable() -> None:
     assert at.join("a").error_message == malformed
     at = Mixed()
     at.classic_group(one=b"\x00\x00\x00")
+    waiting = at.classic_join()
     assert at.join("a").error_message == malformed
+    assert waiting.result.error_code == ErrorCode.REBALANCE_IN_PROGRESS, "asked to join again"
     custom = Mixed()
     custom.classic_group(one=assignment("foo-0", user_data=b"mine"))
     assert custom.join("a").error_message == (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kproto.error_codes import ErrorCode
 from kproto.messages import delete_share_group_state_request as delete
@@ -290,3 +291,7 @@ def test_every_request_is_answered_by_partition() -> None:
         assert [each.partition for each in response.results[0].partitions] == [0, 1]
         assert at.ask(type(body)(group_id="", topics=body.topics), 0).results == []
         assert at.ask(type(body)(group_id="g"), 0).results == []
+        empty = structs.replace(body.topics[0], partitions=[])
+        mixed = at.ask(type(body)(group_id="g", topics=[empty, *body.topics]), 0).results
+        only_initialize = isinstance(body, initialize.InitializeShareGroupStateRequest)
+        assert len(mixed) == only_initialize, "the others are answered with nothing at all"

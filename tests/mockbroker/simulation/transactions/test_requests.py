@@ -244,6 +244,34 @@ def test_brokers_ask_for_several_transactions_at_once() -> None:
     ] == [("a", 0), ("b", 90)]
 
 
+@pytest.mark.requirement("DP-ADD-20")
+def test_a_transaction_that_is_named_twice() -> None:
+    """Kafka adds the partitions of its last row for each, and shows those of its first."""
+    client = Client()
+    client.init()
+    answer = client.ask(
+        request_of(
+            "AddPartitionsToTxn",
+            transactions=[
+                {
+                    "transactional_id": "t",
+                    "producer_id": producer_id,
+                    "producer_epoch": client.producer.epoch,
+                    "topics": [{"name": "foo", "partitions": [index]}],
+                }
+                for index, producer_id in enumerate((client.producer.producer_id, 99))
+            ],
+        ),
+        5,
+    )
+    assert [
+        (row.partition_index, row.partition_error_code)
+        for each in answer.results_by_transaction
+        for row in each.topic_results[0].results_by_partition
+    ] == [(0, 0), (0, 49)]
+    assert client.producer.transaction.metadata.partitions == (FOO_1,)
+
+
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.requirement("DP-ADD-05", "DP-ADD-03")
 def test_the_partition_of_a_group_is_added(version: int) -> None:
