@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
+import math
 import re
+from typing import Final
 
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
@@ -93,11 +96,30 @@ def _number(definition: ConfigDefinition, value: str) -> float:
 
 def _check_range(definition: ConfigDefinition, number: float) -> None:
     if definition.minimum is not None and number < definition.minimum:
-        raise _bad(definition, str(number), f"Value must be at least {_plain(definition.minimum)}")
+        raise _bad(
+            definition, _java(number), f"Value must be at least {_plain(definition.minimum)}"
+        )
     if definition.maximum is not None and number > definition.maximum:
         raise _bad(
-            definition, str(number), f"Value must be no more than {_plain(definition.maximum)}"
+            definition, _java(number), f"Value must be no more than {_plain(definition.maximum)}"
         )
+
+
+_DIGITS_FROM: Final = 1e7
+"""From here on, and below a thousandth, Java writes doubles with an exponent."""
+
+
+def _java(number: float) -> str:
+    """Format a number as Java does: ``9.2E18``, ``1.0E-4``."""
+    size = abs(number)
+    if isinstance(number, int) or not math.isfinite(number):
+        return str(number).replace("inf", "Infinity")
+    if size == 0 or 1e-3 <= size < _DIGITS_FROM:
+        return repr(number)
+    digits, exponent = decimal.Decimal(repr(number)).normalize().as_tuple()[1:]
+    first, *rest = map(str, digits)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{first}.{''.join(rest) or '0'}E{int(exponent) + len(rest)}"
 
 
 def _plain(number: float) -> str:

@@ -72,11 +72,11 @@ def _repeats_partitions(body: Mapping[str, Any]) -> bool:
 
 def _ends_with_an_empty_marker(body: Mapping[str, Any]) -> bool:
     """Behind one that writes something."""
-    *others, last = [
+    writes = [
         any(index in (0, 1) for topic in marker["topics"] for index in topic["partitionIndexes"])
-        for marker in body["markers"] or ({"topics": []},)
+        for marker in body["markers"] or ()
     ]
-    return any(others) and not last
+    return any(writes) and not writes[-1]
 
 
 def _has_format(body: Mapping[str, Any]) -> bool:
