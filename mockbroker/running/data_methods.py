@@ -217,6 +217,11 @@ class DataMethods:
         found = self.cluster.transactions
         return {name: found.view(each) for name, each in found.transactions.items()}
 
+    def _transaction(self, transactional_id: str) -> TransactionView | None:
+        self.follow_clock()
+        found = self.cluster.transactions.transactions.get(transactional_id)
+        return None if found is None else self.cluster.transactions.view(found)
+
     async def wait_for_transaction(
         self, transactional_id: str, *, state: str | None = None, timeout: float = 10.0
     ) -> TransactionView:
@@ -229,13 +234,13 @@ class DataMethods:
         """
 
         def holds() -> TransactionView | None:
-            found = self.transactions().get(transactional_id)
+            found = self._transaction(transactional_id)
             return found if found is not None and state in (None, found.state) else None
 
         view = await _wait_until(holds, self.cluster.transactions.machine.on_changed, timeout)
         if view is not None:
             return view
-        known = self.transactions().get(transactional_id)
+        known = self._transaction(transactional_id)
         is_now = "does not exist" if known is None else f"is {known}"
         wanted = "any state" if state is None else f"state {state}"
         raise TimeoutError(
