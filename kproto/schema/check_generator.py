@@ -52,7 +52,7 @@ def _finding(
 def _places(message: CheckedMessage) -> Iterator[Finding]:
     for field in _declared(message):
         node = field.node
-        if field.in_common and node.get("fields"):
+        if field.in_common and node.get("fields") and message.schema.valid_versions:
             yield _finding(
                 message,
                 field,

@@ -7,7 +7,7 @@ that is closed or hidden has none.
 
 from typing import Any, Final
 
-__all__ = ["covered", "faint", "runs_over", "tiny", "unplotted"]
+__all__ = ["broken", "covered", "faint", "runs_over", "tiny", "unplotted"]
 
 _COMMON: Final = """
 const shown = element => element.checkVisibility({visibilityProperty: true, opacityProperty: true});
@@ -154,6 +154,24 @@ least => {
 }
 """
 
+_BROKEN: Final = """
+() => {
+  const found = [], address = /[a-z0-9.-]+:[0-9]{4,5}/g;
+  for (const code of document.querySelectorAll('code, pre')) {
+    const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode());)
+      for (const {0: words, index} of node.data.matchAll(address)) {
+        const range = document.createRange();
+        range.setStart(node, index);
+        range.setEnd(node, index + words.length);
+        const tops = new Set([...range.getClientRects()].map(({top}) => Math.round(top)));
+        if (tops.size > 1) found.push(`${words} is broken in its middle`);
+      }
+  }
+  return found;
+}
+"""
+
 LEAST_SIZE: Final = 9.5
 """In pixels, of text in figures too."""
 
@@ -184,6 +202,11 @@ async def tiny(page: Any) -> list[str]:
 async def unplotted(page: Any) -> list[str]:
     """Figures that are empty, cut off, or too small to be seen."""
     return await _measured(page, _UNPLOTTED)
+
+
+async def broken(page: Any) -> list[str]:
+    """Addresses, such as those of a bootstrap list, with a line break inside."""
+    return await _measured(page, _BROKEN)
 
 
 async def _measured(page: Any, script: str, argument: Any = None) -> list[str]:

@@ -26,7 +26,7 @@ from mockbroker.scenarios import SCENARIOS
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest
 from mockbroker.simulation.groups.consumer.consumer_group import HeartbeatRequest
 from mockbroker.simulation.operations import OPERATIONS
-from tests.browser.layout import covered, faint, runs_over
+from tests.browser.layout import broken, covered, faint, runs_over
 from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
 from tests.mockbroker.wire import connect
 
@@ -134,7 +134,7 @@ async def outcome(watched: Watched, text: str | re.Pattern[str]) -> None:
 
 
 async def looks_right(watched: Watched) -> None:
-    for measure in (runs_over, covered, faint):
+    for measure in (runs_over, broken, covered, faint):
         assert await measure(watched.page) == [], measure.__name__
 
 

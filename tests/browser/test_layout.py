@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
+from tests.browser.layout import broken, covered, faint, runs_over, tiny, unplotted
 from tests.browser.opening import PHONE, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -25,6 +25,9 @@ _SVG = '<svg viewBox="0 0 280 100" width="280" height="100">{}</svg>'
          {runs_over: "is cut off"}),
         ('<p>One line</p><p style="margin-top:-30px">Another</p>', {covered: "cover each other"}),
         ('<p style="color:#bbb">Hardly there.</p>', {faint: "Hardly there"}),
+        ('<code style="display:block;width:90px;overflow-wrap:anywhere">127.0.0.1:40001</code>',
+         {broken: "127.0.0.1:40001 is broken"}),
+        ('<code style="display:block;width:140px">127.0.0.1:40001,<wbr>127.0.0.1:40002</code>', {}),
         ('<p style="font-size:8px">Too small.</p>', {tiny: "Too small"}),
         (_FIGURE.format(_SVG.format(_BARS)), {}),
         (_FIGURE.format(_SVG.format(_BARS + '<text x="50" y="50">On a bar</text>')),
@@ -38,7 +41,7 @@ async def test_what_is_wrong_is_told(browser, tmp_path, body, told):
     page = tmp_path / "page.html"
     page.write_text(f"<!DOCTYPE html><meta name=viewport content='width=device-width'>{body}")
     async with opened(browser, page.as_uri(), width=PHONE, name="layout") as watched:
-        for measure in (runs_over, covered, faint, tiny, unplotted):
+        for measure in (runs_over, broken, covered, faint, tiny, unplotted):
             found = await measure(watched.page)
             if measure in told:
                 assert told[measure] in " ".join(found)

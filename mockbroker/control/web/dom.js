@@ -27,7 +27,13 @@ export function retext(element, text) {
   const wanted = printable(text);
   if (element.textContent === wanted) return;
   if (element.textContent !== "") mark(element);
-  element.textContent = wanted;
+  relist(element, wanted);
+}
+
+// Set the text of an element, with line breaks allowed behind its commas, not inside addresses.
+export function relist(element, text) {
+  const parts = text.split(/(?<=,)/);
+  element.replaceChildren(...parts.flatMap((part, at) => at ? [make("wbr"), part] : [part]));
 }
 
 export function mark(element) {

@@ -23,14 +23,21 @@ function create(action) {
   return item;
 }
 
+// A new broker by its id, a new topic by its name, other values as JSON.
+function text(value) {
+  if (value === undefined) return "–";
+  if (value?.partitions && value.name) return `${value.name}, ${counted(value.partitions.length, "partition")}`;
+  return JSON.stringify(value?.broker_id ?? value);
+}
+
 // The members that differ, or all of them.
 function summary({offset, at_ms, cause, kind, before, after, ...rest}) {
-  const text = value => value === undefined ? "–" : JSON.stringify(value);
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const members = of => Object.entries(of).map(([name, value]) => `${name} ${text(value)}`).join("  ");
   if (!before || !after) return members({...rest, ...before && {before}, ...after && {after}});
   const where = after.broker_id !== undefined ? `broker ${after.broker_id}`
     : rest.topic !== undefined ? `${rest.topic}-${after.index}` : members(rest);
-  const changed = Object.keys(after).filter(name => text(before[name]) !== text(after[name]))
+  const changed = Object.keys(after).filter(name => !same(before[name], after[name]))
     .map(name => `${name} ${text(before[name])} → ${text(after[name])}`);
   return [where, changed.join(", ")].join("  ");
 }

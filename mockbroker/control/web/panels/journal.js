@@ -1,7 +1,7 @@
 // The journal: a request and its response are one entry, and runs of routine traffic are folded.
 // At most KEPT entries are kept and SHOWN are rows, however long the journal is.
 
-import {copies, counted, cut, keyed, make, printable} from "../dom.js";
+import {copies, counted, cut, keyed, make, printable, relist} from "../dom.js";
 import {errorCodes, errorTag} from "../errors.js";
 import {frameParts} from "../frame.js";
 import {onCluster, read} from "../server.js";
@@ -188,8 +188,8 @@ export function start(root, page) {
   copies($("copy-property"), $("property"));
   copies($("copy-command"), $("command"));
   page.on("clusters", ({bootstrap}) => {
-    $("property").textContent = `bootstrap.servers=${bootstrap}`;
-    $("command").textContent = `kproto admin topics --bootstrap-server ${bootstrap} --list`;
+    relist($("property"), `bootstrap.servers=${bootstrap}`);
+    relist($("command"), `kproto admin topics --bootstrap-server ${bootstrap} --list`);
   });
 }
 
