@@ -124,6 +124,18 @@ def test_each_rule(rule: str, severity: str, text: str, problem: str) -> None:
     assert found[0].line is not None
 
 
+def test_a_message_without_versions_may_nest_structs_in_common_ones() -> None:
+    """Kafka's generator makes nothing of it."""
+    common = {
+        "name": "Common",
+        "versions": "0+",
+        "fields": [field("B", "[]D", fields=[field("C")])],
+    }
+    given = {"validVersions": "none", "flexibleVersions": "none", "commonStructs": [common]}
+    found = check_text(message(field("A", "Common"), **given), "SmallRequest.json")
+    assert [each.rule for each in found if each.severity == "error"] == []
+
+
 def test_findings_point_at_the_field() -> None:
     text = message(field("A"), field("B", entityType="groupId"))
     (finding,) = check_text(text, "S.json")
