@@ -36,9 +36,15 @@ _CLEANER_THREADS: Final = "log.cleaner.threads"
 _DEDUPE: Final = "log.cleaner.dedupe.buffer.size"
 _DEDUPE_OF_THREAD: Final = 1 << 20
 _RETENTION: Final = "log.retention.ms"
+_ROLL: Final = "log.roll.ms"
+_JITTER: Final = "log.roll.jitter.ms"
+_LOCAL: Final = "log.local.retention.ms"
+_REPORTERS: Final = "metric.reporters"
+_PER_ADDRESS: Final = "max.connections.per.ip"
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _CORDONED: Final = "cordoned.log.dirs"
+_LISTENERS: Final = "listeners"
 _ADVERTISED: Final = "advertised.listeners"
 _ENDPOINT: Final = re.compile(r"(.*)://\[?[0-9a-zA-Z\-%._:]*\]?:-?[0-9]+")
 _CODEC: Final = "compression.type"
@@ -54,6 +60,7 @@ _THREADS: Final = (
     "remote.log.reader.threads",
     "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
 )
 
 
@@ -228,6 +235,65 @@ def _refuse_small_buffer(check: BrokerConfigCheck) -> None:
     check.text = f"requirement failed: {_DEDUPE} must be at least 1MB per cleaner thread."
 
 
+@with_arguments
+def _refuse_roll(check: BrokerConfigCheck, name: str, least: int) -> None:
+    check.text = f"requirement failed: {name} must be greater than or equal to {least}"
+
+
+def _is_less(name: str, least: int) -> Callable[[BrokerConfigCheck], bool]:
+    return lambda check: check.changed.get(name) is not None and check.number(name) < least
+
+
+def _admits_no_address(check: BrokerConfigCheck) -> bool:
+    """Whether no address may connect."""
+    return (
+        check.changed.get(_PER_ADDRESS) is not None
+        and not int(check.changed[_PER_ADDRESS])
+        and not check.changed.get(_OVERRIDES, check.in_use(_OVERRIDES))
+    )
+
+
+def _refuse_no_address(check: BrokerConfigCheck) -> None:
+    check.text = (
+        f"requirement failed: {_PER_ADDRESS} can be set to zero only if {_OVERRIDES} property is "
+        "set."
+    )
+
+
+def _retention(check: BrokerConfigCheck) -> int:
+    """How long logs are kept, in milliseconds, by whichever config says so."""
+    for name, unit in ((_RETENTION, 1), ("log.retention.minutes", 60_000)):
+        value = check.changed.get(name) or check.in_use(name)
+        if value is not None:
+            return int(value) * unit
+    return int(check.in_use("log.retention.hours") or 168) * 3_600_000
+
+
+def _keeps_more_at_brokers(check: BrokerConfigCheck) -> bool:
+    """Whether tiered logs would stay at brokers for ever, but not elsewhere."""
+    return check.changed.get(_LOCAL, "").strip() == "-1" and _retention(check) != -1
+
+
+def _refuse_local(check: BrokerConfigCheck) -> None:
+    check.refuse_values(
+        f"Invalid value -1 for configuration {_LOCAL}: Value must not be -1 as {_RETENTION} value "
+        f"is set as {_retention(check)}."
+    )
+
+
+def _has_unknown_reporter(check: BrokerConfigCheck) -> bool:
+    """Whether a reporter is none of those that come with Kafka."""
+    reporters = _items(check.changed.get(_REPORTERS, ""))
+    return not all(each.startswith("org.apache.kafka.") for each in reporters)
+
+
+def _refuse_reporter(check: BrokerConfigCheck) -> None:
+    check.refuse_values(
+        f"Validation of dynamic config update of Set({_REPORTERS}) failed with class class "
+        "kafka.server.DynamicMetricsReporters"
+    )
+
+
 def _refuse_retention(check: BrokerConfigCheck) -> None:
     check.text = (
         f"requirement failed: {_RETENTION} must be unlimited (-1) or, greater than or equal to 1"
@@ -269,6 +335,8 @@ def _changes_cleaner(check: BrokerConfigCheck) -> bool:
 
 _JAVA_SETS_SINCE: Final = (4, 3)
 _CORDONED_SINCE: Final = (4, 3)
+_LISTED_SINCE: Final = (4, 2)
+"""Since then the config is a list."""
 _ZSTD_SINCE: Final = (2, 1)
 
 ON_BROKER_NAMES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] = (
@@ -288,7 +356,20 @@ ON_BROKER_NAMES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] = 
     ),
 )
 
+
+def _refuse_empty_listeners(check: BrokerConfigCheck) -> None:
+    check.text = (
+        f"Configuration '{_LISTENERS}' must not be empty. Valid values include: any non-empty value"
+    )
+
+
 ON_BROKER_DEFAULTS: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] = (
+    Row(
+        "CONFIG-26",
+        lambda check: _LISTENERS in check.changed and not _items(check.changed[_LISTENERS]),
+        (_refuse_empty_listeners,),
+        since=_LISTED_SINCE,
+    ),
     Row(
         "CONFIG-03",
         lambda check: check.is_default and bool(check.of_one_broker),
@@ -316,6 +397,8 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         lambda check: check.unpaired(_PROTOCOLS) is not None,
         (_refuse_unpaired(_PROTOCOLS),),
     ),
+    Row("CONFIG-26", _is_less(_ROLL, 1), (_refuse_roll(_ROLL, 1),)),
+    Row("CONFIG-26", _is_less(_JITTER, 0), (_refuse_roll(_JITTER, 0),)),
     Row(
         "CONFIG-09",
         lambda check: check.changed.get(_RETENTION) is not None and not check.number(_RETENTION),
@@ -352,6 +435,7 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         (_refuse_codec(_CODECS_BEFORE_ZSTD),),
         until=_ZSTD_SINCE,
     ),
+    Row("CONFIG-26", _admits_no_address, (_refuse_no_address,)),
     Row("CONFIG-23", lambda check: check.unreadable_listener is not None, (_refuse_listener,)),
     Row("CONFIG-23", lambda check: check.advertises_nothing, (_refuse_no_listener,)),
     Row(
@@ -369,5 +453,7 @@ ON_BROKER_VALUES: Final[tuple[Row[BrokerConfigCheck, BrokerConfigCheck], ...]] =
         lambda check: bool(check.cleaner_problem),
         (lambda check: check.refuse_values(check.cleaner_problem),),
     ),
+    Row("CONFIG-26", _keeps_more_at_brokers, (_refuse_local,)),
+    Row("CONFIG-26", _has_unknown_reporter, (_refuse_reporter,)),
     Row("CONFIG-01", lambda check: bool(check.kept), (_refuse_kept,)),
 )

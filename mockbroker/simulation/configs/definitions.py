@@ -38,6 +38,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     ``of_replicas``: the value lists replicas, or is an asterisk; this is how a text says in what
     form. ``of_offsets``: it says where a
     share group begins to read. ``of_formats``: it names a version of the message format.
+    ``of_levels``: it is a level of gzip, or -1.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     of_replicas: str = ""
     of_offsets: bool = False
     of_formats: bool = False
+    of_levels: bool = False
     since: ReleaseNumber = EVER
     until: ReleaseNumber = _STILL
 
@@ -121,7 +123,10 @@ _SEGMENT: Final = (4, 1)
 
 _TOPIC = (
     _topic("cleanup.policy", "LIST", "delete", "log.cleanup.policy", choices=("compact", "delete")),
-    _topic("compression.gzip.level", "INT", "-1", "compression.gzip.level", -1, 9, since=(3, 8)),
+    replace(
+        _topic("compression.gzip.level", "INT", "-1", "compression.gzip.level", since=(3, 8)),
+        of_levels=True,
+    ),
     _topic("compression.lz4.level", "INT", "9", "compression.lz4.level", 1, 17, since=(3, 8)),
     _topic(
         "compression.type", "STRING", "producer", "compression.type", choices=_OLD_CODECS,
@@ -345,6 +350,7 @@ def config_definitions(release: Release) -> ConfigDefinitions:
                 name, cast("ConfigType", type_), default, least, most,
                 _choices(name, row, release), dynamic="d" in flags, only_set=internal,
                 internal=internal, of_formats=row is not None and row.of_formats,
+                of_levels=row is not None and row.of_levels,
             )  # fmt: skip
     return ConfigDefinitions(
         topic, dict(sorted(broker.items())), group, _by_name(_CLIENT_METRICS, release)
@@ -352,7 +358,9 @@ def config_definitions(release: Release) -> ConfigDefinitions:
 
 
 def _choices(name: str, row: ConfigDefinition | None, release: Release) -> tuple[str, ...]:
-    """The choices of a broker config that gives the default of ``row``."""
+    """The choices of a broker config, which may give the default of ``row``."""
+    if name == "ssl.client.auth":
+        return ("required", "requested", "none")
     if row is None or (name == "compression.type" and not release.has(facts.CODECS_DEFINED)):
         return ()
     return row.choices

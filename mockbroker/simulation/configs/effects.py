@@ -62,6 +62,18 @@ _BOUNDS_OF_GROUPS: Final = (
     "group.consumer.min.assignment.interval.ms",
     "group.consumer.min.heartbeat.interval.ms",
     "group.consumer.min.session.timeout.ms",
+    *(
+        f"group.share.{side}.{name}"
+        for side in ("max", "min")
+        for name in (
+            "assignment.interval.ms",
+            "delivery.count.limit",
+            "heartbeat.interval.ms",
+            "partition.max.record.locks",
+            "record.lock.duration.ms",
+            "session.timeout.ms",
+        )
+    ),
     "group.streams.assignors",
     "group.streams.max.assignment.interval.ms",
     "group.streams.max.heartbeat.interval.ms",

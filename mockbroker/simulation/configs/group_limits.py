@@ -1,7 +1,7 @@
 """The limits within which a broker lets groups set configs of their own, as rows.
 
 Only what a group sets is checked: a broker does not start with values of its own that are out of
-its limits. Kafka's limits of share groups are missing.
+its limits.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ _MOST_STANDBYS: Final = "group.streams.max.standby.replicas"
 
 
 def _names_unknown_assignor(check: GroupConfigCheck) -> bool:
-    return _ASSIGNOR in check.values and check.values[_ASSIGNOR] not in check.assignors
+    return _ASSIGNOR in check.values and check.values[_ASSIGNOR].strip() not in check.assignors
 
 
 def _refuse_unknown_assignor(check: GroupConfigCheck) -> None:
     registered = ", ".join(check.assignors)
     check.refuse(
-        f"{_ASSIGNOR} '{check.values[_ASSIGNOR]}' is not a registered task assignor. "
+        f"{_ASSIGNOR} '{check.values[_ASSIGNOR].strip()}' is not a registered task assignor. "
         f"Registered assignors are: [{registered}]."
     )
 
@@ -177,6 +177,12 @@ ON_GROUP_CONFIGS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     *_within("DP-CGH-25", "consumer", "heartbeat.interval.ms"),
     *_within("DP-CGH-25", "consumer", "session.timeout.ms"),
     *_within("DP-CGH-25", "consumer", "assignment.interval.ms"),
+    *_within("DP-SHARE-01", "share", "heartbeat.interval.ms"),
+    *_within("DP-SHARE-01", "share", "session.timeout.ms"),
+    *_within("DP-SHARE-01", "share", "record.lock.duration.ms"),
+    *_within("DP-SHARE-01", "share", "delivery.count.limit"),
+    *_within("DP-SHARE-01", "share", "partition.max.record.locks"),
+    *_within("DP-SHARE-01", "share", "assignment.interval.ms"),
     *_within("DP-STREAMS-23", "streams", "heartbeat.interval.ms"),
     *_within("DP-STREAMS-23", "streams", "session.timeout.ms"),
     _named("DP-STREAMS-23", _STANDBYS, most=_MOST_STANDBYS),
@@ -192,5 +198,6 @@ ON_GROUP_CONFIGS: Final[tuple[Row[GroupConfigCheck, GroupConfigCheck], ...]] = (
     ),
     Row("DP-STREAMS-23", _names_unknown_assignor, (_refuse_unknown_assignor,)),
     _outlives("DP-CGH-25", "consumer"),
+    _outlives("DP-SHARE-01", "share"),
     _outlives("DP-STREAMS-23", "streams"),
 )

@@ -40,6 +40,12 @@ _FORMATS = {
 """How many steps of the inter-broker protocol, such as 2.1-IV0, each line of releases has."""
 
 
+_NO_LEVEL: Final = -1
+_MOST_GZIP: Final = 9
+_OF_KAFKA: Final = "org.apache.kafka."
+"""Where the classes are that every broker has."""
+
+
 def config_type_number(config_type: ConfigType) -> int:
     """Return the number of a type in DescribeConfigs (``ConfigEntry.ConfigType``)."""
     return _TYPE_NUMBERS[config_type]
@@ -58,6 +64,9 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
             _check_choice(definition, item)
         if definition.of_replicas:
             _check_replicas(definition, items)
+    elif definition.type == "CLASS":
+        if not value.strip().startswith(_OF_KAFKA):
+            raise _bad(definition, value.strip(), f"Class {value.strip()} could not be found.")
     elif definition.type == "STRING":
         _check_choice(definition, value.strip())
         if definition.of_formats and not _is_format(value.strip()):
@@ -95,6 +104,9 @@ def _number(definition: ConfigDefinition, value: str) -> float:
 
 
 def _check_range(definition: ConfigDefinition, number: float) -> None:
+    if definition.of_levels and not (number == _NO_LEVEL or 1 <= number <= _MOST_GZIP):
+        why = f"Value must be between 1 and {_MOST_GZIP} or equal to {_NO_LEVEL}"
+        raise _bad(definition, str(number), why)
     if definition.minimum is not None and number < definition.minimum:
         raise _bad(
             definition, _java(number), f"Value must be at least {_plain(definition.minimum)}"

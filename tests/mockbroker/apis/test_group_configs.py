@@ -11,7 +11,7 @@ from tests.mockbroker.simulation.groups.streams import Streams
 Release = tuple[int, int]
 BEFORE, NEWEST = (4, 3), (4, 4)
 BOTH = pytest.mark.parametrize("release", [BEFORE, NEWEST])
-KINDS = pytest.mark.parametrize("kind", ["consumer", "streams"])
+KINDS = pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 IN_LIMITS = {
     "heartbeat.interval.ms": "6000",
     "session.timeout.ms": "46000",
@@ -53,7 +53,7 @@ def refused(text: str) -> tuple[ErrorCode, str]:
 
 @BOTH
 @KINDS
-@pytest.mark.requirement("DP-CGH-25", "DP-STREAMS-23")
+@pytest.mark.requirement("DP-CGH-25", "DP-SHARE-01", "DP-STREAMS-23")
 def test_what_lies_within_the_limits(release: Release, kind: str) -> None:
     values = {f"{kind}.{name}": value for name, value in IN_LIMITS.items()}
     values |= STREAMS_IN_LIMITS
@@ -74,7 +74,7 @@ def test_what_lies_within_the_limits(release: Release, kind: str) -> None:
         ("assignment.interval.ms", "15001", "less", "max"),
     ],
 )
-@pytest.mark.requirement("DP-CGH-25", "DP-STREAMS-23")
+@pytest.mark.requirement("DP-CGH-25", "DP-SHARE-01", "DP-STREAMS-23")
 def test_times_out_of_limits(release, kind, what, value, side, limit):
     bounds = {
         "heartbeat.interval.ms": "5000 to 15000",
@@ -140,7 +140,7 @@ def test_configs_of_streams_groups_since_4_4(config: str, value: str, text: str)
 
 
 @KINDS
-@pytest.mark.requirement("DP-CGH-25", "DP-STREAMS-23")
+@pytest.mark.requirement("DP-CGH-25", "DP-SHARE-01", "DP-STREAMS-23")
 def test_a_session_outlives_a_heartbeat(kind: str) -> None:
     minimum = f"group_{kind}_min_session_timeout_ms"
     at = cluster(**{minimum: "1", f"group_{kind}_session_timeout_ms": "5500"})

@@ -258,6 +258,38 @@ def marked(requirement: str, *values: object) -> object:
                "equal to 1"),
         marked("CONFIG-09", "", ("log.retention.ms", SET, "-7"), None),
         marked("CONFIG-12", "", ("nope", 4, ""), "Unknown operations type 4"),
+        marked("CONFIG-26", "", ("log.roll.ms", SET, "0"),
+               "requirement failed: log.roll.ms must be greater than or equal to 1"),
+        marked("CONFIG-26", "", ("log.roll.ms", SET, "1"), None),
+        marked("CONFIG-26", "", ("log.roll.jitter.ms", SET, "-1"),
+               "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
+        marked("CONFIG-26", "", ("log.roll.jitter.ms", SET, "0"), None),
+        marked("CONFIG-26", "", ("max.connections.per.ip", SET, "0"),
+               "requirement failed: max.connections.per.ip can be set to zero only if "
+               "max.connections.per.ip.overrides property is set."),
+        marked("CONFIG-26", "", ("max.connections.per.ip", SET, "1"), None),
+        marked("CONFIG-26", "", ("log.local.retention.ms", SET, "-1"),
+               THREADS.format(problem="Invalid value -1 for configuration log.local.retention.ms: "
+               "Value must not be -1 as log.retention.ms value is set as 604800000.")),
+        marked("CONFIG-26", "", ("log.local.retention.ms", SET, "-2"), None),
+        marked("CONFIG-26", "", ("metric.reporters", SET, "x"),
+               THREADS.format(problem="Validation of dynamic config update of "
+               "Set(metric.reporters) failed with class class kafka.server.DynamicMetricsReporters"
+               )),
+        marked("CONFIG-26", "", ("metric.reporters", SET,
+               "org.apache.kafka.common.metrics.JmxReporter"), None),
+        marked("CONFIG-26", "1", ("principal.builder.class", SET, " x "),
+               "Invalid value x for configuration principal.builder.class: Class x could not be "
+               "found."),
+        marked("CONFIG-26", "", ("listeners", SET, ""),
+               "Configuration 'listeners' must not be empty. Valid values include: any non-empty "
+               "value"),
+        marked("CONFIG-26", "", ("compression.gzip.level", SET, "0"),
+               "Invalid value 0 for configuration compression.gzip.level: Value must be between 1 "
+               "and 9 or equal to -1"),
+        marked("CONFIG-26", "1", ("ssl.client.auth", SET, "x"),
+               "Invalid value x for configuration ssl.client.auth: String must be one of: "
+               "required, requested, none"),
     ],
 )  # fmt: skip
 def test_what_a_broker_refuses(cluster, name, operation, text):
