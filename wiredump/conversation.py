@@ -4,14 +4,15 @@ The bytes show whether this is Kafka, TLS or something else and, if the capture 
 which end is the broker. Then frames are cut and paired. Every byte is accounted for, in a frame or
 in an anomaly.
 
-Ports are only hints. The end with one of ``ports`` is the broker; if neither end has one, the end
+Ports are only hints, those of other connections that are Kafka as well (``consider``). The end with
+one of ``ports`` is the broker; if neither end has one, the end
 that opened the connection is the client, or else the end that sends requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kproto.dialects import Dialect
 from kproto.framing import DEFAULT_MAX_SIZE
@@ -27,7 +28,7 @@ from wiredump.recognition import Protocol, Recognition
 from wiredump.search import Found, Search
 from wiredump.unread import Unread
 
-__all__ = ["DEFAULT_PORTS", "Conversation", "Event", "gap_anomaly"]
+__all__ = ["DEFAULT_PORTS", "Conversation", "Event", "gap_anomaly", "port_of"]
 
 DEFAULT_PORTS: Final = frozenset({9092})
 
@@ -55,6 +56,11 @@ class Event(NamedTuple):
     def size(self) -> int:
         """The number of bytes."""
         return len(self.raw) if self.raw is not None else 0
+
+
+def port_of(end: str) -> int:
+    """Return the port of ``host:port``; 0 without one."""
+    return int(end.rpartition(":")[2] or 0)
 
 
 def gap_anomaly(event: Event, connection: Connection, direction: Direction) -> Anomaly:
@@ -91,17 +97,23 @@ class Conversation:
         self.flipped = False
         self._undecided: list[Event] | None = []
         self._known = self._use(ports)
+        self._starts = connection.from_start
+        """Whether what is held begins with the connection, or behind a proxy's header."""
         self._requests = Requests(self._pairing.is_request)
         self._recognition: Recognition | None = self._recognise_from(connection.from_start)
         self._other_reason: tuple[str, Unread] = "", "not-kafka"
         self._begins = {True: 0, False: 0}
-        """The bytes of a proxy's header in front of each direction."""
+        """Where what is held begins in each direction: behind a proxy's header, or behind bytes
+        that were given up."""
+        self._passed: dict[bool, Passed] = {}
+        """The bytes that were given up before the connection was recognised, by direction."""
         self._cutters: dict[Direction, FrameCutter] = {}
         self._other: dict[Direction, Passed] = {}
         self._framed = False
         """Whether any frame was found."""
 
     def _recognise_from(self, from_start: bool) -> Recognition:
+        self._starts = from_start
         return Recognition(
             self._requests, self._most_awaited, forward=not self.flipped, from_start=from_start,
             known=self._known,
@@ -110,10 +122,7 @@ class Conversation:
     def _use(self, ports: frozenset[int]) -> bool:
         """Use the ports to find the broker. Returns whether they were decisive."""
         connection = self.connection
-        client, broker = (
-            int(end.rpartition(":")[2] or 0) in ports
-            for end in (connection.client, connection.broker)
-        )
+        client, broker = (port_of(end) in ports for end in (connection.client, connection.broker))
         if client and not broker and not connection.from_start:
             self._flip()
         return client != broker
@@ -139,11 +148,16 @@ class Conversation:
         """Take a gap: bytes of one direction that the capture lacks."""
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._starts = False
+        self._passed = {}
+        self.__dict__.update(state)
+
     def resume(self, forward: bool) -> list[Item]:
         """Read the frames of one direction whose bytes were collected elsewhere."""
         if self._undecided is not None:
             return self._look_again()
-        direction: Direction = "request" if forward != self.flipped else "response"
+        direction = self._direction(forward)
         return self._cut_off(direction, self._cutters[direction].resume())
 
     def dump(self) -> ConversationState | None:
@@ -180,9 +194,37 @@ class Conversation:
 
     def conclude(self) -> list[Item]:
         """Decide, before the end, what the connection is and which end is the broker."""
-        if self._undecided is None:
+        return self._decide(self._verdict()) if self._undecided is not None else []
+
+    def _verdict(self) -> Protocol:
+        return self._recognise(final=True) or "unknown"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the bytes, of which no more will come, do not show what this is, and the ports
+        may: whether other connections to them are Kafka."""
+        return bool(self._undecided) and not self._known and self._verdict() == "unknown"
+
+    @property
+    def held(self) -> int:
+        """The bytes that are kept while it is not known what this is."""
+        return sum(event.size for event in self._undecided or ())
+
+    @property
+    def server_ports(self) -> frozenset[int]:
+        """The ports at which a broker may be: of a connection in the middle, those of both ends."""
+        connection = self.connection
+        ends = (connection.broker, connection.client)
+        return frozenset(map(port_of, ends[:1] if connection.from_start else ends))
+
+    def consider(self, ports: frozenset[int]) -> list[Item]:
+        """Recognise a doubtful connection again, as one on these ports of brokers."""
+        if self._undecided is None or not self.server_ports & ports:
             return []
-        return self._decide(self._recognise(final=True) or "unknown")
+        events, self._undecided = self._undecided, []
+        self._known = self._use(ports)
+        self._recognition = self._recognise_from(self._starts)
+        return [item for event in events for item in self._take(event)]
 
     def end(self, why: str) -> list[Item]:
         """End the connection; ``why`` becomes part of the anomalies of incomplete frames."""
@@ -205,7 +247,31 @@ class Conversation:
 
     def _look_again(self) -> list[Item]:
         protocol = self._recognise()
-        return [] if protocol is None else self._decide(protocol)
+        if protocol is None:
+            return []
+        assert self._recognition is not None
+        if protocol == "unknown" and self._recognition.goes_on:
+            return self._pass_over()
+        return self._decide(protocol)
+
+    def _pass_over(self) -> list[Item]:
+        """Give up what is held, and go on recognising the connection by what follows."""
+        assert self._recognition is not None
+        events, self._undecided = self._undecided or [], []
+        self._recognition.pass_over()
+        items: list[Item] = []
+        for event in events:
+            forward = event.forward
+            begins = self._begins[forward]
+            self._begins[forward] += event.size + event.missing
+            if event.raw is None:
+                items.append(gap_anomaly(event, self.connection, self._direction(forward)))
+                continue
+            before = self._passed.get(forward)
+            if before is None:
+                before = Passed(begins, 0, "", event.timestamp_ns, event.place, "not-kafka")
+            self._passed[forward] = before._replace(size=before.size + event.size)
+        return items
 
     def _look_at(self, event: Event) -> None:
         assert self._recognition is not None
@@ -260,10 +326,28 @@ class Conversation:
             self._other_reason = _reason(protocol, *recognition.heads)
             if protocol == "unknown" and self._known and not self.connection.from_start:
                 self._other_reason = "no frame begins in these bytes", "before-start"
-        items: list[Item] = []
+        items = self._account_for_passed(protocol)
         for event in events:
             items += self._dispatch(event)
         return items
+
+    def _account_for_passed(self, protocol: Protocol) -> list[Item]:
+        """Name the bytes that were given up: of Kafka, they precede the first frame."""
+        items: list[Item] = []
+        for forward, passed in self._passed.items():
+            direction = self._direction(forward)
+            if protocol == "kafka":
+                reason: tuple[str, Unread] = "no frame begins in these bytes", "before-start"
+                passed = passed._replace(reason=reason[0], unread=reason[1])
+                items.append(self._anomaly("unframed", direction, passed))
+            else:
+                reason = self._other_reason
+                self._other[direction] = passed._replace(reason=reason[0], unread=reason[1])
+        self._passed.clear()
+        return items
+
+    def _direction(self, forward: bool) -> Direction:
+        return "request" if forward != self.flipped else "response"
 
     def _cut_frames(self, *, in_step: bool) -> None:
         finders: dict[Direction, Finder] = {
@@ -291,7 +375,7 @@ class Conversation:
     # -- where it goes -----------------------------------------------------------------------
 
     def _dispatch(self, event: Event) -> list[Item]:
-        direction: Direction = "request" if event.forward != self.flipped else "response"
+        direction = self._direction(event.forward)
         items: list[Item] = []
         if event.raw is None:
             items.append(gap_anomaly(event, self.connection, direction))

@@ -38,6 +38,11 @@ MOST_UNDECIDED: Final = 1 << 20
 """The memory for a connection's bytes while it is not recognised."""
 MOST_UNLIKE: Final = 1 << 16
 """The same, if it does not begin like Kafka."""
+MOST_PASSED: Final = 32 << 20
+"""The bytes that are passed over, at most, before a connection is unknown for good, except on a
+port of Kafka."""
+MOST_LIKE: Final = 8 << 20
+"""The same in the middle of a connection, behind the header of a request by a client."""
 
 _A_PIECE: Final = 256
 """The approximate cost of keeping a packet's bytes, beside the bytes."""
@@ -83,6 +88,8 @@ class Recognition:
         self._looks = {each: _Look(requests, most) for each in (True, False)}
         self._most = MOST_UNDECIDED
         self._cost = 0
+        self._passed = 0
+        """The cost of what was passed over."""
         self._may_have_prologue = True
         self._cut_heads: set[bool] = set()
         """The directions with a gap, whose heads do not grow any more."""
@@ -135,13 +142,31 @@ class Recognition:
         come."""
         if self._may_have_prologue and self._heads[self.forward] and not final:
             return None
-        over = final or self._cost > self._most
+        over = final or self._cost > self._most_now
         found = self._by_start(over) if self._from_start else None
         if found is None and not self._from_start:
             found = self._by_evidence(over)
         if found is None and over:
-            return self._unlike_kafka(final=final)
+            return cast(Protocol, other_protocol(*self.heads) or "unknown")
         return found
+
+    @property
+    def _most_now(self) -> int:
+        is_like = not self._begins and any(each.has_header() for each in self._looks.values())
+        return MOST_LIKE if is_like else self._most
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an unknown protocol is no final answer: later bytes may be Kafka, if these are
+        from the middle of a connection."""
+        return not self._begins and (self._known or self._passed < MOST_PASSED)
+
+    def pass_over(self) -> None:
+        """Drop all bytes, whose protocol is unknown, but not the evidence in them."""
+        self._passed += self._cost
+        self._cost = 0
+        for look in self._looks.values():
+            look.pass_over()
 
     def _by_start(self, over: bool) -> Protocol | None:
         """Decide by the first bytes that the client sent. If they are not a request, Kafka may
@@ -220,13 +245,6 @@ class Recognition:
             self.forward = forward
         return "kafka"
 
-    def _unlike_kafka(self, *, final: bool) -> Protocol:
-        """Return the protocol of bytes without evidence. On a port of Kafka, more than this class
-        keeps may be a large frame, which others follow."""
-        name = other_protocol(*self.heads)
-        waits = self._known and not final and not self._begins
-        return cast(Protocol, name or ("kafka" if waits else "unknown"))
-
 
 class _Look:
     """The bytes of one direction, as far as a request may begin in them."""
@@ -252,6 +270,12 @@ class _Look:
     def gap(self) -> None:
         self.finds(final=True)
         self._base += 1  # bytes behind the gap do not continue those before it
+
+    def pass_over(self) -> None:
+        """Drop all bytes."""
+        self._base += len(self._held)
+        self._needs = 0
+        self._held.clear()
 
     def first_frame(self) -> bytes | None:
         """Return the first frame once it is complete. There must have been no search yet."""
@@ -282,6 +306,10 @@ class _Look:
     def may_name_client(self) -> bool:
         """Whether there is the header of a request of usual size by a client."""
         return bool(self._headers.ids and self._headers.client)
+
+    def has_header(self) -> bool:
+        """Whether there is the header of a request by a client, of whatever size."""
+        return bool(self._headers.count and self._headers.client)
 
     def has_headers(self) -> bool:
         return self._headers.count >= (_ANY if self._headers.client else _UNNAMED)

@@ -71,6 +71,7 @@ def _read_shared(file: bytes) -> None:
     streams = Streams(Limits(flow_bytes=600, total_bytes=2000))
     for event in streams.read(Capture(io.BytesIO(file))):
         items.feed(event)
+    items.settle()
     streams.account.check()
     items.account.check()
 

@@ -87,6 +87,7 @@ def of_capture(data: bytes, right: Frames) -> Tally:
             for direction, end in enumerate((event.client_bytes, event.server_bytes)):
                 lost[event.connection][direction].append((end, 1 << 62))
         said += items.feed(event)
+    said += items.settle()
     items.account.check()
     holes: Holes = {}
     for number, connection in items.connections.items():

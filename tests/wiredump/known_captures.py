@@ -25,7 +25,9 @@ from kproto.capture.container import (
 from kproto.capture.packets import ACK, FIN, SYN, ethernet_frame, ip_packet, tcp_segment
 from tests.wiredump.talk import Said, say
 
-__all__ = ["BEGINNINGS", "HOP_NS", "KINDS", "Fact", "Known", "known", "reused", "translated"]
+__all__ = [
+    "BEGINNINGS", "HOP_NS", "KINDS", "Fact", "Known", "hinted", "known", "reused", "translated",
+]  # fmt: skip
 
 START_NS: Final = 1_700_000_000_000_000_000
 _MICROSECOND: Final = 1_000
@@ -339,6 +341,41 @@ def reused(seed: object) -> Known:
         truth.update(fact for fact, *_ in _talk(rng, line, said, 1400))
     packets = first.packets + second.packets
     return Known(f"{seed} reused", _file(packets), truth, truth)
+
+
+def hinted(seed: object, port: int = 31092) -> bytes:
+    """Return a capture with parts of conversations that may show too little by themselves: few
+    packets from the middle, of one direction, or cut, of clients without a name. Another
+    conversation on their port is whole. On a third port are more such parts, and nothing else."""
+    rng = random.Random(f"{seed} hinted")
+    packets: list[_Packet] = []
+    place = rng.choice((0, 3, 6))
+    for number in range(7):
+        whole = number == place
+        line = _Line(
+            rng, port if whole or number < 5 else 31093, client_port=50_000 + number, syn=True,
+            start_ns=START_NS + number * rng.choice((10**7, 400 * 10**9)),
+        )  # fmt: skip
+        name = rng.choice((None, "", "c-ü"))
+        first = rng.randint(1, 2**30)
+        said = [say(rng, first + each, client_id="c" if whole else name) for each in range(5)]
+        _talk(rng, line, said, rng.choice((60, 1400, 60_000)))
+        if whole or rng.random() < 0.3:
+            line.finish()
+        packets += line.packets if whole else _part(rng, line.packets)
+    packets.sort(key=lambda each: each.time_ns)
+    return _file(packets)
+
+
+def _part(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+    start = rng.choice((0, 3, rng.randrange(len(packets))))
+    found = packets[start : start + rng.randint(1, 8)]
+    end = rng.choice((0, 1, None, None))
+    if end is not None:
+        found = [each for each in found if each.end == end]
+    if rng.random() < 0.5:
+        found = [each._replace(captured=_ETHERNET_IP_TCP + rng.choice((9, 20))) for each in found]
+    return found
 
 
 def _file(packets: list[_Packet]) -> bytes:

@@ -44,11 +44,7 @@ def read_in_python(
     """By the code that is the reference."""
     items = items or CaptureItems()
     streams = Streams(Limits(alone=True))
-    found = [
-        item
-        for event in streams.read(Capture(io.BytesIO(capture), read_size=size))
-        for item in items.feed(event)
-    ]
+    found = list(items.read(streams.read(Capture(io.BytesIO(capture), read_size=size))))
     streams.account.check()
     items.account.check()
     return _outcome(found, items, streams.account, streams.account.packets)

@@ -39,7 +39,9 @@ class Piece(NamedTuple):
     missing: int = 0
 
 
-def say(rng: random.Random, correlation_id: int, codec: Dialect = KAFKA) -> Said:
+def say(
+    rng: random.Random, correlation_id: int, codec: Dialect = KAFKA, client_id: str | None = "c-ü"
+) -> Said:
     """One exchange of a random api, with random bodies."""
     key = rng.choice(KEYS)
     api = codec.apis[key]
@@ -49,7 +51,7 @@ def say(rng: random.Random, correlation_id: int, codec: Dialect = KAFKA) -> Said
         for cls in (api.request, api.response)
     ]
     request = codec.encode_request(
-        bodies[0], api_version=version, correlation_id=correlation_id, client_id="c-ü"
+        bodies[0], api_version=version, correlation_id=correlation_id, client_id=client_id
     )
     response = codec.encode_response(bodies[1], api_version=version, correlation_id=correlation_id)
     answered = has_response(key, bodies[0])

@@ -138,6 +138,7 @@ def test_very_many_tiny_connections() -> None:
                 exchanges += sum(isinstance(item, Exchange) for item in items.feed(event))
     for event in streams.close():
         exchanges += sum(isinstance(item, Exchange) for item in items.feed(event))
+    assert not items.settle()
     streams.account.check()
     items.account.check()
     assert items.account.payload == items.account.frames + items.account.retransmitted

@@ -8,7 +8,8 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from struct import unpack_from
+from struct import pack, unpack_from
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -26,6 +27,7 @@ from tests.wiredump.known_captures import (
     KINDS,
     Fact,
     Known,
+    hinted,
     known,
     reused,
     translated,
@@ -40,9 +42,11 @@ from tests.wiredump.unread_captures import (
     Packet,
     beaten,
     file_of,
+    framed,
     heartbeat,
     heartbeats,
     merged,
+    produce,
     snapped,
 )
 from wiredump import native
@@ -51,7 +55,7 @@ from wiredump.model import Anomaly, Exchange, Item
 from wiredump.readers.share import Share
 from wiredump.rows.schema import ON_REQUEST, TABLES
 from wiredump.skipped import bytes_of, requests_of, unread_of
-from wiredump.sources import open_sources
+from wiredump.sources import captures, open_sources
 
 __all__ = ["session"]
 
@@ -299,8 +303,55 @@ def test_ports_that_were_used_again(tmp_path: Path) -> None:
         assert found == made.truth, made.what
 
 
+def _frames(capture: bytes, folder: Path, **options: Any) -> list[tuple[object, ...]]:
+    """Return what is read of each connection, and why the rest is not."""
+    (folder / "a.pcap").write_bytes(capture)
+    sources = open_sources([str(folder / "a.pcap")], **options)
+    found: list[tuple[object, ...]] = []
+    for item in sources:
+        assert item.connection is not None
+        if isinstance(item, Exchange):
+            frames = (item.request, item.response)
+            places = (each and (each.offset, each.raw) for each in frames)
+            found.append((item.connection.id, item.api_key, item.api_version, *places))
+        else:
+            reason = item.reason, item.unread, item.size, item.missing
+            found.append((item.connection.id, item.kind, item.direction, *reason))
+    connections = sources.connections.values()
+    found += [(each.id, each.client, each.broker, each.protocol) for each in connections]
+    return sorted(found, key=repr)
+
+
+def test_other_connections_show_what_one_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is left of a conversation is read as ``--port`` would read it, if another connection to
+    its broker's port is Kafka, wherever in the capture that is: by one process, by shares of
+    connections or of exchanges, and by both engines. If none waits for others, less is read."""
+    helped = 0
+    for seed in _seeds("other connections"):
+        capture = hinted(seed)
+        named = _frames(capture, tmp_path, ports=frozenset({9092, 31092}))
+        for divided in (True, False):
+            with native.using(native.built() if divided else None):
+                assert _frames(capture, tmp_path) == named, seed
+                shares = [
+                    _frames(capture, tmp_path, share=Share(number, 2, divided))
+                    for number in range(2)
+                ]
+            found = shares[0] + shares[1]
+            if divided:  # what is no exchange, both find
+                assert set(found) == set(named), seed
+            else:
+                assert sorted(found, key=repr) == named, seed
+        with monkeypatch.context() as patch:
+            patch.setattr(captures, "MOST_HELD", 0)
+            helped += _frames(capture, tmp_path) != named
+    assert helped
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", drawn("kinds on Spark", [*KINDS, "incident"], 3))
+@pytest.mark.parametrize("kind", drawn("kinds on Spark", [*KINDS, "incident", "hinted"], 3))
 def test_spark_and_a_stream_write_the_same_tables(
     kind: str, session: FakeSession, tmp_path: Path
 ) -> None:
@@ -311,7 +362,10 @@ def test_spark_and_a_stream_write_the_same_tables(
     from wiredump.spark.job import Job
 
     (seed, *_) = _seeds("Spark")
-    capture = incident(seed).capture if kind == "incident" else known(seed, kind).capture
+    if kind == "incident":
+        capture = incident(seed).capture
+    else:
+        capture = hinted(seed) if kind == "hinted" else known(seed, kind).capture
     paths = [tmp_path / "a.pcap"]
     paths[0].write_bytes(capture)
     expected = one_process(paths, tmp_path / "one", TABLED)
@@ -334,6 +388,52 @@ def test_the_extension_reads_the_same(kind: str) -> None:
         slowly, quickly = read_in_python(made.capture), read_quickly(made.capture)
         assert quickly.items == slowly.items, made.what
         assert quickly.connections == slowly.connections, made.what
+
+
+@pytest.mark.parametrize("port", [9092, 31092])
+@pytest.mark.parametrize("kind", ["requests", "both", "responses"])
+def test_large_frames_may_precede_the_first_that_shows_kafka(
+    port: int, kind: str, tmp_path: Path
+) -> None:
+    """A capture that begins within a frame of megabytes, before others of that size, lacks that one
+    alone, or, of responses alone, three."""
+    line = Line(port, syn=False)
+    for number in range(8):
+        if kind != "responses":
+            line.send(0, produce(number, 1_500_000))
+        if kind != "requests":
+            line.send(1, framed(pack(">i", number) + bytes(1_500_000)))
+    (tmp_path / "a.pcap").write_bytes(file_of(line.packets[3:]))
+    sources = open_sources([str(tmp_path / "a.pcap")])
+    found = [each for each in sources if isinstance(each, Exchange)]
+    assert len(found) >= (5 if kind == "responses" else 7)
+    read = bytes_of(sources.account)
+    assert read["frames"] + read["anomalies"] == read["payload"]
+    assert unread_of(sources.account)["before-start"] == read["anomalies"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", drawn("long conversations", [*OTHERS], 4))
+def test_other_protocols_stay_unknown_for_megabytes(name: str, tmp_path: Path) -> None:
+    """From the middle, also of one direction: nothing is found in more bytes than are kept."""
+    rng = generator(f"long conversation, {name}")
+    for port in (31092, 9092):
+        line, number = Line(port, syn=False), 0
+        while sum(each.captured for each in line.packets) < 1_500_000:
+            said = spoken(name, f"{rng.random()} {number}")
+            said, number = said[rng.randrange(len(said)) :], number + 1
+            for end, data in said * rng.choice((1, 20, 200)):
+                line.send(end, data)
+        source = rng.choice((50_000, port, None))
+        packets = [
+            each for each in line.packets[rng.randrange(5) :]
+            if source is None or each.frame[34:36] == source.to_bytes(2, "big")
+        ]  # fmt: skip
+        (tmp_path / "a.pcap").write_bytes(file_of(packets))
+        sources = open_sources([str(tmp_path / "a.pcap")])
+        assert not [each for each in sources if isinstance(each, Exchange)]
+        named = {connection.protocol for connection in sources.connections.values()}
+        assert named <= {OTHERS[name][0], "unknown", "tls"}
 
 
 @pytest.mark.parametrize("name", OTHERS)

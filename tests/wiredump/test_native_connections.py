@@ -152,6 +152,7 @@ def test_what_is_carried_over_is_what_python_would_have(seed: int, odd: float, p
             tcp, items = state.load(state.dump((tcp, items), AUTO), AUTO)
         for event in tcp.close():
             found += [alone(item) for item in items.feed(event)]
+        found += map(alone, items.settle())
     assert found == expected
     assert items.connections == every.connections
     assert (tcp.account, items.account) == (streams.account, every.account)

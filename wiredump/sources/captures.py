@@ -6,15 +6,15 @@ This module has no access to files: events come from ``wiredump.readers``, in or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from kproto.dialects import Dialect
 from kproto.errors import KprotoError
 from wiredump import readers
-from wiredump.conversation import DEFAULT_PORTS, Conversation
+from wiredump.conversation import DEFAULT_PORTS, Conversation, port_of
 from wiredump.model import Anomaly, Connection, Direction, Exchange, Item, Place
 from wiredump.readable import Readable
 from wiredump.readers import FROM_CLIENT
@@ -131,6 +131,9 @@ class ByteAccount(msgspec.Struct):
             self.unread_within += size
 
 
+MOST_HELD: Final = 64 << 20
+"""The bytes of connections that wait for others to show what they are."""
+
 _RARE: Final = frozenset({"tls", "prologues", "copies"})
 _BYTES: Final = ("payload", "frames", "retransmitted", "anomalies", "missing", *sorted(_RARE))
 
@@ -146,8 +149,14 @@ _CLOSINGS = {
 
 class CaptureItems:
     """Takes events and returns items. ``connections`` has every connection by number;
-    ``account.check`` holds after the last event, when every connection has had its ``Closed``.
-    Connections that open while ``keys`` has secrets are read through TLS."""
+    ``account.check`` holds after the last event, when every connection has had its ``Closed``, and
+    ``settle``. Connections that open while ``keys`` has secrets are read through TLS.
+
+    A connection whose bytes do not show what it is waits, after its end, for ``settle``, which
+    considers the ports of brokers on others; unless it ``holds`` none. ``kafka_ports`` are such
+    ports that came from elsewhere; ``elsewhere`` returns more, if any connection waits at the end.
+    After ``settle``, ``doubtful_ports`` has the ports that would have helped.
+    """
 
     def __init__(
         self,
@@ -155,6 +164,8 @@ class CaptureItems:
         *,
         ports: frozenset[int] = DEFAULT_PORTS,
         keys: KeyLog | None = None,
+        holds: bool = True,
+        elsewhere: Callable[[], Collection[int]] | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self.account = ByteAccount()
@@ -163,18 +174,68 @@ class CaptureItems:
         self._ports = ports
         self._keys = keys if keys is not None else KeyLog()
         self._open: dict[int, Conversation | TlsTalk] = {}
+        self.__setstate__({"_holds": holds, "_elsewhere": elsewhere})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._holds = True
+        self._elsewhere: Callable[[], Collection[int]] | None = None
+        self.kafka_ports: set[int] = set()
+        self.doubtful_ports: set[int] = set()
+        self._doubtful: dict[int, tuple[Conversation, readers.Closed]] = {}
+        self._held = 0
+        """The bytes of these connections."""
+        self.__dict__.update(state)
 
     def read(self, events: Iterable[readers.Event]) -> Iterator[Item]:
         """Yield the items of all events."""
         for event in events:
             yield from self.feed(event)
+        yield from self.settle()
 
     def feed(self, event: readers.Event) -> list[Item]:
         """Return the items that an event completes."""
         items = self._items(event)
+        return self._counted(items)
+
+    def _counted(self, items: list[Item]) -> list[Item]:
         for item in items:
             self.account.count(item, self.readable)
         return items
+
+    # -- what other connections show ---------------------------------------------------------
+
+    def brokers(self) -> set[int]:
+        """Return the ports of brokers so far, ``kafka_ports`` included."""
+        known = (each for each in self.connections.values() if each.protocol == "kafka")
+        return self.kafka_ports.union(port_of(each.broker) for each in known)
+
+    @property
+    def doubtful(self) -> Set[int]:
+        """The numbers of the connections that wait."""
+        return self._doubtful.keys()
+
+    def settle(self, *, final: bool = True) -> list[Item]:
+        """Return the items of connections that wait: of all if this is ``final``, else of those
+        to known ports."""
+        items: list[Item] = []
+        if not self._doubtful:
+            return items
+        known = self.brokers()
+        if final and self._elsewhere is not None:
+            known.update(self._elsewhere())
+        for number, (talk, event) in list(self._doubtful.items()):
+            if final or talk.server_ports & known:
+                del self._doubtful[number]
+                self._held -= talk.held
+                items += self._consider(talk, event, known)
+        return self._counted(items)
+
+    def _consider(self, talk: Conversation, event: readers.Closed, ports: set[int]) -> list[Item]:
+        if not talk.server_ports & ports:
+            self.doubtful_ports |= talk.server_ports
+        return talk.consider(frozenset(ports)) + self._ended(talk, event)
+
+    # -- events ------------------------------------------------------------------------------
 
     def _items(self, event: readers.Event) -> list[Item]:
         match event:
@@ -250,6 +311,18 @@ class CaptureItems:
         talk, connection = self._open.pop(event.connection), self.connections[event.connection]
         if event.reason not in ("evicted", "end"):
             connection.closed_ns = event.timestamp_ns
+        if not (self._may_wait and isinstance(talk, Conversation) and talk.is_doubtful):
+            return self._ended(talk, event)
+        self._doubtful[event.connection] = talk, event
+        self._held += talk.held
+        return []
+
+    @property
+    def _may_wait(self) -> bool:
+        return self._holds and self._held < MOST_HELD
+
+    def _ended(self, talk: Conversation | TlsTalk, event: readers.Closed) -> list[Item]:
+        connection = self.connections[event.connection]
         items = talk.conclude()
         items += talk.end(_why(event, talk.flipped))
         if event.ended_by is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, tzinfo
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
@@ -71,7 +71,7 @@ class Sources:
     iterated over.
 
     ``follow``: at the end of the file, wait for more until the iteration is closed. ``progress`` is
-    called with the bytes read of all files.
+    called with the bytes read of all files. ``whole`` opens the same files without a ``share``.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Sources:
         share: Share | None = None,
         memory: int | None = None,
         max_decompressed: int | None = None,
+        whole: Callable[[], Sources] | None = None,
     ) -> None:
         self.connections: dict[int, Connection] = {}
         self._files = files
@@ -95,6 +96,7 @@ class Sources:
         self._ports = ports
         self._follow = follow
         self._share = share
+        self._whole = whole
         self._limits = Limits.within(memory, alone=not follow)
         self._max_decompressed = max_decompressed
         self._keys = keys
@@ -193,7 +195,10 @@ class Sources:
     # -- captures ----------------------------------------------------------------------------
 
     def _read_captures(self, files: list[_File]) -> Iterator[Item]:
-        self._captures = items = CaptureItems(self._codec, ports=self._ports, keys=self._keys)
+        self._captures = items = CaptureItems(
+            self._codec, ports=self._ports, keys=self._keys, holds=not self._follow,
+            elsewhere=self._ports_elsewhere,
+        )  # fmt: skip
         self.connections = items.connections
         if self._is_quick:
             yield from self._read_quickly(files, items)
@@ -206,8 +211,18 @@ class Sources:
             add = self._packets_to
             sink = None if add is None else PacketRecorder(items.connections, add)
             events = streams.read(*([chain(*captures)] if self._rotated else captures), sink=sink)
-        for event in events:
-            yield from items.feed(event)
+        yield from items.read(events)
+
+    def _ports_elsewhere(self) -> Collection[int]:
+        """Return the ports of brokers on connections that belong to other shares."""
+        share = self._share
+        if share is None or share.divided or share.of == 1 or self._whole is None:
+            return ()
+        with closing(self._whole()) as sources:
+            for _ in sources:
+                pass
+            assert sources._captures is not None
+            return sources._captures.brokers()
 
     def _take_secrets(self, capture: Capture) -> None:
         """Use the secrets that a pcapng file has as a key log, too."""
@@ -460,7 +475,11 @@ def open_sources(
         share=share,
         memory=memory,
         max_decompressed=max_decompressed,
-    )
+        whole=lambda: open_sources(
+            paths, codec=codec, ports=ports, rotated=rotated, keylog=keylog, memory=memory,
+            max_decompressed=max_decompressed,
+        ),
+    )  # fmt: skip
 
 
 def open_key_log(path: str, *, follow: bool = False) -> KeyLog:

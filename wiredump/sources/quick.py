@@ -275,6 +275,7 @@ class QuickStreams:
         yield from found.fragments_end()
         for event in self._tcp.close():
             yield from self._items.feed(event)
+        yield from self._items.settle()
 
 
 def _packet(packets: Any, number: int) -> Packet:

@@ -38,7 +38,8 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
     """What the tasks of a batch need beside ``Options``: its number, the state of the previous
     batch by task, the folder of data files, the first time of the newest file, and the file of
     topic names. A connection that was silent for ``idle_ns`` has ended; None: it never has.
-    ``ending``: nothing follows."""
+    ``ending``: nothing follows. ``learnt``: the previous batch showed ports of brokers, which may
+    decide what connections are that wait."""
 
     batch: int
     before: dict[int, State]
@@ -47,6 +48,7 @@ class Carrying(msgspec.Struct, frozen=True, kw_only=True):
     names: str | None
     ending: bool
     idle_ns: int | None = None
+    learnt: bool = False
 
     def data_of(self, task: int) -> Callable[[int], str]:
         """Return the path of a task's data file of a batch."""
@@ -81,6 +83,7 @@ class _Carrying(ConnectionTask):
                 options.tables, known=Names(Location(carrying.names)).name
             )
         self._ending = carrying.ending
+        self._learnt = carrying.learnt
         self._forgotten_ns = carrying.newest_ns - LATE_NS - STALE_NS
         idle_ns = carrying.idle_ns
         self._idle_since_ns = 0 if idle_ns is None else carrying.newest_ns - idle_ns
@@ -143,6 +146,8 @@ class _Carrying(ConnectionTask):
             until_ns = self._idle_since_ns if entry.is_open else self._forgotten_ns
             if self._ending or entry.at_ns < until_ns:
                 super().finish(entry.key, self._resumed(entry))
+            elif entry.is_open and self._learnt:
+                self.finish(entry.key, self._resumed(entry))
             elif entry.batch in self._emptied:
                 rest = self._before.rest(entry)
                 self._after.add(entry.key, entry.is_open, entry.at_ns, rest)

@@ -45,8 +45,9 @@ _EMPTY: Final = memoryview(b"")
 
 class Options(Work, frozen=True, kw_only=True):
     """The options of a task. ``names`` are the paths as the user gave them, ``copies`` files with
-    what compressed captures hold."""
+    what compressed captures hold. ``kafka_ports`` are those of brokers on other connections."""
 
+    kafka_ports: tuple[int, ...] = ()
     names: dict[int, str] = msgspec.field(default_factory=dict)
     copies: dict[int, str] = msgspec.field(default_factory=dict)
     secrets_within: tuple[bytes, ...] = ()
@@ -85,6 +86,7 @@ class ConnectionTask:
         self._options = options
         self.codec = named_dialect(options.dialect)
         self._ports = frozenset(options.ports)
+        self.kafka_ports = options.kafka_ports
         self._limits = Limits.within(options.memory, alone=True)
         self._keys = open_key_log(options.keylog) if options.keylog is not None else KeyLog()
         for each in options.secrets_within:
@@ -211,8 +213,14 @@ class ConnectionTask:
             self.finish(self._key, self._group)
             self._group = None
 
+    def learn(self, ports: Iterable[int]) -> None:
+        """Note ports of brokers."""
+        self._manifest.kafka_ports.update(ports)
+
     def _finish(self, group: Group) -> None:
         account = group.finish()
+        self.learn(group.items.brokers())
+        self._manifest.doubtful_ports |= group.items.doubtful_ports
         self.add(group.last_rows(), len(group.items.connections))
         for name in account.__struct_fields__:
             setattr(self._account, name, getattr(self._account, name) + getattr(account, name))
@@ -266,6 +274,7 @@ class Group:
         self._tcp = carried.tcp
         self._rows = work.rows(carried.counts)
         self.items = carried.items
+        self.items.kafka_ports.update(work.kafka_ports)
         self._ends = Ends(key, reverse(key)) if key else Ends(b"", b"")
         self._merging = Merging(self._read)
         self._quick: _Segments | None = None
@@ -325,6 +334,7 @@ class Group:
             self._work.saw(self._quick.times)
         for event in self._tcp.close():
             self._write(self.items.feed(event))
+        self._write(self.items.settle())
         self._tcp.account.check()
         self.items.account.check()
         return self.items.account
@@ -335,16 +345,19 @@ class Group:
     def pause(self) -> tuple[bool, int, int, list[Rows]]:
         """Return whether a connection is open, when the last packet came or, if none is open, the
         last connection was closed, how many connections are complete and were dropped, and their
-        rows."""
+        rows. One that waits for others to show what it is counts as open."""
         self._merging.until(None)
         if self._quick is not None:
             self._quick.all_back()
             self._work.saw(self._quick.times)
         is_open, at_ns = self._tcp.pause()
-        known, items = self._tcp.known, self.items
+        items = self.items
+        self._write(items.settle(final=False))
+        self._work.learn(items.brokers())
+        known = {*self._tcp.known, *items.doubtful}
         ended = {number: each for number, each in items.connections.items() if number not in known}
         rows = list(self._rows.end(ended, (), {}))
         for number, each in ended.items():
             del items.connections[number]
             self.carried.counts.forget(each.id)
-        return is_open, at_ns, len(ended), rows
+        return is_open or bool(items.doubtful), at_ns, len(ended), rows

@@ -213,7 +213,9 @@ class _Run:
             )
             splits, learnt, redone = checked.splits, checked.learnt, checked.redone
         job = partial(self._connections, copies, part, self._job.partitions or _tasks(size, cores))
-        made = read_until_certain(job, self._clear, splits, self._job.split_bytes, learnt)
+        made = read_until_certain(
+            job, self._clear, splits, self._job.split_bytes, learnt, counts_of=iter
+        )
         again = [self._options.paths[number] for number in sorted(redone | made.redone)]
         return made.result, made.notes, again
 
@@ -236,7 +238,7 @@ class _Run:
     ) -> tuple[list[Manifest], list[SplitNote]]:  # fmt: skip
         self._say(f"reading packets: {len(splits)} parts, and connections: {count} tasks")
         options = msgspec.structs.replace(
-            self._options, secrets_within=learnt.secrets, copies=copies
+            self._options, secrets_within=learnt.secrets, copies=copies, kafka_ports=learnt.ports
         )
         packets = each_of(self._spark, _encoded(splits, part), _read, SQL_SCHEMA)
         rows = by_connection(packets, count, join_fragments if learnt.fragments else None)

@@ -70,7 +70,7 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         learnt = Learnt(self.fragments is not None and self.carrying.ending)
         self._clear()
         job = partial(self._job, spark)
-        done = read_until_certain(job, self._clear, splits, split_bytes, learnt)
+        done = read_until_certain(job, self._clear, splits, split_bytes, learnt, counts_of=iter)
         made = self._folder() / _FRAGMENTS
         read = {note.capture: note.read for note in done.notes}
         damaged = {note.capture for note in done.notes if note.reason}
@@ -94,7 +94,10 @@ class MicroBatch(msgspec.Struct, frozen=True, kw_only=True):
         first, *others = list(map(msgspec.msgpack.encode, splits)) or [b""]
         rows = each_of(spark, [_SOMETHING + first, *others], _read, SQL_SCHEMA)
         shared = by_connection(rows, self.partitions, self._joining() if learnt.fragments else None)
-        answered = answers(shared, _connections(self.options, self.carrying))
+        options = msgspec.structs.replace(
+            self.options, kafka_ports=(*self.options.kafka_ports, *learnt.ports)
+        )
+        answered = answers(shared, _connections(options, self.carrying))
         kept = [msgspec.json.decode(each, type=Kept) for each in answered]
         if sorted(each.task for each in kept) != list(range(self.partitions)):
             raise UnreadableError(f"only {len(kept)} of {self.partitions} tasks returned a result")

@@ -22,7 +22,7 @@ from wiredump.spark.order import in_order
 from wiredump.spark.splits import Split
 from wiredump.spark.survey import Surveyed, survey
 from wiredump.storage import Location, RangedFile
-from wiredump.tables.parts import SplitNote
+from wiredump.tables.parts import Counts, SplitNote, summed
 
 __all__ = [
     "Certain",
@@ -55,10 +55,12 @@ class UnreadableError(KprotoError):
 
 
 class Learnt(NamedTuple):
-    """What only reading shows: whether there are fragments to join, and TLS key logs."""
+    """What only reading shows: whether there are fragments to join, TLS key logs, and the ports of
+    brokers that decide what connections are whose bytes do not."""
 
     fragments: bool = False
     secrets: tuple[bytes, ...] = ()
+    ports: tuple[int, ...] = ()
 
 
 _NOTHING: Final = Learnt()
@@ -126,16 +128,21 @@ def read_until_certain(
     splits: list[Split],
     split_bytes: int,
     learnt: Learnt = _NOTHING,
+    counts_of: Callable[[_Result], Iterable[Counts]] = lambda result: (),
 ) -> Certain[_Result]:
-    """Run a job, which returns its result and notes, until nothing contradicts the notes; ``clear``
-    removes what an attempt wrote. Raises UnreadableError if the files keep changing."""
+    """Run a job, which returns its result and notes, until nothing contradicts the notes, nor what
+    ``counts_of`` finds in the result; ``clear`` removes what an attempt wrote. Raises
+    UnreadableError if the files keep changing."""
     redone: set[int] = set()
     for attempt in range(_ATTEMPTS):
         if attempt:
             clear()
         result, notes = job(splits, learnt)
         fragments = learnt.fragments or any(note.fragments for note in notes)
-        found = Learnt(fragments, tuple(sorted({each for note in notes for each in note.secrets})))
+        secrets = {each for note in notes for each in note.secrets}
+        counts = summed(counts_of(result))
+        ports = {*learnt.ports, *(counts.kafka_ports & counts.doubtful_ports)}
+        found = Learnt(fragments, tuple(sorted(secrets)), tuple(sorted(ports)))
         repeated = again(splits, notes, split_bytes)
         if not repeated and found == learnt:
             return Certain(result, notes, splits, learnt, redone)

@@ -188,7 +188,9 @@ class _Run:
         path = self._store.path
         return MicroBatch(
             options=msgspec.structs.replace(
-                self._options, paths={each.number: each.file.path for each in files}
+                self._options,
+                paths={each.number: each.file.path for each in files},
+                kafka_ports=tuple(before.total.kafka_ports) if before is not None else (),
             ),
             carrying=Carrying(
                 batch=batch,
@@ -201,6 +203,7 @@ class _Run:
                 names=path(before.names) if before is not None and before.names else None,
                 ending=ending,
                 idle_ns=self._about.idle_ns,
+                learnt=before is not None and before.learnt,
             ),
             partitions=self._about.partitions,
             split_bytes=self._about.split_bytes,
@@ -245,6 +248,7 @@ class _Run:
             count=(before.count if before is not None else 0) + len(taken),
             newest_ns=max([before.newest_ns if before is not None else 0, *newest]),
             total=msgspec.structs.replace(total, times={}), rows=dict(rows),
+            learnt=bool(made.kafka_ports - (before.total.kafka_ports if before else set())),
             summary={
                 "others": [Location(each).shown for each in planned.others],
                 "damaged": [

@@ -135,9 +135,11 @@ class Noted(msgspec.Struct, kw_only=True):
 class Record(Noted, kw_only=True):
     """The result of a batch. ``count`` files were taken so far, ``last`` is the last of them, and
     ``newest_ns`` the latest time of a first packet; ``total`` and ``rows`` sum all batches.
-    ``summary`` is what ``progress`` says of this batch alone."""
+    ``summary`` is what ``progress`` says of this batch alone, ``learnt`` whether it showed a port
+    of brokers that no earlier one did."""
 
     count: int
+    learnt: bool = False
     last: Rotated | None = None
     newest_ns: int = 0
     state: dict[int, State] = {}

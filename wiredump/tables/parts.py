@@ -65,8 +65,11 @@ class SplitNote(msgspec.Struct):
 
 class Counts(msgspec.Struct, kw_only=True):
     """The counts of tasks. ``account`` counts bytes of payload by where they went, ``expected``
-    those in their rows' notes; ``times`` are the first and last of each capture."""
+    those in their rows' notes; ``times`` are the first and last of each capture. ``kafka_ports``
+    and ``doubtful_ports`` are those of ``CaptureItems``."""
 
+    kafka_ports: set[int] = set()
+    doubtful_ports: set[int] = set()
     account: dict[str, int] = {}
     expected: int = 0
     connections: int = 0
@@ -91,6 +94,8 @@ def summed(counts: Iterable[Counts]) -> Counts:
             found.account[name] = found.account.get(name, 0) + count
         found.expected += each.expected
         found.connections += each.connections
+        found.kafka_ports |= each.kafka_ports
+        found.doubtful_ports |= each.doubtful_ports
         for capture, (first, last) in each.times.items():
             found.span(capture, first, last)
     return found
