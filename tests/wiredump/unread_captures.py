@@ -103,19 +103,21 @@ class Line:
 
     def put(
         self, end: int, flags: int, data: bytes = b"", sequence: int | None = None,
-        acknowledged: int | None = None,
+        acknowledged: int | None = None, *, window: int = 65_535,
     ) -> None:  # fmt: skip
-        self.packets.append(self._packet(end, flags, data, sequence, acknowledged))
+        self.packets.append(self._packet(end, flags, data, sequence, acknowledged, window))
 
     def _packet(
-        self, end: int, flags: int, data: bytes, sequence: int | None, acknowledged: int | None
-    ) -> Packet:
+        self, end: int, flags: int, data: bytes, sequence: int | None, acknowledged: int | None,
+        window: int = 65_535,
+    ) -> Packet:  # fmt: skip
         ends = (_CLIENT, self._ports[0]), (_BROKER, self._ports[1])
         (source, source_port), (target, target_port) = ends[end], ends[1 - end]
         tcp = tcp_segment(
             source, target, source_port, target_port,
             self._next[end] if sequence is None else sequence,
             self._next[1 - end] if acknowledged is None else acknowledged, flags, data,
+            window=window,
         )  # fmt: skip
         self._time += _STEP_NS
         frame = ethernet_frame(ip_packet(source, target, tcp))

@@ -16,6 +16,8 @@ from kproto.messages import (
     InitProducerIdResponse,
     JoinGroupRequest,
     JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
     ProduceRequest,
     ProduceResponse,
     SyncGroupRequest,
@@ -39,17 +41,19 @@ class Incident(NamedTuple):
 class Client:
     """One connection, on which each request waits for its response."""
 
-    def __init__(self, number: int, client_id: str, port: int = 9092) -> None:
+    def __init__(
+        self, number: int, client_id: str, port: int = 9092, start_ns: int = START_NS
+    ) -> None:
         self.port = 50_000 + number
-        self.line = Line(port, client_port=self.port, start_ns=START_NS + number * 10**6)
+        self.line = Line(port, client_port=self.port, start_ns=start_ns + number * 10**6)
         self._client_id = client_id
         self._number = 0
 
     def request(
         self, request: tuple[type[Any], dict[str, Any]], response: tuple[type[Any], dict[str, Any]],
-        version: int, seconds: float = 0,
+        version: int, seconds: float = 0, *, answered: bool = True,
     ) -> None:  # fmt: skip
-        """Exchange bodies, given as JSON."""
+        """Exchange bodies, given as JSON, or send the request alone."""
         self._number += 1
         bodies = [kind.from_json(json, version) for kind, json in (request, response)]
         frame = kproto.encode_request(
@@ -57,15 +61,29 @@ class Client:
         )
         self.line.send(0, frame)
         self.line.wait(seconds)
+        if not answered:
+            return
         answer = kproto.encode_response(bodies[1], api_version=version, correlation_id=self._number)
         self.line.send(1, answer)
 
-    def fetch(self, version: int, seconds: float = 0) -> None:
+    def fetch(
+        self, version: int, seconds: float = 0, *, offset: int = -1, end: int = 0,
+        records: str | None = None,
+    ) -> None:  # fmt: skip
+        """Fetch payments-0 from an offset, or nothing."""
         request: dict[str, Any] = {
             "replicaId": -1, "maxWaitMs": 500, "minBytes": 1, "maxBytes": 1 << 20,
             "isolationLevel": 0, "topics": [],
         }  # fmt: skip
         response: dict[str, Any] = {"throttleTimeMs": 0, "responses": []}
+        if offset >= 0:
+            wanted = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": 1 << 20}
+            request["topics"] = [{"topic": "payments", "partitions": [wanted]}]
+            found = {
+                "partitionIndex": 0, "errorCode": 0, "highWatermark": end, "lastStableOffset": end,
+                "abortedTransactions": [], "records": records,
+            }  # fmt: skip
+            response["responses"] = [{"topic": "payments", "partitions": [found]}]
         if version < 4:
             del request["isolationLevel"]
         if version < 3:
@@ -86,10 +104,21 @@ class Client:
         }
         self.request((ProduceRequest, request), (ProduceResponse, response), 3)
 
-    def heartbeat(self, error: int = 0) -> None:
+    def commit(self, group: str, offset: int) -> None:
+        part = {"partitionIndex": 0, "committedOffset": offset, "committedMetadata": ""}
+        request = {
+            "groupId": group, "generationIdOrMemberEpoch": 1, "memberId": "m",
+            "retentionTimeMs": -1, "topics": [{"name": "payments", "partitions": [part]}],
+        }  # fmt: skip
+        done = [{"name": "payments", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]
+        bodies = (OffsetCommitRequest, request), (OffsetCommitResponse, {"topics": done})
+        self.request(*bodies, 2)
+
+    def heartbeat(self, error: int = 0, seconds: float = 0, *, answered: bool = True) -> None:
         request = {"groupId": "calm", "generationId": 1, "memberId": "m"}
         response = {"throttleTimeMs": 0, "errorCode": error}
-        self.request((HeartbeatRequest, request), (HeartbeatResponse, response), 1)
+        bodies = (HeartbeatRequest, request), (HeartbeatResponse, response)
+        self.request(*bodies, 1, seconds, answered=answered)
 
     def init_producer_id(self, error: int) -> None:
         request = {"transactionalId": "ledger", "transactionTimeoutMs": 1000}

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.support.full import either
+from tests.support.full import drawn, either
 from tests.support.toolchain import require_module
 from tests.wiredump.questions.incident import Client, incident, quiet
+from tests.wiredump.questions.situations import SITUATIONS, situation
 from tests.wiredump.unread_captures import merged
 from wiredump.cli import cli
 from wiredump.questions.database import FolderTables
@@ -46,6 +47,22 @@ def test_what_was_planted_is_found(rng: random.Random, tmp_path: Path) -> None:
         {"question": FINDINGS, **row} for row in findings
     ]
     assert rows[0]["question"] == FINDINGS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", drawn("situations", [*SITUATIONS], 4))
+def test_the_first_finding_names_what_is_to_blame(
+    name: str, rng: random.Random, tmp_path: Path
+) -> None:
+    """And no other one names anything else."""
+    path = tmp_path / "a.pcap"
+    for seed in [rng.getrandbits(30) for _ in range(either(10, 1))]:
+        made = situation(name, seed)
+        path.write_bytes(made.capture)
+        findings = [row["finding"] for row in ask(FINDINGS, str(path))]
+        assert findings, seed
+        assert findings[0].startswith(made.found[0]), seed
+        assert all(each.startswith(made.found) for each in findings), (seed, findings)
 
 
 @pytest.mark.slow
