@@ -157,8 +157,8 @@ class Recognition:
 
     @property
     def goes_on(self) -> bool:
-        """Whether an unknown protocol is no final answer: later bytes may be Kafka, if these are
-        from the middle of a connection."""
+        """Whether later bytes may show that an unknown protocol is Kafka: those in the middle of a
+        connection."""
         return not self._begins and (self._known or self._passed < MOST_PASSED)
 
     def pass_over(self) -> None:
