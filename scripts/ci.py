@@ -61,14 +61,15 @@ LANES: Final = (
         make("lint, types, import contracts", "lint"),
         make("documentation site", "docs"),
         make("generated code is fresh", "codegen-check"),
-        # Sampled by the seed: under sanitizers each test takes five times as long.
-        make("C engine under sanitizers", "sanitize", "KPROTO_QUICK=1"),
+        # One set of parameters a test, by the seed: under sanitizers each takes five times as long.
+        make("C engine under sanitizers", "sanitize", "KPROTO_QUICK=2"),
         make("pure engine and Kafka's Java classes", "test-pure-oracle"),
         make("install without a compiler", "test-without-compiler"),
         make("release check and a new user's walk", "release-check"),
         # Bounded: with more rows than time, KPROTO_SEED draws the rows. `make mutate` tries all.
         make("mutation of the rules' rows", "mutate", "MUTATE_ARGS=--within 60"),
-        make("fuzz targets", "fuzz-smoke"),
+        # The seed is the same each time, so these look for regressions; `make fuzz` searches.
+        make("fuzz targets", "fuzz-smoke", "FUZZ_ARGS=--executions 300"),
     ),
 )
 

@@ -411,6 +411,7 @@ def _judge(trial: Trial, paths: Sequence[str]) -> int:
     quietly = ["-q", "-s", "--no-header", "--disable-warnings", "-p", "no:cacheprovider"]
     # Plugins are imported already, by the search for rows; tests rely on no rewritten assert there.
     quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    quietly += ["-o", "timeout=0"]  # its alarm would replace that of ``_one_fails``
     code = pytest.main(["-c", "pyproject.toml", *quietly, "-m", QUICK, *paths], plugins=[trial])
     if code != pytest.ExitCode.OK or trial.broken:
         reason = ", ".join(trial.broken) or f"pytest ended with {code!r}"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ from tests.docs.shell import check
 CLIENT = MAINTAINERS[0]
 WRONG = "wrong:ignores-the-top-level-error"
 EXPLAINED: Sentences = {CLIENT: {"reassignment/004": Written("It looks away.", [])}}
+
+
+the_data = cache(read)
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +121,7 @@ def test_every_verdict_and_variant_survives(folder: Path, tmp_path: Path) -> Non
     assert "/srv" not in (tmp_path / "data" / f"{CLIENT}.json").read_text()
 
 
+@pytest.mark.slow
 def test_data_of_an_earlier_run_are_replaced(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "gone.json").write_text("{}")
     write(read_run(folder / "results.json"), {}, lambda _: (), tmp_path)
@@ -126,14 +131,14 @@ def test_data_of_an_earlier_run_are_replaced(folder: Path, tmp_path: Path) -> No
 
 
 def test_the_published_data_have_the_form_that_is_written(tmp_path: Path) -> None:
-    run, excerpts = read()
+    run, excerpts = the_data()
     write(run, read_sentences(FINDINGS), excerpts, tmp_path)
     for path in RESULTS.iterdir():
         assert path.read_text() == (tmp_path / path.name).read_text(), path.name
 
 
 def test_every_published_failure_is_described() -> None:
-    run, _ = read()
+    run, _ = the_data()
     sentences = read_sentences(FINDINGS)
     missing = set(unwritten(run, sentences))
     for client in run.clients:
