@@ -7,12 +7,12 @@ package, so it is imported by name when it is used.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from kproto.cli.program import program
 from kproto.cli.run import run
+from mockbroker.cli.collector import collect_seldom
 
 __all__ = ["cli", "main"]
 
@@ -30,12 +30,7 @@ cli = program(
 )
 
 
-_COLLECT_AFTER: Final = 20_000
-"""New objects after which the garbage collector runs. An import makes thousands that all stay: with
-Python's 700 a tenth of the time of a start went into collections."""
-
-
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
+    collect_seldom()
     run(cli, "mockbroker", arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import ssl
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.cluster_flags import flags_of, values_of
+from mockbroker.cli.collector import keep_what_is_loaded
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
 from mockbroker.cli.option_types import DURATION, ParsedOption, dialect_of
@@ -414,7 +414,7 @@ async def _proxy(running: KafkaProxy, options: dict[str, Any], token: dict[str, 
             **served,
             **token,
         }
-        gc.freeze()  # as ``serve`` does
+        keep_what_is_loaded()
         echo_json(ready)
         await stopped.wait()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from kproto.os_errors import os_error_text
 from mockbroker.cli.allocator import reuse_freed_memory
 from mockbroker.cli.background_stderr import background_stderr
 from mockbroker.cli.cluster_flags import flags_of, values_of
+from mockbroker.cli.collector import keep_what_is_loaded
 from mockbroker.cli.faults import fault_options, faults_into, report_unused
 from mockbroker.cli.journals import JOURNAL_OPTIONS, journal_sink
 from mockbroker.cli.option_types import ParsedOption, dialect_of
@@ -386,9 +386,7 @@ async def _serve(
                 "versions": versions(),
                 **token,
             }
-            # Modules and rows stay for good. A full collection that looks at them, too, takes
-            # 50 ms, in which no request is answered.
-            gc.freeze()
+            keep_what_is_loaded()
             echo_json(ready)
             await stopped.wait()
         finally:

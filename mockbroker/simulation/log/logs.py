@@ -188,7 +188,8 @@ class Logs:
 
         The high watermark follows as far as in-sync replicas do.
         """
-        return self.append_to(tp, self.data(tp), self._controller.partition(tp), batch, header)
+        partition, settings = self._controller.partition(tp), self.settings(tp[0])
+        return self.append_to(tp, self.data(tp), partition, batch, header, settings)
 
     def append_to(
         self,
@@ -197,11 +198,11 @@ class Logs:
         partition: Partition,
         batch: Buffer,
         header: BatchHeader,
+        settings: LogSettings,
     ) -> int:
-        """As ``append``, to a partition that the caller has found."""
+        """As ``append``, to a partition whose data and settings the caller has looked up."""
         log = data.log
         now_ms = self._controller.timers.now_ms
-        settings = self.settings(tp[0])
         base_offset = log.append(batch, header, partition.leader_epoch, now_ms, settings)
         if header.producer_id >= 0 and self._expiry.due_ms is None:
             self._expiry.set(now_ms + self._producer_check_ms())

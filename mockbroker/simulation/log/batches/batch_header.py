@@ -14,8 +14,6 @@ from kproto.records.record_batch import HEADER, HEADER_SIZE
 
 __all__ = [
     "HEADER_SIZE",
-    "NO_PRODUCER",
-    "NO_SEQUENCE",
     "BatchHeader",
     "Buffer",
     "read_header",
@@ -24,9 +22,6 @@ __all__ = [
 ]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-
-NO_PRODUCER: Final = -1
-NO_SEQUENCE: Final = -1
 
 _CRC_AT: Final = 17
 _CHECKED_AT: Final = 21

@@ -448,7 +448,7 @@ class Appender:
                     log_start_offset=log.start_offset,
                     end_offset=kept.last_offset + 1,
                 )
-        base_offset = self._logs.append_to(tp, held, partition, data, header)
+        base_offset = self._logs.append_to(tp, held, partition, data, header, settings)
         end_offset = base_offset + header.last_offset_delta + 1
         return AppendOutcome(
             tp,

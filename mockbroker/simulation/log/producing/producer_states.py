@@ -17,7 +17,8 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from kproto.messages.end_txn_marker import EndTxnMarker
 from kproto.records import ControlRecordType, RecordBatches, read_control_record
-from mockbroker.simulation.log.batches.batch_header import NO_SEQUENCE, BatchHeader
+from kproto.records.model import NO_SEQUENCE
+from mockbroker.simulation.log.batches.batch_header import BatchHeader
 from mockbroker.simulation.log.batches.batch_storage import StoredBatch
 from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments

@@ -49,7 +49,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Begin an epoch at this offset. An epoch that has no record is replaced by the next one;
         an epoch that is not newer than the latest changes nothing."""
-        if epoch <= self.latest:
+        if self._starts and epoch <= self._starts[-1].epoch:
             return
         while self._starts and self._starts[-1].start_offset >= start_offset:
             self._starts.pop()
