@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kproto.errors import KprotoError
+from kproto.errors import DecodeError
 from kproto.records import RecordBatches
 from kproto.records.batch import Batch
 
@@ -75,13 +75,14 @@ def batches(data: bytes) -> list[dict[str, Any]]:
     """Return what the batches of a field of type ``records`` hold.
 
     A batch that cannot be read has ``damaged``, the reason, in place of its records; nothing behind
-    it is read.
+    it is read. Raises MissingExtraError if the codec's library is not installed here, which says
+    nothing of the batch.
     """
     found: list[dict[str, Any]] = []
     try:
         for batch in RecordBatches(data, allow_partial=True):
             found.append(_batch(batch))
-    except KprotoError as error:
+    except DecodeError as error:
         found.append({"damaged": str(error)})
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kproto.errors import MissingExtraError
 from kproto.records import Compression, Record, build_batch
 from kspec.answers import Answer
 from kspec.case_parser import parse_case
@@ -18,6 +19,7 @@ from kspec.runner.clients import Local
 from kspec.runner.schedule import run
 from kspec.traffic import CallRecord, Evidence
 from tests.kspec.test_judge import case, entry
+from tests.support.codecs import without
 
 BATCH = build_batch(
     [Record(timestamp=0, value=b"a  "), Record(timestamp=0, key=b"\xff", value=None)],
@@ -27,6 +29,12 @@ BATCH = build_batch(
     producer_epoch=1,
     base_sequence=3,
 )
+
+
+def test_a_codec_that_is_missing_here_is_no_damage() -> None:
+    data = build_batch([Record(value=b"a")], compression=Compression.ZSTD)
+    with without("zstandard"), pytest.raises(MissingExtraError):
+        batches(data)
 
 
 def test_a_batch_is_what_its_header_and_its_records_say() -> None:

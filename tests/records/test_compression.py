@@ -28,6 +28,7 @@ from kproto.records import (
 from kproto.records.compression import MEMBERS, compress, decompress, unpack
 from kproto.records.snappy import HEADER, MAGIC
 from kproto.records.undecodable import UndecodableError
+from tests.support.codecs import without
 
 LIMIT = 1 << 20
 CODECS = list(Compression)[1:]
@@ -248,13 +249,9 @@ def test_levels():
         (Compression.ZSTD, "zstandard"),
     ],
 )
-def test_a_missing_library_is_named(monkeypatch, codec, module):
+def test_a_missing_library_is_named(codec, module):
     data = build_batch([Record(value=b"a")], compression=codec)
-    monkeypatch.setitem(sys.modules, module, None)
-    found = compression._library, compression._decompressor, compression._at_once
-    for each in found:
-        each.cache_clear()
-    try:
+    with without(module):
         assert not compression.available(codec)
         for call in (
             lambda: build_batch([Record(value=b"a")], compression=codec),
@@ -267,10 +264,6 @@ def test_a_missing_library_is_named(monkeypatch, codec, module):
             )
             assert isinstance(caught.value, KprotoError)
             assert isinstance(caught.value, ImportError)
-    finally:
-        monkeypatch.undo()
-        for each in found:
-            each.cache_clear()
     assert all(compression.available(each) for each in Compression)
 
 

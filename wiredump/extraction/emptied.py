@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kproto.errors import KprotoError
+from kproto.errors import DecodeError, EncodeError
 from kproto.records import Batch, Compression, Record, RecordBatch, RecordBatches, build_batch
 from kproto.records.crc import crc32c
 from kproto.records.record_batch import HEADER, HEADER_SIZE
@@ -27,14 +27,18 @@ _BASE_TIMESTAMP: Final = 7
 
 
 def emptied(data: bytes) -> bytes:
-    """Return a field of type ``records`` without contents."""
+    """Return a field of type ``records`` without contents.
+
+    Raises MissingExtraError if the library of a batch's codec is not installed: the batch is not
+    damaged, and zeros in its place would be unreadable for clients.
+    """
     out: list[bytes] = []
     at = 0
     try:
         for batch in RecordBatches(data, allow_partial=True, check_crc=False):
             out.append(_batch(batch))
             at = batch.offset + batch.size
-    except KprotoError:
+    except DecodeError:
         pass  # the rest cannot be read by anybody
     return b"".join([*out, _zeros(data[at:])])
 
@@ -49,7 +53,7 @@ def _batch(batch: Batch) -> bytes:
         if isinstance(batch, RecordBatch):
             return _rebuilt(batch, records)
         return _message(batch, records)
-    except KprotoError:
+    except (DecodeError, EncodeError):
         return _zeros(batch.data)
 
 

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 import kproto
 from kproto.capture import JournalCapture
 from kproto.dialects import dialect
+from kproto.errors import MissingExtraError
 from kproto.journal import CLOSED_BY_BROKER, CLOSED_BY_CLIENT, Entry, JournalWriter
 from kproto.records import Compression, Record, RecordBatches, build_batch
 from kproto.transcript import read_transcript, write_transcript
+from tests.support.codecs import without
 from tests.wiredump.talk import Said, say
 from wiredump.cli import cli
 from wiredump.extraction import Hiding, chosen, transcript_of
@@ -239,6 +241,12 @@ def test_records_keep_their_shape_and_say_nothing(several: list[bytes]) -> None:
 
 
 SECRET = b"the account of alice"
+
+
+def test_a_codec_that_is_missing_here_is_no_damage() -> None:
+    data = build_batch([Record(value=b"a")], compression=Compression.ZSTD)
+    with without("zstandard"), pytest.raises(MissingExtraError):
+        emptied(data)
 
 
 @given(st.data())
