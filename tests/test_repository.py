@@ -47,9 +47,11 @@ EDGES = (
 
 OTHERS_PRIVATE = frozenset(
     {
-        *("_asdict", "_fields", "_replace"),  # public methods of named tuples
+        *("_asdict", "_fields", "_make", "_replace"),  # public methods of named tuples
         "_exit",  # of os
         "_ensure_initialized",  # SparkContext has no public way to start its JVM alone
+        *("_params", "_parsereport"),  # what a construct of one's own is made of
+        "_unknown_tags",  # the slot of every message class: kproto/codec/structs.py
     }
 )
 """Private names of others that may be used."""
@@ -169,12 +171,11 @@ def _exported(tree: ast.Module) -> set[str]:
 
 @pytest.mark.slow
 def test_private_attributes_stay_in_their_module():
-    """In wiredump: ``thing._name`` only where the module itself has a ``_name``, and no private
-    name is imported but the extension."""
+    """``thing._name`` only where the module itself has a ``_name``, and no private name is imported
+    but the extensions."""
     foreign = [
         f"{name}:{node.lineno} {node.attr}"
         for name in packaged()
-        if name.startswith("wiredump/")
         for own in [_private_names(parsed(name))]
         for node in ast.walk(parsed(name))
         if isinstance(node, ast.Attribute) and node.attr not in own | OTHERS_PRIVATE
@@ -184,13 +185,30 @@ def test_private_attributes_stay_in_their_module():
     imported = [
         f"{name} {alias.name}"
         for name in packaged()
-        if name.startswith("wiredump/")
         for node in ast.walk(parsed(name))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.name.startswith("_") and alias.name != "_quick"
+        if alias.name.startswith("_") and alias.name not in ("_engine", "_quick")
     ]
     assert foreign + imported == []
+
+
+@pytest.mark.slow
+def test_constructors_change_no_other_object():
+    """What one object needs of another is an argument of its constructor, or a method's: nothing is
+    patched in after construction. ``sni_callback`` is how Python's ssl takes one."""
+    patched = [
+        f"{name}:{target.lineno} {ast.unparse(target)}"
+        for name in packaged()
+        for function in ast.walk(parsed(name))
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Attribute) and target.attr != "sni_callback"
+        if isinstance(target.value, ast.Attribute)
+    ]
+    assert patched == []
 
 
 def _private_names(tree: ast.Module) -> set[str]:

@@ -86,6 +86,8 @@ class Admin:
     ``ssl.SSLError``; and ConnectionClosedError once the client is closed.
     """
 
+    _kind_of_nodes: type[Nodes] = Nodes
+
     def __init__(
         self,
         bootstrap: str | Iterable[str],
@@ -106,7 +108,7 @@ class Admin:
         self._ssl = ssl
         self._sasl = sasl
         self._handshake_version = sasl_handshake_version
-        self._nodes = Nodes(
+        self._nodes = self._kind_of_nodes(
             parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
         )
         self._calls = Calls(
@@ -115,6 +117,7 @@ class Admin:
             timeout_ms=milliseconds(default_timeout_ms) or 0,
             backoff_ms=retry_backoff_ms,
             longest_backoff_ms=retry_backoff_max_ms,
+            on_failure=self._check_failure,
         )
 
     async def __aenter__(self) -> Self:
@@ -401,6 +404,9 @@ class Admin:
         return result
 
     # ---- inside ------------------------------------------------------------------------------
+
+    async def _check_failure(self, error: Exception) -> None:
+        """Called before another attempt of a call."""
 
     def _broker(self, broker_id: int | None) -> Where:
         return self._nodes.any if broker_id is None else partial(self._nodes.broker, broker_id)

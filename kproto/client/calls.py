@@ -65,15 +65,17 @@ class Calls:
         timeout_ms: int,
         backoff_ms: int,
         longest_backoff_ms: int,
+        on_failure: Callable[[Exception], Awaitable[None]],
     ) -> None:
-        self.nodes = nodes
+        """``on_failure`` is called with each error before another attempt; what it raises ends the
+        call."""
+        self._nodes = nodes
         self._dialect = dialect
         self._timeout_ms = timeout_ms
         self._backoff = (backoff_ms, longest_backoff_ms)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
-        self.on_failure: Callable[[Exception], Awaitable[None]] = _retry
-        """Called with each error before another attempt; what it raises ends the call."""
+        self._on_failure = on_failure
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run ``work``; cancelling the future cancels it. The event loop does not report its error
@@ -126,14 +128,14 @@ class Calls:
                 # Retrying does not help with certificates.
                 raise
             except (NotControllerError, OSError) as error:
-                self.nodes.forget()
+                self._nodes.forget()
                 pause = backoff.next()
                 if pause >= deadline.remaining:
                     if isinstance(error, NotControllerError | RequestTimeoutError):
                         raise
                     text = f"no success within {allowed} ms: {error}"
                     raise RequestTimeoutError(text) from error
-                await self.on_failure(error)
+                await self._on_failure(error)
             await asyncio.sleep(pause)
             wire_timeout = deadline.remaining_ms
 
@@ -144,11 +146,7 @@ class Calls:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.nodes.close()
-
-
-async def _retry(_error: Exception) -> None:
-    pass
+        await self._nodes.close()
 
 
 def _look(future: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:

@@ -15,7 +15,12 @@ from kproto.client.calls import Attempt
 from kproto.client.errors import NotRequestedError, raise_for_code
 from kproto.client.reassignments import group_by_topic
 from kproto.client.results import derive
-from kproto.client.values import Reassignment, ReassignmentDescription, TopicPartition
+from kproto.client.values import (
+    Reassignment,
+    ReassignmentDescription,
+    TopicPartition,
+    reassignment_id,
+)
 from kproto.dialects import Dialect
 from kproto.errors import UnknownNameError, UnsupportedVersionError
 
@@ -69,7 +74,7 @@ async def describe(
         # Requested afterwards, so that every described reassignment still in progress has its
         # partition here.
         reassignments = await list_all(attempt, None)
-    by_id = {each._id: each for each in reassignments or ()}
+    by_id = {reassignment_id(each): each for each in reassignments or ()}
     return {
         by_id[row.reassignment_id]: _description(row)
         for row in response.descriptions
@@ -82,7 +87,9 @@ def _topics(request: Any, reassignments: Collection[Reassignment]) -> list[Any]:
     grouped: dict[str, list[Any]] = {}
     for each in reassignments:
         name, partition = each.topic_partition
-        grouped.setdefault(name, []).append(row(partition_id=partition, reassignment_id=each._id))
+        grouped.setdefault(name, []).append(
+            row(partition_id=partition, reassignment_id=reassignment_id(each))
+        )
     return [topic(topic=name, reassignments=rows) for name, rows in grouped.items()]
 
 

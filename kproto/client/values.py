@@ -179,6 +179,11 @@ class Reassignment:
         return f"Reassignment({self.topic_partition})"
 
 
+def reassignment_id(reassignment: Reassignment) -> int:
+    """The id in requests, which users of a reassignment have no use for."""
+    return reassignment._id
+
+
 @dataclass(frozen=True)
 class ReassignmentDescription:
     """The state of a reassignment.

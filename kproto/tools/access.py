@@ -26,7 +26,7 @@ from kproto.client.errors import (
     broker_error,
     raise_for_code,
 )
-from kproto.client.nodes import Address, parse_bootstrap
+from kproto.client.nodes import Address
 from kproto.client.sasl import SaslMechanism
 from kproto.client.values import (
     AlterConfigOp,
@@ -90,6 +90,8 @@ class Access(Admin):
         controllers: bool = False,
         dialect: str | Dialect = "kafka",
     ) -> None:
+        if controllers:
+            self._kind_of_nodes = Controllers
         super().__init__(
             bootstrap,
             dialect=dialect,
@@ -100,16 +102,10 @@ class Access(Admin):
         )
         self._of_controllers = controllers
         self._connected = False
-        self._calls.on_failure = self._check_failure
         self._speaking = partial(
             Access, bootstrap, client_id=client_id, default_timeout_ms=default_timeout_ms, ssl=ssl,
             sasl=sasl, controllers=controllers,
         )  # fmt: skip
-        if controllers:
-            self._nodes = Controllers(
-                parse_bootstrap(bootstrap), self.dialect, self._open, self._authenticate
-            )
-            self._calls.nodes = self._nodes
 
     async def _open(self, address: Address, seconds: float) -> Connection:
         connection = await super()._open(address, seconds)
@@ -132,8 +128,7 @@ class Access(Admin):
         close the connection."""
         try:
             async with self._speaking(dialect=_RELEASED) as released:
-                attempt = partial(reassignments.list_ongoing, requested=None)
-                await released._calls.run(released._nodes.controller, attempt, _PROBE_MS)
+                await released.list_partition_reassignments(timeout_ms=_PROBE_MS)
         except (BrokerError, KprotoError, OSError):
             return False
         return True

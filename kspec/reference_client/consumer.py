@@ -84,8 +84,7 @@ class Consumer:
     ) -> None:
         self.client = client
         self.membership = membership
-        self.topics = self.metadata(client)
-        self.topics.longest_age = options.get("metadata_age_ms", 300_000) / 1000
+        self.topics = self.metadata(client, options.get("metadata_age_ms", 300_000) / 1000)
         self.policy = options.get("offset_reset", "latest")
         self.committed_only = options.get("isolation") == "read_committed"
         self.max_wait_ms = options.get("max_wait_ms", 500)

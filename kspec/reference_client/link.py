@@ -109,6 +109,12 @@ class Link:
         """The number of requests that were sent."""
         return self._correlation_id
 
+    @property
+    def peer_certificate(self) -> Mapping[str, Any]:
+        """The broker's certificate; empty without TLS."""
+        writer = self._writer
+        return (None if writer is None else writer.get_extra_info("peercert")) or {}
+
     def _open_writer(self) -> asyncio.StreamWriter:
         if self.closed is not None:
             raise self.closed

@@ -84,8 +84,7 @@ class Producer:
 
     def __init__(self, client: ClientRules, options: Mapping[str, Any]) -> None:
         self.client = client
-        self.topics = self.metadata(client)
-        self.topics.longest_age = options.get("metadata_age_ms", 300_000) / 1000
+        self.topics = self.metadata(client, options.get("metadata_age_ms", 300_000) / 1000)
         self.acks = {"all": -1}.get(options.get("acks", "all"), options.get("acks"))
         self.idempotent = bool(options.get("idempotence", self.acks == -1))
         self.codec = Compression[options.get("compression", "none").upper()]

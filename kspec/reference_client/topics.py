@@ -34,22 +34,22 @@ def split(text: str) -> TopicPartition:
 
 
 class Topics:
-    """The topics that a client uses."""
+    """The topics that a client uses. ``longest_age`` is the maximum age of metadata, in seconds."""
 
-    def __init__(self, client: ClientRules) -> None:
+    def __init__(self, client: ClientRules, longest_age: float = _METADATA_SECONDS) -> None:
         self.client = client
         self.leaders: dict[TopicPartition, int] = {}
         self.epochs: dict[TopicPartition, int] = {}
         self.ids: dict[str, UUID] = {}
         self.errors: dict[str, int] = {}
         self.counts: dict[str, int] = {}
-        self.longest_age: float = _METADATA_SECONDS
+        self._longest_age = longest_age
         self._refreshed = time.monotonic()
 
     @property
     def are_old(self) -> bool:
         """Whether the metadata has reached its maximum age."""
-        return time.monotonic() - self._refreshed >= self.longest_age
+        return time.monotonic() - self._refreshed >= self._longest_age
 
     def wanted(self, topics: Iterable[str]) -> list[Any] | None:
         """Return the topics of a request, and no others."""

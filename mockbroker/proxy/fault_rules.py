@@ -112,7 +112,7 @@ class ProxyFaults:
         self._timers = Timers(wall_ms())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm = Alarm(lambda: self._loop, self.follow_clock)
-        self._timers.on_change = self._set_alarm
+        self._timers.notify(self._set_alarm)
         self.rules = FaultRules(self._api_names, self._timers, operations=PROXY_OPERATIONS)
         self._delivery = Delivery(recorder.journal, codec, ResponseCache(ActionLog()))
         self._handlers: Mapping[int, Handler] | None = None

@@ -38,7 +38,7 @@ class ClusterClock:
         self._alarm = make_alarm(self._due)
         self._alarm_set = False
         if follows_wall:
-            self._timers.on_change = self._set_alarm
+            self._timers.notify(self._set_alarm)
 
     def start(self) -> None:
         """Follow real time from now on, which needs a running event loop."""

@@ -34,7 +34,7 @@ from mockbroker.simulation.clients.quotas.throttling import Throttles
 from mockbroker.simulation.clients.telemetry.receiver import Telemetry
 from mockbroker.simulation.configs.answers import config_answers
 from mockbroker.simulation.configs.changes import ConfigChanges
-from mockbroker.simulation.configs.definitions import config_definitions
+from mockbroker.simulation.configs.definitions import ConfigDefinitions, config_definitions
 from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.configs.loggers import BrokerLoggers
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind
@@ -157,6 +157,7 @@ class Cluster:
         self.configs = configs = EffectiveConfigs(
             controller.state,
             config_definitions(release),
+            self._definitions_of,
             _SHIPPED if in_zookeeper else _SHIPPED | _SHIPPED_WITH_KRAFT,
             release,
         )
@@ -170,10 +171,13 @@ class Cluster:
             controller,
             with_levels(() if in_zookeeper else features_of(release), options.features),
             release,
+            supported_by_brokers=lambda: {
+                each: self.upgrades.supported(each) for each in controller.live_ids()
+            },
+            active_controller=lambda: self.quorum.leader_id,
         )
         """The features and their finalized levels."""
         self.quorum = Quorum(controller, self.features.level)
-        self.features.active_controller = lambda: self.quorum.leader_id
         """The voters of the metadata quorum."""
         self.topics = Topics(
             controller,
@@ -345,14 +349,6 @@ class Cluster:
             lambda: bool(self.reassignments.identities()),
         )
         """The software of each broker."""
-        self.features.supported_by_brokers = lambda: {
-            each: self.upgrades.supported(each) for each in controller.live_ids()
-        }
-        configs.of_broker = lambda node_id: (
-            config_definitions(self.upgrades.software_of(node_id).release)
-            if node_id in controller.state.brokers
-            else configs.definitions  # of a controller apart from brokers
-        )
         release.follow(self._use_release)
 
         # ---- the beginning -------------------------------------------------------------------
@@ -372,6 +368,12 @@ class Cluster:
             AutoRebalance(controller, configs, self.elections.rules)
         if configs.is_set_statically("replica.lag.time.max.ms"):
             LaggingReplicas(controller, configs, logs, self.brokers)
+
+    def _definitions_of(self, node_id: int) -> ConfigDefinitions:
+        """The configs that the release of a broker defines, or of a controller apart from them."""
+        if node_id not in self.state.brokers:
+            return self.configs.definitions
+        return config_definitions(self.upgrades.software_of(node_id).release)
 
     def _become(self, software: Software) -> None:
         """Reassign partitions as other software does, with or without ZooKeeper."""

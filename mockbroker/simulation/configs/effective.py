@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigDe
 from mockbroker.simulation.configs.synonyms import fallbacks_of, milliseconds_of, synonyms_of
 from mockbroker.simulation.configs.values import config_problem, config_type_number, shown_value
 from mockbroker.simulation.releases import facts
-from mockbroker.simulation.releases.release import NEWEST, Release
+from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.cluster_state import (
     BROKER,
@@ -52,7 +51,6 @@ CLIENT_METRICS_CONFIG: Final = 7
 DYNAMIC_GROUP: Final = 8
 
 _IDS: Final = ("broker.id", "node.id")
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 _FOLLOWING: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
@@ -67,20 +65,21 @@ class EffectiveConfigs:
         self,
         state: ClusterState,
         definitions: ConfigDefinitions,
-        shipped: Mapping[str, str] = _NOTHING,
-        release: Release = NEWEST,
+        of_broker: Callable[[int], ConfigDefinitions],
+        shipped: Mapping[str, str],
+        release: Release,
     ) -> None:
-        """``shipped``: what the properties file of every broker says unless the user decides."""
+        """``of_broker`` returns the configs that the release of a broker defines. ``shipped``: what
+        the properties file of every broker says unless the user decides."""
         self.release = release
         self._state = state
         self.definitions = definitions
         self.shipped = shipped
-        self.of_broker: Callable[[int], ConfigDefinitions] = lambda broker_id: self.definitions
-        """The configs that the release of a broker defines."""
+        self._of_broker = of_broker
 
     def _known(self, broker_id: int, name: str) -> ConfigDefinition | None:
         """The definition of a broker config in the broker's release, or the cluster's."""
-        found = self.of_broker(broker_id).broker.get(name)
+        found = self._of_broker(broker_id).broker.get(name)
         return self.definitions.broker.get(name) if found is None else found
 
     # ---- effective values --------------------------------------------------------------------
@@ -376,7 +375,7 @@ class EffectiveConfigs:
                 for name in state.configs.get((BROKER, resource), {})
             }
             extra |= state.static_configs.keys() | state.own_configs.get(broker_id, {}).keys()
-            known = self.of_broker(broker_id).broker
+            known = self._of_broker(broker_id).broker
             shown = {name for name, definition in known.items() if not definition.only_set}
             for name in sorted(extra | shown):
                 definition = known.get(name) or self.broker_definition(name)

@@ -44,20 +44,29 @@ class FeatureResult(NamedTuple):
 
 
 class Features:
-    """The features of one cluster. ``known`` are those of its software, with the levels of a new
-    cluster."""
+    """The features of one cluster.
 
-    def __init__(self, controller: Controller, known: Sequence[Feature], release: Release) -> None:
+    ``known`` are those of its software, with the levels of a new cluster. ``supported_by_brokers``
+    returns the levels that each live broker supports, ``active_controller`` the id of the
+    controller that decides.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        known: Sequence[Feature],
+        release: Release,
+        *,
+        supported_by_brokers: Callable[[], Mapping[int, Mapping[str, tuple[int, int]]]],
+        active_controller: Callable[[], int],
+    ) -> None:
         self._controller = controller
         self.turns = controller.turns
         self._initial = {each.name: each.finalized for each in known}
         if not (controller.keeps_znodes or known):
             self._initial[METADATA] = WITHOUT_LEVELS
-        self.supported_by_brokers: Callable[[], Mapping[int, Mapping[str, tuple[int, int]]]]
-        self.supported_by_brokers = lambda: {}
-        """The levels that each broker supports, if their releases differ."""
-        self.active_controller: Callable[[], int] = lambda: controller.state.controller_id
-        """The id of the controller that decides."""
+        self._supported_by_brokers = supported_by_brokers
+        self._active_controller = active_controller
         release.follow(self._use_release)
 
     def _use_release(self, release: Release) -> None:
@@ -112,9 +121,9 @@ class Features:
             known=known is not None,
             brokers={
                 broker_id: supported.get(update.feature, (0, 0))
-                for broker_id, supported in self.supported_by_brokers().items()
+                for broker_id, supported in self._supported_by_brokers().items()
             },
-            controller_id=self.active_controller(),
+            controller_id=self._active_controller(),
         )
         apply_first(self._rows, change, change)
         return FeatureResult(update.feature, change.code, change.text)

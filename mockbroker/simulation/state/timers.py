@@ -52,19 +52,23 @@ class Timer:
 class Timers:
     """A virtual clock, in milliseconds, and the timers that are set on it.
 
-    Timers of the same time run in the order in which they were set. ``on_change`` is called when
-    the next of them may have changed: after one was set, or after ``run_until`` has run some.
+    Timers of the same time run in the order in which they were set.
     """
 
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
-        self.on_change: Callable[[], None] = lambda: None
+        self._on_change: Callable[[], None] = lambda: None
         self._running = False
         self._end_ms = now_ms
         self._heap: list[tuple[int, int, Timer]] = []
         self._replaced = 0
         """How many entries of the heap no longer count."""
         self._numbers = itertools.count()
+
+    def notify(self, call: Callable[[], None]) -> None:
+        """Call ``call``, and no earlier one, when the next timer may have changed: after one was
+        set, or after ``run_until`` has run some."""
+        self._on_change = call
 
     def timer(self, call: Callable[[], None], name: str = "") -> Timer:
         """A timer that is not set yet."""
@@ -88,7 +92,7 @@ class Timers:
         if self._replaced > _MOST_REPLACED and self._replaced > len(self._heap) // 2:
             self._sweep()
         if not self._running:
-            self.on_change()
+            self._on_change()
 
     def _sweep(self) -> None:
         """Drop the entries that no longer count, so that timers that are set and stopped over and
@@ -136,7 +140,7 @@ class Timers:
             self.now_ms = max(self.now_ms, end_ms)
         finally:
             self._running = False
-            self.on_change()
+            self._on_change()
 
 
 class Alarm:
