@@ -34,6 +34,7 @@ from kproto.messages.offset_delete_request import (
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kproto.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
     "sync",
 ]
 
-_NO_ID: Final = UUID(int=0)
 _PRODUCE_BY_ID: Final = 13
 _FETCH_BY_ID: Final = 13
 _COMMIT_BY_ID: Final = 10
@@ -61,7 +61,7 @@ _MEMBERS_SINCE: Final = 3
 
 def _names(version: int, since: int, tp: TopicPartition, ids: Mapping[str, UUID]) -> dict[str, Any]:
     """The name of a topic, or its id from a version on."""
-    return {"topic_id": ids.get(tp[0], _NO_ID)} if version >= since else {"name": tp[0]}
+    return {"topic_id": ids.get(tp[0], ZERO_UUID)} if version >= since else {"name": tp[0]}
 
 
 def produce(
@@ -93,7 +93,7 @@ def fetch(
 ) -> FetchRequest:
     named = {"topic": tp[0]}
     if version >= _FETCH_BY_ID:
-        named = {"topic_id": ids.get(tp[0], _NO_ID)}  # type: ignore[dict-item]
+        named = {"topic_id": ids.get(tp[0], ZERO_UUID)}  # type: ignore[dict-item]
     part = FetchPartition(partition=tp[1], fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=wait_ms,

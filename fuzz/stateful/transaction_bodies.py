@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 from uuid import UUID
 
 from kproto.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
@@ -18,11 +17,10 @@ from kproto.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = ["add_group", "add_partition", "commit_offset", "end", "init"]
-
-_NO_ID: Final = UUID(int=0)
 
 
 def init(transactional_id: str, timeout_ms: int) -> InitProducerIdRequest:
@@ -60,7 +58,7 @@ def commit_offset(
 ) -> TxnOffsetCommitRequest:  # fmt: skip
     part = TxnOffsetCommitRequestPartition(partition_index=tp[1], committed_offset=offset)
     topic = TxnOffsetCommitRequestTopic(
-        name=tp[0], topic_id=ids.get(tp[0], _NO_ID), partitions=[part]
+        name=tp[0], topic_id=ids.get(tp[0], ZERO_UUID), partitions=[part]
     )
     return TxnOffsetCommitRequest(
         transactional_id=transactional_id,

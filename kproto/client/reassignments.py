@@ -20,7 +20,7 @@ from kproto.client.errors import (
     broker_error,
     raise_for_code,
 )
-from kproto.client.values import PartitionReassignment, TopicPartition, unrepresentable
+from kproto.client.values import PartitionReassignment, TopicPartition
 from kproto.dialects import Api
 from kproto.errors import EncodeError, UnsupportedVersionError
 
@@ -211,8 +211,3 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[Topic
     for each in partitions:
         groups.setdefault(each.topic, []).append(each)
     return groups
-
-
-def first_unrepresentable(partitions: Iterable[TopicPartition]) -> BrokerError | None:
-    """Return the error of the first partition that no request can carry."""
-    return next((error for each in partitions if (error := unrepresentable(each))), None)

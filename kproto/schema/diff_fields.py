@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kproto.schema.align import shape
 from kproto.schema.model import Field, MessageSchema, Struct
 
 __all__ = ["Difference", "compare_messages"]
@@ -149,7 +150,7 @@ class _Comparer(msgspec.Struct):
         self, old: Field, before: Sequence[Field], new: Field, after: Sequence[Field]
     ) -> bool:
         """Whether ``new`` can only be ``old`` under another name."""
-        if _shape(old) != _shape(new):
+        if shape(old) != shape(new):
             return False
         if old.is_tagged(self.old_version) or new.is_tagged(self.new_version):
             return False
@@ -181,7 +182,7 @@ class _Comparer(msgspec.Struct):
     def fields(self, path: str, old: Field, new: Field) -> Iterator[Difference]:
         if old.name != new.name:
             yield Difference("renamed", path, f"was {old.name}")
-        if _shape(old) != _shape(new):
+        if shape(old) != shape(new):
             yield Difference("field-retyped", path, f"{old.type} became {new.type}")
             return
         yield from self.tags(path, old, new)
@@ -214,11 +215,6 @@ class _Comparer(msgspec.Struct):
             yield Difference("field-tagged", path, f"became tag {new.tag}")
         elif was and not now:
             yield Difference("field-untagged", path, f"was tag {old.tag}, is inline")
-
-
-def _shape(item: Field) -> str:
-    kind = "struct" if item.type.inner_struct is not None else str(item.type).removeprefix("[]")
-    return f"[]{kind}" if item.type.kind == "array" else kind
 
 
 def _longest_rise(places: Sequence[int]) -> set[int]:

@@ -11,6 +11,7 @@ from kproto import error_codes
 
 __all__ = [
     "JAVA_ERRORS",
+    "counted",
     "java_error",
     "java_list",
     "joined",
@@ -44,6 +45,11 @@ def java_list(values: Iterable[object]) -> str:
 def plural(count: int) -> str:
     """Return the ending of "partition reassignment": none for one, else an s."""
     return "" if count == 1 else "s"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return "1 case" or "2 cases"."""
+    return f"{count} {thing}{plural(count)}"
 
 
 JAVA_ERRORS: Final = "org.apache.kafka.common.errors."

@@ -35,7 +35,7 @@ from kproto.cli.terminal import echo, echo_json
 from kproto.errors import KprotoError
 from kproto.journal import Entry, JournalWriter
 from kproto.outputs import open_folder_output
-from kproto.tools.texts import plural
+from kproto.tools.texts import counted
 from kspec.cli.publish import FINDINGS, read_sentences
 from kspec.client_catalog import CLIENTS
 from kspec.defects.catalog import DEFECTS
@@ -148,7 +148,7 @@ def list_cases(wanted: tuple[str, ...], as_lines: bool, folder: Path) -> None:
     for each in cases:
         table.add_row(each.id, each.case.title, each.case.source)
     print_table(table, ("title", "source"))
-    echo(_counted(len(cases), "case"))
+    echo(counted(len(cases), "case"))
 
 
 @commands.command("clients")
@@ -188,7 +188,7 @@ def prove_cases(wanted: tuple[str, ...], jobs: int, folder: Path) -> None:
     flaws = asyncio.run(prove(cases, every, jobs=jobs))
     for flaw in flaws:
         echo(str(flaw))
-    echo(f"{_counted(len(cases), 'case')}, {_counted(len(flaws), 'flaw')}")
+    echo(f"{counted(len(cases), 'case')}, {counted(len(flaws), 'flaw')}")
     sys.exit(1 if flaws else 0)
 
 
@@ -412,13 +412,13 @@ def _sum_up(console: Console, report: Report, new: Sequence[Result], baseline: P
     errors = sum(each.judgement.verdict == "error" for each in report.results)
     if errors:
         console.print(
-            f"{_counted(errors, 'case')} ended with an error, which is not a verdict on the client",
+            f"{counted(errors, 'case')} ended with an error, which is not a verdict on the client",
             style=_STYLES["error"],
         )
     beyond = f", {len(new)} not in {baseline}" if baseline is not None else ""
     console.print(
-        f"{_counted(len(report.cases), 'case')}, {_counted(len(report.clients), 'client')}, "
-        f"{report.seconds:.0f} s: {_counted(failures, 'failure')}{beyond}"
+        f"{counted(len(report.cases), 'case')}, {counted(len(report.clients), 'client')}, "
+        f"{report.seconds:.0f} s: {counted(failures, 'failure')}{beyond}"
     )
 
 
@@ -433,13 +433,9 @@ def _unsupported(report: Report) -> Iterator[str]:
             if each.client == name and each.judgement.verdict == "unsupported"
         )
         for reason, count in why.most_common(_REASONS):
-            yield f"{_counted(count, 'case')} unsupported by {name}: {reason}"
+            yield f"{counted(count, 'case')} unsupported by {name}: {reason}"
         if len(why) > _REASONS:
-            yield f"and {_counted(len(why) - _REASONS, 'other reason')}, which -v prints"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{plural(count)}"
+            yield f"and {counted(len(why) - _REASONS, 'other reason')}, which -v prints"
 
 
 def _write(report: Report, out: Path) -> Iterator[str]:

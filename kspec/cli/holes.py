@@ -19,7 +19,7 @@ from rich.table import Table
 from kproto.builds import cache
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_json
-from kproto.tools.texts import plural
+from kproto.tools.texts import counted
 from kspec.errors import KspecError
 from kspec.holes.mutant_client import every_mutation, places_by_name
 from kspec.holes.right_client import baseline, differing
@@ -122,7 +122,7 @@ class _Progress:
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
     counts = Counter(each.status for each in outcomes)
-    return f"{counts['caught']} caught, {_counted(counts['hole'], 'hole')}"
+    return f"{counts['caught']} caught, {counted(counts['hole'], 'hole')}"
 
 
 def _share(outcomes: Sequence[Outcome]) -> float | None:
@@ -190,10 +190,6 @@ def _print(outcomes: Sequence[Outcome], seed: int, cases: int, seconds: float) -
         if each.status == "hole":
             echo(f"hole: {each.subject}: {each.mutation} ({each.why})")
     echo(
-        f"{_counted(len(outcomes), 'defect')}, {_counted(cases, 'case')}, seed {seed}, "
+        f"{counted(len(outcomes), 'defect')}, {counted(cases, 'case')}, seed {seed}, "
         f"{seconds:.0f} s: {_summary(outcomes)}"
     )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{plural(number)}"

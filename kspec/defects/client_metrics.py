@@ -7,13 +7,13 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from kproto.records import Compression
+from kproto.schema.model import ZERO_UUID
 from kspec.defects.declaration import defect
 from kspec.reference_client.link import Link
 from kspec.reference_client.telemetry import Telemetry
 
 __all__: list[str] = []
 
-_NO_ID: Final = UUID(int=0)
 _HURRY_SECONDS: Final = 0.01
 
 
@@ -22,8 +22,8 @@ class AsksAsANewInstance(Telemetry):
     """Asks for an id with each GetTelemetrySubscriptions, and pushes under the latest."""
 
     def own_id(self) -> UUID:
-        self.instance_id = _NO_ID
-        return _NO_ID
+        self.instance_id = ZERO_UUID
+        return ZERO_UUID
 
 
 @defect("makes-its-own-instance-id")
@@ -109,7 +109,7 @@ class PushesToAnyBroker(Telemetry):
     """Asks for subscriptions once, and pushes to brokers that do not list these requests."""
 
     def is_offered(self, link: Link) -> bool:
-        return bool(link.versions) and (super().is_offered(link) or self.instance_id != _NO_ID)
+        return bool(link.versions) and (super().is_offered(link) or self.instance_id != ZERO_UUID)
 
     def version_of(self, link: Link, api_key: int) -> int:
         return 0

@@ -19,6 +19,7 @@ from uuid import UUID
 from kproto.errors import DecodeError, RemoteProtocolError
 from kproto.records import Compression
 from kproto.records.compression import available, compress
+from kproto.schema.model import ZERO_UUID
 from kspec.reference_client.link import BrokerError, Link, LinkClosedError, TimedOutError
 from kspec.reference_client.rules import ClientRules
 from kspec.reference_client.topics import message
@@ -29,7 +30,6 @@ _GET_TELEMETRY_SUBSCRIPTIONS: Final = 71
 _UNSUPPORTED_COMPRESSION_TYPE: Final = 76
 _INVALID_RECORD: Final = 87
 _UNKNOWN_SUBSCRIPTION_ID: Final = 117
-_NO_ID: Final = UUID(int=0)
 _LOOK_SECONDS: Final = 0.02
 _PAUSE_SECONDS: Final = 1.0
 _ALL: Final = "*"
@@ -43,7 +43,7 @@ class Telemetry:
     def __init__(self, client: ClientRules, role: str) -> None:
         self.client = client
         self.role = role
-        self.instance_id = _NO_ID
+        self.instance_id = ZERO_UUID
         self.subscription: Any = None
         self.counted: dict[str, int] = {}
         """The values of the counters at the last push."""
@@ -105,7 +105,7 @@ class Telemetry:
         if answer.error_code:
             raise BrokerError(answer.error_code)
         self.subscription = answer
-        if self.instance_id == _NO_ID:
+        if self.instance_id == ZERO_UUID:
             self.instance_id = self.given_id(answer.client_instance_id)
 
     def version_of(self, link: Link, api_key: int) -> int:

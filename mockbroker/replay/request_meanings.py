@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kproto.schema.model import Field, Struct
+from mockbroker.replay.partition_names import json_name
 
 __all__ = ["PASSING", "json_name", "meaning", "meaning_of_fields"]
 
@@ -65,7 +66,3 @@ def meaning_of_fields(value: Any, struct: Struct, skipped: Collection[Field]) ->
         else:
             out.append(meaning_of_fields(held, inner, ()))
     return tuple(out)
-
-
-def json_name(field: Field) -> str:
-    return field.name[:1].lower() + field.name[1:]

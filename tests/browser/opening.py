@@ -39,6 +39,11 @@ class Watched:
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
+    def keeps_to(self, page: Path) -> None:
+        """Nothing to complain of, and nothing asked for but the page."""
+        assert self.said == []
+        assert {address.partition("#")[0] for address in self.asked} == {page.as_uri()}
+
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from kspec.report import as_html
 from tests.browser.layout import covered, faint, runs_over, tiny
-from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
+from tests.browser.opening import DESKTOP, PHONE, Scheme, opened
 from tests.kspec.made_report import every_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -54,7 +54,7 @@ async def test_the_report(browser: Any, report: Path, width: int, scheme: Scheme
         paper = await seen.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, paper[4:-1].split(","))) < 200) == (scheme == "dark"), paper
         await seen.reload()  # a screenshot is taken of what is there in the end
-        keeps_to_itself(watched, report)
+        watched.keeps_to(report)
 
 
 async def everything_is_opened(seen: Any) -> None:
@@ -140,10 +140,4 @@ async def test_failures_are_within_reach_and_filtered(browser: Any, tmp_path: Pa
         first = seen.locator("#clients tbody tr").first
         most, _ = Counter(each.client for each in failed).most_common(1)[0]
         assert await first.locator("a").inner_text() == most
-        keeps_to_itself(watched, path)
-
-
-def keeps_to_itself(watched: Watched, report: Path) -> None:
-    """Nothing to complain of, and nothing asked for but the page."""
-    assert watched.said == []
-    assert {address.partition("#")[0] for address in watched.asked} == {report.as_uri()}
+        watched.keeps_to(path)

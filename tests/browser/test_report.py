@@ -11,7 +11,7 @@ import pytest
 from kproto.journal import ClientSoftware
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.browser.layout import covered, faint, runs_over, tiny, unplotted
-from tests.browser.opening import DESKTOP, PHONE, Scheme, Watched, opened
+from tests.browser.opening import DESKTOP, PHONE, Scheme, opened
 from tests.captures.reading import file_of
 from tests.support import seeds
 from tests.support.full import FULL
@@ -143,7 +143,7 @@ async def test_the_page(browser: Any, report: Path, width: int, scheme: Scheme) 
             await an_error_leads_to_its_requests(seen)
         if width == DESKTOP and report.parent.name.startswith(CAPTURES):
             assert await pushed_sideways(seen) == []
-        keeps_to_itself(watched, report)
+        watched.keeps_to(report)
 
 
 async def tables_are_sorted_by_their_buttons(seen: Any) -> None:
@@ -207,9 +207,3 @@ async def links_lead_to_their_sections(seen: Any) -> None:
         assert await seen.locator(f"#{name}-title").is_visible()
         top = await seen.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top")
         assert 0 <= round(top) < await seen.evaluate("innerHeight"), name
-
-
-def keeps_to_itself(watched: Watched, report: Path) -> None:
-    """Nothing to complain of, and nothing asked for but the page."""
-    assert watched.said == []
-    assert {address.partition("#")[0] for address in watched.asked} == {report.as_uri()}

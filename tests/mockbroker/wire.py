@@ -53,6 +53,11 @@ class Wire:
         assert header.correlation_id == self._correlation_id
         return answer
 
+    async def lists(self, *topics: str) -> bool:
+        """Whether Metadata lists these topics, and no others."""
+        answer = await self.ask("Metadata", 1, topics=None)
+        return [topic.name for topic in answer.topics] == list(topics)
+
     async def closed(self) -> bytes:
         """Wait until the broker closes; what it still said."""
         async with asyncio.timeout(PATIENCE):

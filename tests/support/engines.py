@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+import pytest
+
 import kproto
 from kproto import extension
 from kproto.codec import registry
 from kproto.codec.message import Message
 from tests.support import toolchain
 
-__all__ = ["BUILT", "require_native", "running"]
+__all__ = ["BUILT", "each_engine", "require_native", "running"]
 
 
 def _built() -> tuple[str, ...]:
@@ -73,3 +75,11 @@ def running(engine: str) -> Iterator[None]:
         extension.use(module_before)
         kproto.engine = name
         _forget()
+
+
+@pytest.fixture(params=BUILT, autouse=True, name="engine")
+def each_engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """For a conftest.py: every test of its folder runs on each engine there is."""
+    name: str = request.param
+    with running(name):
+        yield name

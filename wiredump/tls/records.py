@@ -20,10 +20,9 @@ from wiredump.model import Place
 from wiredump.tls.session import Session
 from wiredump.unread import Unread
 
-__all__ = ["ALERT", "APPLICATION", "CHANGE_CIPHER_SPEC", "HANDSHAKE", "Opened", "RecordStream"]
+__all__ = ["APPLICATION", "CHANGE_CIPHER_SPEC", "HANDSHAKE", "Opened", "RecordStream"]
 
 CHANGE_CIPHER_SPEC: Final = 20
-ALERT: Final = 21
 HANDSHAKE: Final = 22
 APPLICATION: Final = 23
 

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _MOST_CHARACTERS: Final = 36
-_LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class _LedPartition(Protocol):
@@ -140,7 +140,7 @@ def add_leader(
     call: Call, topic_id: uuid.UUID, row: _LedPartition, endpoints: dict[int, Broker]
 ) -> None:
     """Tell a client that has come to the wrong broker who leads, and where."""
-    if row.error_code not in _LEADER_ERRORS:
+    if row.error_code not in LEADER_ERRORS:
         return
     view = call.cluster.controller.metadata_view(call.broker_id)
     partition = find_partition(view.topics, (topic_name(call, topic_id) or "", row.partition_index))

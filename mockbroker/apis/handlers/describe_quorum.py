@@ -21,6 +21,7 @@ from kproto.messages.describe_quorum_response import (
     ReplicaState,
     TopicData,
 )
+from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.requirements import Requirement, cluster_access
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.releases import facts
@@ -31,7 +32,6 @@ __all__ = ["describe_quorum"]
 
 _TOPIC: Final = "__cluster_metadata"
 _LISTENER: Final = "CONTROLLER"
-_NO_DIRECTORY: Final = uuid.UUID(int=0)
 _DIRECTORIES_SINCE: Final = 2
 
 
@@ -66,7 +66,7 @@ def describe_quorum(call: Call) -> DescribeQuorumResponse:
     observers = cluster.controller.metadata_view(call.broker_id).live_brokers()
     end, now = len(cluster.log), cluster.timers.now_ms
 
-    def replica(broker_id: int, directory: uuid.UUID = _NO_DIRECTORY) -> ReplicaState:
+    def replica(broker_id: int, directory: uuid.UUID = ZERO_UUID) -> ReplicaState:
         state = ReplicaState(
             replica_id=broker_id,
             log_end_offset=end,

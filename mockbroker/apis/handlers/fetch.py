@@ -29,6 +29,7 @@ from kproto.messages.fetch_response import (
     PartitionData,
 )
 from mockbroker.apis.common.isolation_levels import ISOLATION_LEVELS, readable_isolation_level
+from mockbroker.apis.common.share_answers import LEADER_ERRORS
 from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch
@@ -46,7 +47,6 @@ _REPLICA_STATE_SINCE = 15
 _ENDPOINTS_SINCE = 16
 _LARGE: Final = 64 * 1024
 """Bytes of records that cost more to copy than to write in parts."""
-_LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @register(1, "0-18", requires=(readable_isolation_level,))
@@ -240,7 +240,7 @@ def _add_leaders(call: Call, response: FetchResponse, answers: Iterable[Partitio
     rows = (row for topic in response.responses for row in topic.partitions)
     endpoints: dict[int, NodeEndpoint] = {}
     for answer, row in zip(answers, rows, strict=True):
-        if row.error_code not in _LEADER_ERRORS:
+        if row.error_code not in LEADER_ERRORS:
             continue
         view = call.cluster.controller.metadata_view(call.broker_id)
         partition = find_partition(

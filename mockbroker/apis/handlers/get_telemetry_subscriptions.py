@@ -12,12 +12,12 @@ from typing import Final
 
 from kproto.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kproto.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
+from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.clients.telemetry.subscriptions import ClientFacts
 
 __all__ = ["client_facts", "get_telemetry_subscriptions"]
 
-_NO_ID: Final = uuid.UUID(int=0)
 _ACCEPTED: Final = (4, 3, 1, 2)
 """zstd, lz4, gzip, snappy"""
 
@@ -27,7 +27,7 @@ def get_telemetry_subscriptions(call: Call) -> GetTelemetrySubscriptionsResponse
     body: GetTelemetrySubscriptionsRequest = call.body
     telemetry = call.cluster.telemetry
     instance_id = body.client_instance_id
-    if instance_id == _NO_ID:
+    if instance_id == ZERO_UUID:
         instance_id = telemetry.new_instance_id()
     facts = client_facts(call, instance_id)
     code, instance = telemetry.get(call.broker_id, facts, call.session.connection_id)

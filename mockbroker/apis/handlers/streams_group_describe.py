@@ -26,6 +26,7 @@ from kproto.messages.streams_group_describe_response import (
 from mockbroker.apis.common.group_descriptions import describe_groups
 from mockbroker.apis.common.requirements import silent, streams_groups
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.streams.streams_group import (
     NO_TASKS,
     StreamsGroup,
@@ -34,7 +35,6 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Tasks,
 )
 from mockbroker.simulation.groups.streams.streams_group import Member as GroupMember
-from mockbroker.simulation.groups.streams.streams_records import by_subtopology
 from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
 from mockbroker.simulation.groups.streams.topology import InternalTopic
 from mockbroker.simulation.groups.streams.topology import Subtopology as KnownSubtopology
@@ -146,8 +146,7 @@ def _offsets(offsets: TaskOffsets) -> list[TaskOffset]:
 def _assignment(tasks: Tasks) -> Assignment:
     def listed(wanted: Iterable[Task]) -> list[TaskIds]:
         return [
-            TaskIds(subtopology_id=name, partitions=indexes)
-            for name, indexes in by_subtopology(wanted)
+            TaskIds(subtopology_id=name, partitions=indexes) for name, indexes in by_topic(wanted)
         ]
 
     return Assignment(

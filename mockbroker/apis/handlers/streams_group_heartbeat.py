@@ -24,6 +24,7 @@ from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.group_answers import client_host, coordinator_error
 from mockbroker.apis.common.requirements import Requirement, group_access, silent, streams_groups
 from mockbroker.apis.registry import Call, register
+from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
     HeartbeatRequest,
@@ -33,7 +34,6 @@ from mockbroker.simulation.groups.streams.streams_group import (
     Task,
     TaskOffsets,
 )
-from mockbroker.simulation.groups.streams.streams_records import by_subtopology
 from mockbroker.simulation.groups.streams.topology import (
     CopartitionGroup,
     InternalTopic,
@@ -271,7 +271,7 @@ def _response(result: StreamsResult) -> StreamsGroupHeartbeatResponse:
 def _listed(tasks: Iterable[Task]) -> list[answered.TaskIds]:
     return [
         answered.TaskIds(subtopology_id=name, partitions=indexes)
-        for name, indexes in by_subtopology(tasks)
+        for name, indexes in by_topic(tasks)
     ]
 
 

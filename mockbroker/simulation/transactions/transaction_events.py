@@ -7,13 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.records.model import NO_PRODUCER_ID
 from mockbroker.simulation.releases.rows import Refusable
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.transactions.transaction_settings import TransactionSettings
 from mockbroker.simulation.transactions.transactional_ids import (
     LAST_EPOCH,
     NO_EPOCH,
-    NO_PRODUCER_ID,
     CodeAnswer,
     ProducerAnswer,
     ProducerResult,

@@ -10,13 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
+from kproto.records.model import NO_PRODUCER_ID
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 
 __all__ = [
     "COMPLETE",
     "LAST_EPOCH",
     "NO_EPOCH",
-    "NO_PRODUCER_ID",
     "NO_TIME",
     "PREPARED",
     "CodeAnswer",
@@ -27,7 +27,6 @@ __all__ = [
     "TransactionState",
 ]
 
-NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = 2**15 - 2

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kproto.error_codes import ErrorCode
+from kproto.records.model import NO_PRODUCER_ID
 from mockbroker.simulation.coordinators.offset_store import Stored
 from mockbroker.simulation.log.producing.producer_ids import ProducerIds
 from mockbroker.simulation.releases import facts, fixes
@@ -21,7 +22,6 @@ from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.transactions.transaction_log import TransactionLog
 from mockbroker.simulation.transactions.transactional_ids import (
     NO_EPOCH,
-    NO_PRODUCER_ID,
     CodeAnswer,
     ProducerAnswer,
     ProducerResult,

@@ -13,6 +13,7 @@ from kproto.client import Admin, PreferredLeaderNotAvailableError, RequestTimedO
 from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError
+from tests.mockbroker.grammar import array, frame, text
 from tests.mockbroker.wire import PATIENCE, connect
 from tests.support.requests import request_of
 
@@ -20,18 +21,6 @@ DRAFT = "kip-183"
 TOPICS = ["foo=1,2,3", "bar=1,2,3"]
 Wanted = Sequence[tuple[str, Sequence[int]]] | None
 Rows = Sequence[tuple[str, Sequence[tuple[int, int, str | None]]]]
-
-
-def text(value: str | None) -> bytes:
-    return pack(">h", -1) if value is None else pack(">h", len(value)) + value.encode()
-
-
-def array(items: Sequence[bytes] | None) -> bytes:
-    return pack(">i", -1) if items is None else pack(">i", len(items)) + b"".join(items)
-
-
-def frame(content: bytes) -> bytes:
-    return pack(">i", len(content)) + content
 
 
 def request(number: int, wanted: Wanted, timeout_ms: int | None = 1000) -> bytes:

@@ -19,6 +19,7 @@ from kproto.errors import UnknownNameError, UnsupportedVersionError
 from mockbroker import MockCluster
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.security.authorizer import Authorizer
+from tests.mockbroker.grammar import text
 from tests.mockbroker.wire import Wire, connect
 
 FOO0, FOO1, BAR0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
@@ -289,10 +290,6 @@ async def test_controllers_without_such_znodes_have_identities_made_up(profile: 
 
 
 # ---- the wire ------------------------------------------------------------------------------------
-
-
-def text(value: str | None) -> bytes:
-    return pack(">h", -1) if value is None else pack(">h", len(value)) + value.encode()
 
 
 async def say(wire: Wire, content: bytes) -> bytes:

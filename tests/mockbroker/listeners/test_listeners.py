@@ -31,6 +31,7 @@ from kproto.znodes.kafka_znodes import decode_broker
 from mockbroker import MockCluster
 from mockbroker.errors import ClusterError
 from mockbroker.running.recorded_requests import RecordedRequests
+from tests.mockbroker.simulation.security.test_tls import client_context
 from tests.mockbroker.wire import Wire, connected
 from tests.support.seeds import generator
 
@@ -39,13 +40,6 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SOON = 20_000
 CLUSTERS = 12
-
-
-def client_context(*, certificate: bool = False) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(PEM))
-    if certificate:
-        context.load_cert_chain(PEM)
-    return context
 
 
 # ---- random listeners ----------------------------------------------------------------------------

@@ -4,9 +4,8 @@ answers and negotiates the same versions."""
 
 import asyncio
 import gc
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -14,16 +13,11 @@ from kproto.messages import AlterPartitionReassignmentsResponse
 from mockbroker import MockCluster
 from tests.mockbroker.replay.recorded import extracted
 from tests.support.toolchain import require_module
+from tests.support.waiting import in_thread
 from wiredump.extraction import Hiding, chosen, transcript_of
 from wiredump.sources import open_sources
 
-T = TypeVar("T")
-SECONDS = 30
 LOGS = Path(__file__).parents[2] / "captures" / "request_logs"
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 def asked(mock: MockCluster, *keys: int) -> set[tuple[int | None, int | None]]:

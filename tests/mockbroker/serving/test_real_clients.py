@@ -6,22 +6,16 @@ are bounded by the clients' own timeouts and by ``in_thread``.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from mockbroker import MockCluster
 from tests.support.toolchain import require_module
-
-T = TypeVar("T")
+from tests.support.waiting import in_thread
 
 NEWEST = "kafka-4.4"
 SECONDS = 30
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 def sent(mock: MockCluster, api: int, **filters: Any) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 
 __all__ = [
@@ -24,8 +25,7 @@ __all__ = [
     "PushAttempt",
 ]
 
-_NO_ID: Final = uuid.UUID(int=0)
-_RESERVED: Final = frozenset({_NO_ID, uuid.UUID(int=1)})
+_RESERVED: Final = frozenset({ZERO_UUID, uuid.UUID(int=1)})
 _COMPRESSIONS: Final = range(5)
 """none, gzip, snappy, lz4, zstd"""
 
@@ -37,7 +37,7 @@ class _Attempt(Refusable, msgspec.Struct):
 class IdAttempt(_Attempt):
     """The client instance id of a push."""
 
-    instance_id: uuid.UUID = _NO_ID
+    instance_id: uuid.UUID = ZERO_UUID
 
 
 class GetAttempt(_Attempt):

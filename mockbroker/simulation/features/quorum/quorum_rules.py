@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from kproto.schema.model import ZERO_UUID
 from mockbroker.simulation.releases.rows import Row, refuse_with_text
 from mockbroker.simulation.state.cluster_parts import Voter
 
 __all__ = ["ADD_ROWS", "CONTROLLER_ROWS", "REMOVE_ROWS", "QuorumChange"]
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
-_NO_DIRECTORY: Final = uuid.UUID(int=0)
 _UNREGISTRATION_SINCE: Final = 33
 """The level of metadata.version with which controllers can be unregistered."""
 
@@ -28,7 +28,7 @@ class QuorumChange(msgspec.Struct):
     node_id: int
     cluster_id: str | None = None
     wanted_cluster: str | None = None
-    directory_id: uuid.UUID = _NO_DIRECTORY
+    directory_id: uuid.UUID = ZERO_UUID
     listeners: tuple[tuple[str, str, int], ...] = ()
     voters: tuple[Voter, ...] = ()
     kraft_level: int = 0
@@ -39,7 +39,7 @@ class QuorumChange(msgspec.Struct):
 
     @property
     def names_no_voter(self) -> bool:
-        return self.node_id < 0 or self.directory_id == _NO_DIRECTORY
+        return self.node_id < 0 or self.directory_id == ZERO_UUID
 
     @property
     def lacks_listener(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kproto.error_codes import ErrorCode
+from kproto.schema.model import ZERO_UUID
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.features.quorum.quorum_rules import (
     ADD_ROWS,
@@ -23,7 +24,6 @@ from mockbroker.simulation.state.turns import step
 
 __all__ = ["Outcome", "Quorum"]
 
-_NO_DIRECTORY: Final = uuid.UUID(int=0)
 _DIRECTORIES: Final = uuid.UUID("5a86b5a5-a1f9-4f0c-9d2e-3f6a3f1d0c11")
 
 
@@ -78,7 +78,7 @@ class Quorum:
 
     def _directory(self, node_id: int) -> uuid.UUID:
         if not self._level("kraft.version"):
-            return _NO_DIRECTORY
+            return ZERO_UUID
         return uuid.uuid5(_DIRECTORIES, f"{self._controller.state.cluster_id} {node_id}")
 
     @step()
@@ -114,7 +114,7 @@ class Quorum:
         self,
         node_id: int,
         cluster_id: str | None = None,
-        directory_id: uuid.UUID = _NO_DIRECTORY,
+        directory_id: uuid.UUID = ZERO_UUID,
         listeners: tuple[tuple[str, str, int], ...] = (),
     ) -> QuorumChange:
         state = self._controller.state

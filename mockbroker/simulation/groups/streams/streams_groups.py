@@ -17,6 +17,7 @@ from mockbroker.simulation.groups.classic.classic_groups import ClassicGroups
 from mockbroker.simulation.groups.modern.heartbeats import LEAVING_FOR_A_WHILE
 from mockbroker.simulation.groups.modern.modern_groups import StaticMemberGroups
 from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
+from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.streams.streams_group import (
     EndpointPartitions,
     HeartbeatRequest,
@@ -29,7 +30,6 @@ from mockbroker.simulation.groups.streams.streams_group import (
 )
 from mockbroker.simulation.groups.streams.streams_heartbeats import StreamsHeartbeat
 from mockbroker.simulation.groups.streams.streams_membership import StreamsMembership
-from mockbroker.simulation.groups.streams.streams_records import by_subtopology
 from mockbroker.simulation.groups.streams.streams_rules import (
     EndpointEvent,
     PartitionsEvent,
@@ -184,7 +184,7 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
             for subtopology in configured.subtopologies or ()
         }
         shown: dict[str, tuple[int, ...]] = {}
-        for name, indexes in by_subtopology(tasks):
+        for name, indexes in by_topic(tasks):
             counts = self.topics.counts(sources.get(name, ()))
             for topic_id, number in counts.items():
                 event = PartitionsEvent(frozenset(indexes), number)

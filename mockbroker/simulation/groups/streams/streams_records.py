@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from kproto.codec.message import Message
 from kproto.messages import streams_group_current_member_assignment_value as current
@@ -33,19 +33,12 @@ from mockbroker.simulation.groups.modern.group_records import (
     StoredRecord,
     metadata_hash,
 )
+from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.streams.streams_group import Member, StreamsGroup, Task, Tasks
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Topology
 from mockbroker.simulation.releases import facts
 
-__all__ = ["StreamsRecords", "by_subtopology"]
-
-
-def by_subtopology(tasks: Iterable[Task]) -> Iterator[tuple[str, list[int]]]:
-    """Yield each subtopology with its partitions, both in ascending order."""
-    indexes: dict[str, list[int]] = {}
-    for name, index in sorted(tasks):
-        indexes.setdefault(name, []).append(index)
-    yield from indexes.items()
+__all__ = ["StreamsRecords"]
 
 
 class StreamsRecords(GroupRecords[StreamsGroup], kind="StreamsGroup"):
@@ -115,7 +108,7 @@ class StreamsRecords(GroupRecords[StreamsGroup], kind="StreamsGroup"):
         def task_ids(tasks: Iterable[Task]) -> list[stored_target.TaskIds]:
             return [
                 stored_target.TaskIds(subtopology_id=name, partitions=indexes)
-                for name, indexes in by_subtopology(tasks)
+                for name, indexes in by_topic(tasks)
             ]
 
         return stored_target.StreamsGroupTargetAssignmentMemberValue(
@@ -147,7 +140,7 @@ def _task_ids(
             partitions=indexes,
             assignment_epochs=[] if epochs is None else [epochs[name, index] for index in indexes],
         )
-        for name, indexes in by_subtopology(tasks)
+        for name, indexes in by_topic(tasks)
     ]
 
 

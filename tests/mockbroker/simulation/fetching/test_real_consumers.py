@@ -1,9 +1,9 @@
 """Released consumers against a mock cluster: assign, seek, poll, sessions, waits, truncation."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -12,15 +12,9 @@ from mockbroker import MockCluster
 from mockbroker.simulation.state.cluster_parts import Broker
 from tests.mockbroker.simulation.fetching.fetching import FOO, append
 from tests.support.toolchain import require_module
+from tests.support.waiting import in_thread
 
-T = TypeVar("T")
-
-SECONDS = 30
 BAR = ("foo", 1)
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 def filled(mock: MockCluster) -> None:

@@ -12,6 +12,7 @@ from mockbroker import MockCluster
 from mockbroker.control import ControlServer
 from mockbroker.errors import ClusterError
 from mockbroker.profiles import profile
+from tests.mockbroker.grammar import array, frame, text
 from tests.mockbroker.wire import Wire, connect
 from tests.support.requests import request_of
 
@@ -23,20 +24,8 @@ Rows = Sequence[tuple[int, Sequence[int] | None]] | None
 Asked = Sequence[tuple[str, Rows]] | None
 
 
-def text(value: str | None) -> bytes:
-    return pack(">h", -1) if value is None else pack(">h", len(value)) + value.encode()
-
-
 def ints(values: Sequence[int] | None) -> bytes:
     return pack(">i", -1) if values is None else pack(f">i{len(values)}i", len(values), *values)
-
-
-def array(items: Sequence[bytes] | None) -> bytes:
-    return pack(">i", -1) if items is None else pack(">i", len(items)) + b"".join(items)
-
-
-def frame(content: bytes) -> bytes:
-    return pack(">i", len(content)) + content
 
 
 def alter_request(number: int, topics: Asked, timeout_ms: int = DEFAULT_TIMEOUT) -> bytes:

@@ -5,10 +5,10 @@ import asyncio
 import functools
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,9 +32,8 @@ from tests.mockbroker.simulation.security.bearer_tokens import (
 from tests.mockbroker.wire import Wire, connect
 from tests.support.requests import request_of
 from tests.support.toolchain import require, require_module
+from tests.support.waiting import in_thread
 from tests.tools.kafka_tools import KafkaTools
-
-T = TypeVar("T")
 
 SCOPED = "OAUTHBEARER:requiredScope=kafka read"
 GENERIC = (
@@ -74,10 +73,6 @@ async def say(wire: Wire, message: bytes, version: int = 2) -> Any:
 async def authenticate(wire: Wire, bearer: str, version: int = 2) -> Any:
     assert (await shake(wire)).error_code == 0
     return await say(wire, first_message(bearer), version)
-
-
-async def served(wire: Wire) -> bool:
-    return [topic.name for topic in (await wire.ask("Metadata", 1, topics=None)).topics] == ["foo"]
 
 
 async def refusal(bearer: str, sasl: str = SCOPED, now_ms: int = 0) -> Any:
@@ -131,7 +126,7 @@ async def test_after_an_error_the_client_may_try_another_token() -> None:
         for _ in range(2):
             assert (await say(wire, first_message(token(exp=-1)))).auth_bytes == INVALID
         assert (await say(wire, first_message(token()))).auth_bytes == b""
-        assert await served(wire)
+        assert await wire.lists("foo")
         (entry,) = mock.journal.select(event="authenticated")
         assert entry.note == "User:alice"
 
@@ -153,7 +148,7 @@ async def test_accepted(message: bytes) -> None:
         await shake(wire)
         answer = await say(wire, message)
         assert (answer.error_code, answer.auth_bytes) == (0, b"")
-        assert await served(wire)
+        assert await wire.lists("foo")
 
 
 @pytest.mark.requirement("OAUTH-08")
@@ -287,7 +282,7 @@ async def test_lifetimes(profile: str, most_ms: int | None, lifetime_ms: int) ->
         answer = await authenticate(wire, token(exp=120))
         assert (answer.error_code, answer.session_lifetime_ms) == (0, lifetime_ms)
         mock.advance(lifetime_ms)
-        assert await served(wire)
+        assert await wire.lists("foo")
         mock.advance(10 * MINUTE_MS if lifetime_ms == 0 else 1)
         wire.send(wire.frame(request_of("Metadata", topics=None), 1))
         if lifetime_ms == 0:
@@ -333,7 +328,7 @@ async def test_a_new_token_renews_the_session() -> None:
         mock.advance(MINUTE_MS)
         assert (await authenticate(wire, token(exp=180))).session_lifetime_ms == 2 * MINUTE_MS
         mock.advance(2 * MINUTE_MS)
-        assert await served(wire)
+        assert await wire.lists("foo")
         answer = await authenticate(wire, token(exp=FAR, sub="bob"))
         assert (answer.error_code, answer.error_message) == (
             58,
@@ -436,10 +431,6 @@ async def test_half_of_a_surrogate_pair() -> None:
 
 
 # ---- clients -------------------------------------------------------------------------------------
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 @asynccontextmanager

@@ -1,13 +1,12 @@
 """Released clients, and ours, against a mock that asks who they are: by PLAIN and SCRAM, over TLS
 and not; what a principal without rights is told, and what one with rights gets done."""
 
-import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -23,18 +22,13 @@ from mockbroker.simulation.security.authorizer import (
 from mockbroker.simulation.security.sasl import MECHANISMS
 from mockbroker.simulation.state.results import AclBinding
 from tests.support.toolchain import require_module
-
-T = TypeVar("T")
+from tests.support.waiting import in_thread
 
 PEM = Path(__file__).parents[3] / "client" / "localhost.pem"
 SECONDS = 30
 USERS = {"admin": "secret", "alice": "pencil"}
 EVERY_WAY = pytest.mark.parametrize("mechanism", MECHANISMS)
 TLS = pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 @asynccontextmanager

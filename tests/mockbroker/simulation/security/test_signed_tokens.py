@@ -1,6 +1,5 @@
 """Signed tokens: the token endpoint, what a broker accepts, and clients that log in by both."""
 
-import asyncio
 import base64
 import json
 import sys
@@ -26,6 +25,7 @@ from tests.mockbroker.simulation.security.bearer_tokens import first_message, pa
 from tests.mockbroker.wire import connect
 from tests.support.requests import request_of
 from tests.support.toolchain import require, require_module
+from tests.support.waiting import in_thread
 from tests.tools.kafka_tools import KafkaTools
 
 
@@ -252,10 +252,6 @@ def fetched(url: str, form: Mapping[str, str] | None = None, **headers: str) -> 
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
-
-
-async def in_thread(work: Any) -> Any:
-    return await asyncio.wait_for(asyncio.to_thread(work), SECONDS)
 
 
 @pytest.mark.requirement("OAUTH-15")
