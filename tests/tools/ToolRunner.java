@@ -3,6 +3,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
@@ -10,7 +11,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs main methods of Kafka's command-line tools in one process: a JVM's start takes longer than
@@ -39,13 +39,7 @@ public class ToolRunner {
         // Set once for all commands: Scala's Console keeps the streams that it finds at first.
         System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
-        Exit.setExitProcedure((code, message) -> {
-            if (exitCode == null) {
-                exitCode = code;
-            }
-            throw new Exited(code);
-        });
-        collectShutdownHooks();
+        replaceExits();
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -64,20 +58,36 @@ public class ToolRunner {
         }
     }
 
-    /** By reflection, as old releases of Exit know no hooks. */
-    private static void collectShutdownHooks() throws ReflectiveOperationException {
-        Class<?> adder;
+    /** By reflection: Exit has another package since 4.4, and knows no hooks in old releases. */
+    private static void replaceExits() throws ReflectiveOperationException {
+        String exit = "org.apache.kafka.common.utils.internals.Exit";
         try {
-            adder = Class.forName("org.apache.kafka.common.utils.Exit$ShutdownHookAdder");
-        } catch (ClassNotFoundException absent) {
-            return;
+            Class.forName(exit);
+        } catch (ClassNotFoundException before) {
+            exit = "org.apache.kafka.common.utils.Exit";
         }
-        Object collecting = Proxy.newProxyInstance(
-            adder.getClassLoader(), new Class<?>[] {adder}, (proxy, method, arguments) -> {
+        set(exit, "setExitProcedure", "$Procedure", (proxy, method, arguments) -> {
+            if (exitCode == null) {
+                exitCode = (Integer) arguments[0];
+            }
+            throw new Exited((Integer) arguments[0]);
+        });
+        try {
+            set(exit, "setShutdownHookAdder", "$ShutdownHookAdder", (proxy, method, arguments) -> {
                 shutdownHooks.add((Runnable) arguments[1]);
                 return null;
             });
-        Exit.class.getMethod("setShutdownHookAdder", adder).invoke(null, collecting);
+        } catch (ClassNotFoundException absent) {
+            return;
+        }
+    }
+
+    private static void set(String exit, String setter, String kind, InvocationHandler handler)
+        throws ReflectiveOperationException {
+        Class<?> wanted = Class.forName(exit + kind);
+        Object made =
+            Proxy.newProxyInstance(wanted.getClassLoader(), new Class<?>[] {wanted}, handler);
+        Class.forName(exit).getMethod(setter, wanted).invoke(null, made);
     }
 
     private static int run(String name, String[] words) {

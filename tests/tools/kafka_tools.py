@@ -12,7 +12,7 @@ from typing import Final, Self
 from tests.support.maven import artifacts
 from tests.tools.commands import Outcome
 
-__all__ = ["MAIN_CLASSES", "RELEASES", "JavaTools", "KafkaTools", "class_path"]
+__all__ = ["MAIN_CLASSES", "NEWEST", "RELEASES", "JavaTools", "KafkaTools", "class_path"]
 
 _HERE: Final = Path(__file__).resolve().parent
 _STOP_SECONDS: Final = 10.0
@@ -34,10 +34,14 @@ MAIN_CLASSES: Final = {
     "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
-    "configs": "kafka.admin.ConfigCommand",
+    "configs": "org.apache.kafka.tools.ConfigCommand",
 }
 
-_IN_SCALA: Final = {"3.9.2": {"console-producer": "kafka.tools.ConsoleProducer"}}
+_CONFIGS: Final = {"configs": "kafka.admin.ConfigCommand"}
+_IN_SCALA: Final = {
+    "3.9.2": {"console-producer": "kafka.tools.ConsoleProducer", **_CONFIGS},
+    "4.3.1": _CONFIGS,
+}
 
 _KAFKA: Final = (
     "kafka-clients",
@@ -62,7 +66,27 @@ _COMMON: Final = (
 )
 _JACKSON: Final = "com.fasterxml.jackson.core:jackson-"
 _CSV: Final = "com.fasterxml.jackson.dataformat:jackson-dataformat-csv"
-RELEASES: Final = {
+
+
+def _of_4(release: str, jackson: str) -> tuple[tuple[str, str], ...]:
+    return (
+        *_COMMON,
+        *((f"{_JACKSON}{each}", jackson) for each in ("databind", "core")),
+        (_CSV, jackson),
+        (f"{_JACKSON}annotations", "2.21"),
+        ("org.apache.kafka:kafka-coordinator-common", release),
+        ("org.pcollections:pcollections", "4.0.2"),
+        ("org.apache.kafka:kafka_2.13", release),
+        ("org.apache.kafka:kafka-share-coordinator", release),
+        ("commons-validator:commons-validator", "1.10.1"),
+        *((f"org.apache.logging.log4j:log4j-{each}", "2.24.3") for each in ("api", "core")),
+        ("org.scala-lang:scala-library", "2.13.18"),
+        ("com.typesafe.scala-logging:scala-logging_2.13", "3.9.6"),
+    )
+
+
+NEWEST: Final = "4.4.0"
+_JARS: Final = {
     "3.9.2": (
         *_COMMON,
         *((f"{_JACKSON}{each}", "2.16.2") for each in ("databind", "core", "annotations")),
@@ -72,23 +96,12 @@ RELEASES: Final = {
         ("commons-validator:commons-validator", "1.9.0"),
         ("com.typesafe.scala-logging:scala-logging_2.13", "3.9.5"),
     ),
-    "4.3.1": (
-        *_COMMON,
-        *((f"{_JACKSON}{each}", "2.21.2") for each in ("databind", "core")),
-        (_CSV, "2.21.2"),
-        (f"{_JACKSON}annotations", "2.21"),
-        ("org.apache.kafka:kafka-coordinator-common", "4.3.1"),
-        ("org.pcollections:pcollections", "4.0.2"),
-        ("org.apache.kafka:kafka_2.13", "4.3.1"),
-        ("org.apache.kafka:kafka-share-coordinator", "4.3.1"),
-        ("commons-validator:commons-validator", "1.10.1"),
-        *((f"org.apache.logging.log4j:log4j-{each}", "2.24.3") for each in ("api", "core")),
-        ("org.scala-lang:scala-library", "2.13.18"),
-        ("com.typesafe.scala-logging:scala-logging_2.13", "3.9.6"),
-    ),
+    "4.3.1": _of_4("4.3.1", "2.21.2"),
+    NEWEST: _of_4(NEWEST, "2.21.7"),
 }
-"""The last release of 3.x, and the newest whose tools are on Maven Central; with what they need
-besides Kafka's jars."""
+"""What the tools of a release need besides Kafka's jars."""
+RELEASES: Final = {release: _JARS[release] for release in ("3.9.2", "4.3.1")}
+"""The last release of 3.x, and the one whose texts ``kproto admin`` prints."""
 
 
 class JavaTools:
@@ -147,7 +160,7 @@ class KafkaTools(JavaTools):
 def class_path(release: str) -> str:
     """The class path of the tools of one of ``RELEASES``."""
     wanted = [(f"org.apache.kafka:{name}", release) for name in _KAFKA]
-    return os.pathsep.join(map(str, artifacts([*wanted, *RELEASES[release]])))
+    return os.pathsep.join(map(str, artifacts([*wanted, *_JARS[release]])))
 
 
 def _text(word: str) -> str:

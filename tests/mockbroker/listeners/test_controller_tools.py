@@ -1,5 +1,5 @@
-"""Kafka's own tools with ``--bootstrap-controller``, of 3.9 and of the newest release whose tools
-are on Maven Central, against controllers of the mock."""
+"""Kafka's own tools with ``--bootstrap-controller``, of 3.9 and of the newest release, against
+controllers of the mock."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions, UpstreamListe
 from tests.mockbroker.clients.tools import Tools
 from tests.mockbroker.proxy.conftest import address
 from tests.support.toolchain import require
-from tests.tools.kafka_tools import RELEASES, KafkaTools
+from tests.tools.kafka_tools import NEWEST, KafkaTools
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
-PROFILES = {"3.9.2": ("kafka-3.9",), "4.3.1": ("kafka-3.9", "kafka-4.4")}
+PROFILES = {"3.9.2": ("kafka-3.9",), NEWEST: ("kafka-3.9", "kafka-4.4")}
 """The clusters that the tools of a release are run against."""
 COMBINED = {
     "process.roles": "broker,controller",
@@ -26,7 +26,7 @@ COMBINED = {
 }
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=PROFILES)
 def kafka(request: pytest.FixtureRequest) -> Iterator[tuple[str, KafkaTools]]:
     require("java", "maven")
     with KafkaTools(request.param) as tools:
@@ -105,8 +105,8 @@ async def test_reassignments_through_the_active_controller() -> None:
     require("java", "maven")
     async with MockCluster(3, controllers=3, topics=["foo=1,2"]) as mock:
         mock.failover(2)
-        with KafkaTools("4.3.1") as java:
-            tools = ControllerTools(("4.3.1", java), mock)
+        with KafkaTools(NEWEST) as java:
+            tools = ControllerTools((NEWEST, java), mock)
             tools.bootstrap = mock.listeners[3000]["CONTROLLER"]
             async with asyncio.timeout(60):
                 lines = await tools.run("reassign-partitions", "--list")
