@@ -31,7 +31,7 @@ def age(checkpoint: Path, state: Path, batches: int) -> None:
     assert record is not None
     assert batches % _SPAN == 0
     before, last = record.batch, batches - 1
-    excerpts = [pq.read_table(path) for path in store.excerpts()]
+    excerpts = [pq.read_table(path) for path in store.excerpts(None)]
     for kind in ("batches", "files", EXCERPTS):
         for path in (state / kind).glob("*"):
             path.unlink()

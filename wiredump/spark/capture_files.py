@@ -10,7 +10,7 @@ batch, ``availableNow``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -35,8 +35,12 @@ __all__ = ["FORMAT", "CaptureFiles", "FileReader", "planned_of"]
 FORMAT: Final = "kafka_capture_files"
 _SCHEMA: Final = (
     "what string, number int, path string, kind string, size long, modified_ns long, "
-    "first_ns long, reason string"
+    "first_ns long, head long, reason string"
 )
+
+
+_HEADS: Final = 1000
+"""Files whose copies are recognised. Of earlier ones the time tells that they are late."""
 
 
 class _Offset(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +84,7 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._fails = options.get("onbadfile", "fail") == "fail"
         self._rotation: Rotation | None = None
         self._taken: dict[str, Rotated] = {}
+        self._heads: dict[int, str] = {}
         self._named: set[str] = set()
         self._there: set[tuple[str, int | None]] | None = None
 
@@ -97,9 +102,8 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._there = {(each.path, each.first_ns) for each in self._files.files()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        before = _read(start)
-        for one in before.planned.files:
-            self._taken[one.file.stem] = one.file
+        before, files = _read(start), self._files
+        self._take(self._read_in(before))
         bad: list[Bad] = []
         ready = self._ready(before, bad)
         taken: list[Rotated] = []
@@ -112,12 +116,12 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ):
                 break
             taken.append(each)
-        others = [each for each in self._files.others if each not in self._named]
+        others = [each for each in files.others if each not in self._named]
         if not taken and not bad:
             return start
         self._named.update(others)
-        for file in [*taken, *(each.file for each in bad)]:
-            self._taken[file.stem] = file
+        self._take(taken)
+        self._taken |= {each.file.stem: each.file for each in bad}
         numbered = [Taken(number, file) for number, file in enumerate(taken, before.count)]
         left = len(ready) - len(taken)
         planned = Planned(files=numbered, bad=bad, others=others, left=left)
@@ -130,7 +134,7 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, _Files)
         planned = msgspec.json.decode(partition.planned, type=Planned)
-        nothing = (None,) * 5
+        nothing = (None,) * 6
         for each in planned.files:
             yield "file", each.number, *_row(each.file), ""
         for bad in planned.bad:
@@ -155,18 +159,40 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             present = Rotation(self._where).listed_stems()
             settings = store.settings
             taken = {each.stem: each for each in (settings.skipped if settings else [])}
+            self._note(taken.values())
             for noted in store.noted():
-                files = [each.file for each in noted.files] + [each.file for each in noted.bad]
+                read = [each.file for each in noted.files]
+                self._note(read)
+                files = [*read, *(each.file for each in noted.bad)]
                 taken |= {file.stem: file for file in files if file.stem in present}
             self._taken = taken | self._taken
             self._rotation = Rotation(self._where, self._taken.values())
         return self._rotation
 
+    def _take(self, files: Iterable[Rotated]) -> None:
+        for each in files:
+            self._taken[each.stem] = each
+            self._note([each])
+
+    def _note(self, files: Iterable[Rotated]) -> None:
+        """Keep the beginnings of the last files that are read."""
+        self._heads |= {each.head: each.path for each in files if each.head}
+        for head in list(self._heads)[:-_HEADS]:
+            del self._heads[head]
+
+    def _read_in(self, before: _Offset) -> list[Rotated]:
+        """Return the files of the batch that ends there, as it read them: some had grown."""
+        record = StreamFolder(self._folder).last() if before.planned.files else None
+        files = before.planned.files
+        if record is not None and record.count == before.count:
+            files = record.files
+        return [each.file for each in files]
+
     def _ready(self, before: _Offset, bad: list[Bad]) -> list[Rotated]:
         """Return the files that can be taken: those that are complete and, with ``availableNow``,
         were there when the query began."""
         rotation = self._files
-        found = rotation.new(self._taken, before.last)
+        found = rotation.new(self._taken, before.last, self._heads)
         present = rotation.stems
         self._taken = {stem: file for stem, file in self._taken.items() if stem in present}
         for fault in found.faults:
@@ -185,7 +211,7 @@ class FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _row(file: Rotated) -> tuple[Any, ...]:
-    return file.path, file.kind, file.size, file.modified_ns, file.first_ns
+    return file.path, file.kind, file.size, file.modified_ns, file.first_ns, file.head
 
 
 def _built(offset: _Offset) -> dict[str, Any]:
@@ -200,13 +226,13 @@ def _read(offset: Mapping[str, Any]) -> _Offset:
 def planned_of(rows: Sequence[Any]) -> Planned:
     """Return what the rows of a batch say."""
     files, bad, others, left = [], [], [], 0
-    for what, number, path, kind, size, modified_ns, first_ns, reason in rows:
+    for what, number, path, kind, size, modified_ns, first_ns, head, reason in rows:
         if what == "left":
             left = number
         elif what == "other":
             others.append(path)
         else:
-            file = Rotated(path, size, modified_ns, first_ns, kind)
+            file = Rotated(path, size, modified_ns, first_ns, kind, head)
             if what == "file":
                 files.append(Taken(number, file))
             else:

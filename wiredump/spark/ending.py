@@ -89,7 +89,7 @@ def prepare(
     parts: list[Parts] = [
         {each.table: each.part} for each in give(spark, sources, str(names), work)
     ]
-    excerpts = [*store.excerpts(), *(str(file) for _, file in staged(work, kept, EXCERPTS))]
+    excerpts = [*store.excerpts(record), *(str(file) for _, file in staged(work, kept, EXCERPTS))]
     more: list[Manifest] = [*kept]
     if excerpts:
         count = min(len(excerpts), partitions)

@@ -96,21 +96,26 @@ class _Folder(RunFolder):
         self.require("append" if mode == "append" else "error")
 
     def begin(self, spark: SparkSession, *, has_rows: bool) -> None:
-        if has_rows and not self._root.is_dir():
-            raise OutputError(
-                f"{self._root.shown} does not exist, but the checkpoint continues its tables"
-            )
+        if has_rows:
+            self._require()
         for name in self.tables:
             place = self.folder_of(name)
-            try:
-                place.mkdir()
-            except OSError as error:
-                raise OutputError(f"cannot create {place.shown}: {error}") from error
+            place.mkdir()
             keys = keys_of(name, self._by)
             if keys:
                 write_empty(place, name, keys, _NONE)
             elif not (place / _NONE).exists():
                 self.write_empty(name, _NONE)
+
+    def _require(self) -> None:
+        """Raise OutputError if a table is gone. Object stores have no folders."""
+        places = [self._root, *map(self.folder_of, self.tables)]
+        gone = [each for each in places if not each.is_object and not each.is_dir()]
+        if gone:
+            raise OutputError(
+                f"{gone[0].shown} does not exist, but the checkpoint continues its tables: restore "
+                "it, or begin a new stream with another --checkpoint"
+            )
 
     def divided(self, spark: SparkSession, staging: Location, parts: list[Parts]) -> list[Parts]:
         return divide(spark, staging, self._by, (), parts) if self._by else parts
@@ -118,6 +123,7 @@ class _Folder(RunFolder):
     def publish(
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
     ) -> None:
+        self._require()
         with changing(self._root):
             placed = self._put(staging, parts, f"batch-{batch:06d}")
         sync_all(each.parent for each in placed)
@@ -126,6 +132,7 @@ class _Folder(RunFolder):
         self, spark: SparkSession, staging: Location, parts: Sequence[Parts], batch: int
     ) -> None:
         parts = self.divided(spark, staging, list(parts))
+        self._require()
         with changing(self._root):
             kept = self._put(staging, parts, "end")
             sync_all(kept)

@@ -4,18 +4,21 @@ files, their order, and which of them are complete.
 The order is that of the names, with numbers compared as numbers (``a.pcap2`` before ``a.pcap10``).
 A ring reuses its names: it continues behind the last file read or, before the first one was read,
 where the times of first packets step back. If names contradict those times otherwise, the times
-decide.
+decide; but the next numbers after the last file read, while that is still there, come next even if
+the clock was set back.
 
-A file is complete once there is a newer one. Only the beginnings of files are read here, and files
-that are neither captures nor journals nor logs are left alone.
+A file is complete once there is a newer one. A file that begins as another one does is a copy, or
+was renamed. Only the beginnings of files are read here, and files that are neither captures nor
+journals nor logs are left alone.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -33,6 +36,7 @@ __all__ = [
     "Rotated",
     "Rotation",
     "RotationError",
+    "as_it_is",
     "complete",
     "in_order",
     "require_unchanged",
@@ -42,6 +46,11 @@ SLACK_NS: Final = 1_000_000_000
 """Packets of several queues or interfaces are not quite in the order of time: a step back up to
 this does not affect the order of files."""
 _PACKED: Final = (".gz", ".zst")
+_HEAD_PACKETS: Final = 3
+"""Packets that distinguish a capture from any other one."""
+_HEAD_BYTES: Final = 512
+"""The same of a journal or log."""
+GO_ON: Final = "--on-bad-file skip goes on without it"
 
 
 class RotationError(KprotoError):
@@ -54,24 +63,30 @@ class FaultError(RotationError):
 
 class Rotated(msgspec.Struct, frozen=True):
     """A file. ``first_ns`` is the time of its first packet; None without packets, and for the text
-    of a journal or log."""
+    of a journal or log. ``head`` is a digest of its beginning, odd for a file that has no more than
+    that and may grow; 0 for one that has nothing."""
 
     path: str
     size: int
     modified_ns: int
     first_ns: int | None
     kind: Kind = "capture"
+    head: int = 0
 
     @property
     def name(self) -> tuple[str | int, ...]:
         """The sort key."""
-        parts = re.split(r"(\d+)", self.path)
-        return tuple(int(part) if number % 2 else part for number, part in enumerate(parts))
+        return _numbered(self.path)
 
     @property
     def stem(self) -> str:
         """The path before compression."""
         return _stem(self.path)
+
+
+def _numbered(path: str) -> tuple[str | int, ...]:
+    parts = re.split(r"(\d+)", path)
+    return tuple(int(part) if number % 2 else part for number, part in enumerate(parts))
 
 
 def _stem(path: str) -> str:
@@ -135,7 +150,10 @@ class Rotation:
                 except FileNotFoundError:
                     continue  # gone since it was listed
                 except OSError as error:
-                    reason = f"{shown(path)} cannot be read: {error.strerror or error}"
+                    reason = (
+                        f"{shown(path)} cannot be read: {error.strerror or error}. Correct this, "
+                        f"and start again; {GO_ON}"
+                    )
                     self._unreadable[path] = Fault(Rotated(path, *state, None), reason)
                     continue
                 if read is None:
@@ -168,19 +186,37 @@ class Rotation:
             found = list(matches(self.where))
         if not found:
             self.require()
-        return [(path, about) for path, about in found if about.is_file]
+        files = {path for path, about in found if about.is_file}
+        base = self._folder()
+        known = files if base is None else {*self._known, *self._others}
+        return [
+            (path, about)
+            for path, about in found
+            if path in files and (path in known or not _is_second_name(path, str(base), files))
+        ]
+
+    def _folder(self) -> str | None:
+        """The local folder that all files are in; None for a URI."""
+        place = Location(self.where)
+        while has_magic(str(place)):
+            place = place.parent
+        return place.path if place.is_local else None
 
     def shown(self, path: str) -> str:
         """The name that the user gave."""
         return os.path.relpath(path) if self._relative else shown(path)
 
-    def new(self, taken: Mapping[str, Rotated], last: Rotated | None) -> Found:
+    def new(
+        self, taken: Mapping[str, Rotated], last: Rotated | None,
+        heads: Mapping[int, str] | None = None,
+    ) -> Found:  # fmt: skip
         """Return those not taken yet, in order. ``taken`` has what was known by a stem when it was
-        taken last, ``last`` is the last of them.
+        taken last, ``last`` is the last of them, and ``heads`` has the paths of files that were
+        read, by their beginnings.
 
         A file that has changed since it was taken is at fault, and so is one that belongs in front
-        of one that was taken: its rows would be wrong, or out of order. So is one that cannot be
-        opened.
+        of one that was taken: its rows would be wrong, or out of order. So is a copy, and one that
+        cannot be opened.
         """
         faults = []
         new: dict[tuple[str, int | None], Rotated] = {}
@@ -194,41 +230,102 @@ class Rotation:
             if before is None or each.first_ns != before.first_ns:
                 untaken.append(each)  # a ring may use the name again
             elif each.path == before.path and each.size != before.size:
-                faults.append(
-                    Fault(
-                        each,
-                        f"{shown(each.path)} changed although there is a newer file: two programs "
-                        "may be capturing to the same folder",
-                    )
+                reason = (
+                    f"{shown(each.path)} changed although there is a newer file: two programs may "
+                    f"be capturing to the same folder. Restore it; {GO_ON}"
                 )
+                faults.append(Fault(each, reason))
+        read, newest = dict(heads or {}), _still(last, files)
+        behind: list[Rotated] = []  # with the next numbers
+        rest: list[Rotated] = []
         for each in sorted(untaken, key=lambda each: each.name):
-            if last is not None and _steps_back([last, each]):
-                faults.append(
-                    Fault(
-                        each,
-                        f"{shown(each.path)} begins before {shown(last.path)}, which has already "
-                        "been read: captures must appear in the order in which they were written",
-                    )
+            if (each.stem, each.first_ns) in new:
+                continue  # beside its compressed copy, while that is being made
+            follows = newest is not None and _succeeds(newest, each)
+            if each.head in read:
+                reason = (
+                    f"{shown(each.path)} begins as {shown(read[each.head])} does: it is a copy, or "
+                    f"was renamed after it was read. Remove it, or rename it back; {GO_ON}"
                 )
+                faults.append(Fault(each, reason))
+                continue
+            if last is not None and not follows and _steps_back([last, each]):
+                reason = (
+                    f"{shown(each.path)} begins before {shown(last.path)}, which has already been "
+                    "read: captures must appear in the order in which they were written. Move it "
+                    f"away, and read it with wiredump spark --mode append; {GO_ON}"
+                )
+                faults.append(Fault(each, reason))
+                continue
+            new[each.stem, each.first_ns] = each
+            if each.head:
+                read[each.head] = each.path
+            if follows:
+                behind.append(each)
+                newest = each
             else:
-                # Beside its compressed copy, while that is being made.
-                new.setdefault((each.stem, each.first_ns), each)
-        return Found(in_order(new.values(), last), faults)
+                rest.append(each)
+        return Found([*behind, *in_order(rest, behind[-1] if behind else last)], faults)
+
+
+def _still(last: Rotated | None, files: Iterable[Rotated]) -> Rotated | None:
+    """Return the last file, if it is still there: then a ring has not reused its name, and no file
+    behind it is older."""
+    if last is None:
+        return None
+    there = ((each.stem, each.first_ns) for each in files)
+    return last if (last.stem, last.first_ns) in there else None
+
+
+def _succeeds(before: Rotated, after: Rotated) -> bool:
+    """Whether a file has the next number: ``a.pcap3`` after ``a.pcap2``, ``a.pcap1`` after
+    ``a.pcap``."""
+    old, new = _numbered(before.stem), _numbered(after.stem)
+    if len(old) != len(new):
+        return new == (*old[:-1], f"{old[-1]}", 1, "")
+    other = [number for number, part in enumerate(old) if part != new[number]]
+    if len(other) != 1 or other[0] % 2 == 0:
+        return False
+    return new[other[0]] == int(old[other[0]]) + 1
+
+
+def _is_second_name(path: str, base: str, listed: Collection[str]) -> bool:
+    """Whether a path leads, by symbolic links, to a file that is listed as well."""
+    real, place = os.path.realpath(path), os.path.realpath(base)
+    if real == os.path.join(place, os.path.relpath(path, base)):
+        return False
+    return os.path.join(base, os.path.relpath(real, place)) in listed
 
 
 def _read(path: str, size: int, modified_ns: int) -> Rotated | None:
     """Read the beginning of a file; None for a kind that is not read."""
     kind = known_kind(path)
     if kind in ("journal", "request log"):
-        return Rotated(path, size, modified_ns, None, kind)
+        with Location(path).open() as file:
+            text = file.read(_HEAD_BYTES)
+        return Rotated(
+            path, size, modified_ns, None, kind, _digest([text], len(text) < _HEAD_BYTES)
+        )
     if kind != "capture":
         return None
-    return Rotated(path, size, modified_ns, _first_ns(path))
+    return Rotated(path, size, modified_ns, *_beginning_of(path))
 
 
-def _first_ns(path: str) -> int | None:
+def _beginning_of(path: str) -> tuple[int | None, Kind, int]:
+    """Return the time of the first packet of a capture, its kind, and the digest of its head."""
     with Location(path).open() as file, Capture(file) as capture:
-        return next((each.timestamp_ns for each in capture if isinstance(each, Packet)), None)
+        packets = (each for each in capture if isinstance(each, Packet))
+        found = [(each.timestamp_ns, bytes(each.data)) for each in islice(packets, _HEAD_PACKETS)]
+    parts = [part for at, data in found for part in (b"%d " % at, data)]
+    head = _digest(parts, len(found) < _HEAD_PACKETS)
+    return found[0][0] if found else None, "capture", head
+
+
+def _digest(parts: Sequence[bytes], may_grow: bool) -> int:
+    found = blake2b(digest_size=7)
+    for each in parts:
+        found.update(each)
+    return int.from_bytes(found.digest()) << 1 | may_grow if any(parts) else 0
 
 
 def in_order(files: Iterable[Rotated], last: Rotated | None) -> list[Rotated]:
@@ -270,21 +367,34 @@ def complete(ordered: Sequence[Rotated]) -> list[Rotated]:
     return found
 
 
-def require_unchanged(file: Rotated) -> None:
-    """Raise FaultError if a file has changed since it was chosen."""
+def as_it_is(file: Rotated) -> Rotated:
+    """Return a file that was chosen as it is now: perhaps it has grown since. Raises FaultError if
+    it is another one, or gone."""
     try:
         about = Location(file.path).info()
-        same = about.size == file.size and (
-            about.modified_ns == file.modified_ns
-            or (file.kind == "capture" and _first_ns(file.path) == file.first_ns)
-        )
+        if (about.size, about.modified_ns) == (file.size, file.modified_ns):
+            return file
+        now = _read(file.path, about.size, about.modified_ns)
     except FileNotFoundError:
         raise FaultError(
-            f"{shown(file.path)} was removed before its rows were committed: restore it, or "
-            "start a new stream"
+            f"{shown(file.path)} was removed before its rows were committed: restore it; {GO_ON}"
         ) from None
-    if not same:
+    if now is None or now.kind != file.kind or not _begins_as(now, file):
         raise FaultError(
-            f"{shown(file.path)} changed before its rows were committed: allow more files in "
-            "the ring (tcpdump -W, dumpcap -b files:)"
+            f"{shown(file.path)} changed before its rows were committed: restore it, and allow "
+            f"more files in the ring (tcpdump -W, dumpcap -b files:); {GO_ON}"
+        )
+    return now
+
+
+def _begins_as(now: Rotated, before: Rotated) -> bool:
+    same = now.first_ns == before.first_ns and now.size >= before.size
+    return same and (before.head in (0, now.head) or before.head & 1 == 1)
+
+
+def require_unchanged(file: Rotated) -> None:
+    """Raise FaultError if a file has changed while it was read."""
+    if as_it_is(file).size != file.size:
+        raise FaultError(
+            f"{shown(file.path)} grew while it was read: start again when it is complete; {GO_ON}"
         )

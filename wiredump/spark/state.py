@@ -133,7 +133,11 @@ class StateWriter:
         self._paths = index, data
         self._batch = batch
         self._index = index.open_writer()
-        self._data = data.open_writer()
+        try:
+            self._data = data.open_writer()
+        except BaseException:
+            self._index.close()
+            raise
         self._index.write(_HEAD)
         self._data.write(_HEAD)
         self._at = len(_HEAD)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kproto.os_errors import os_error_text
 from wiredump.readers.tcp import STALE_NS
 from wiredump.spark.bad_files import BadFiles, OnBadFile
 from wiredump.spark.carrying import LATE_NS, Carrying, Kept
@@ -27,9 +29,10 @@ from wiredump.spark.microbatch import Micro, MicroBatch
 from wiredump.spark.naming import give
 from wiredump.spark.outputs import Parts, outputs_of
 from wiredump.spark.progress import summary_of
-from wiredump.spark.rotation import FaultError, require_unchanged
+from wiredump.spark.rotation import FaultError, as_it_is, require_unchanged
 from wiredump.spark.session import describe
 from wiredump.spark.stream_folder import (
+    RESTORE,
     Bad,
     BatchMade,
     Planned,
@@ -48,7 +51,20 @@ from wiredump.tables.publishing import STAGING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "explained"]
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Raise StreamError for a file or folder that cannot be written or read, with what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StreamError(
+            f"{what} is not complete: {os_error_text(error)}: correct this, and start again, which "
+            "repeats it"
+        ) from error
+
 
 _NAMELESS_NS: Final = LATE_NS + STALE_NS
 """How long rows wait for a topic's name, by the times of packets."""
@@ -67,9 +83,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     quarantine: str = ""
 
     def run(self, spark: SparkSession, batch: int, planned: Planned) -> Record:
-        """Run a batch, unless it has a record. Raises KprotoError for files that cannot be read,
-        and whatever Spark raises for a task that failed."""
-        return _Run(self, spark).run(batch, planned)
+        """Run a batch, unless it has a record. Raises KprotoError for files that cannot be read or
+        if another driver runs one, and whatever Spark raises for a task that failed."""
+        with StreamFolder(self.folder).changing(), explained(f"batch {batch}"):
+            return _Run(self, spark).run(batch, planned)
 
     def end(self, spark: SparkSession, record: Record | None) -> Micro:
         """Close the connections that are open after the last batch. Rows are in the work folder."""
@@ -89,14 +106,16 @@ class _Run:
         store, began = self._store, time.monotonic()
         done = store.record(batch)
         if done is not None:
+            self._require_same(done, planned)
             if store.batches == batch + 1 and store.made is None:
                 store.compact(done)
             return done
         before = store.record(batch - 1) if batch else None
-        if batch and before is None:
+        if (batch and before is None) or store.batches > batch:
+            lacking = batch if before is not None or not batch else batch - 1
             raise StreamError(
-                f"{store.folder.shown} has no record of batch {batch - 1}: it is not of the stream "
-                "that Spark's checkpoint continues"
+                f"{store.folder.shown} has no record of batch {lacking}, with which Spark's "
+                f"checkpoint goes on: {RESTORE}"
             )
         made = store.made
         if made is None or made.record.batch != batch:
@@ -111,6 +130,14 @@ class _Run:
         store.clear_work()
         store.compact(record)
         return record
+
+    def _require_same(self, done: Record, planned: Planned) -> None:
+        """Raise StreamError if Spark's log has other files for a batch than its record."""
+        if _paths(done) != _paths(planned):
+            raise StreamError(
+                f"batch {done.batch} of {self._store.folder.shown} has other files than Spark's "
+                f"checkpoint says: {RESTORE}"
+            )
 
     def _sync(self, made: BatchMade) -> None:
         """Wait until everything that was made is on the disk: it is not made again."""
@@ -138,7 +165,7 @@ class _Run:
         if store.work.exists():
             store.clear_after(batch - 1)
         bad = list(planned.bad)
-        files = [each for each in planned.files if self._is_readable(each, bad)]
+        files = [each for one in planned.files for each in self._readable(one, bad)]
         micro = self.micro(before, [each for each in files if _is_capture(each)], batch, False)
         for each in files:
             require_unchanged(each.file)
@@ -167,17 +194,16 @@ class _Run:
         """Name the stage that begins on Spark's page."""
         describe(self._spark, f"wiredump {self._options.run}, batch {batch}: {text}")
 
-    def _is_readable(self, each: Taken, bad: list[Bad]) -> bool:
-        """Whether a file is as it was when it was chosen. One that is not is added to ``bad``, or
-        FaultError is raised."""
+    def _readable(self, each: Taken, bad: list[Bad]) -> list[Taken]:
+        """Return a file as it is now: it may have grown since it was chosen. One that is another
+        file, or gone, is added to ``bad``, or FaultError is raised."""
         try:
-            require_unchanged(each.file)
+            return [Taken(each.number, as_it_is(each.file))]
         except FaultError as error:
             if self._about.on_bad_file == "fail":
                 raise
             bad.append(Bad(each.file, str(error)))
-            return False
-        return True
+            return []
 
     def micro(self, before: Record | None, files: list[Taken], batch: int, ending: bool) -> Micro:
         """Read captures, and continue the connections of the batch before."""
@@ -281,6 +307,10 @@ class _Run:
         """Collect what tasks set aside and the names they learnt. Returns the files of rows that
         got their names, or waited too long for them."""
         store, batch = self._store, f"{record.batch:06d}"
+        kept = before.excerpts if before is not None else 0
+        if kept is not None:
+            kept += sum(each.parts[EXCERPTS].rows for each in made if EXCERPTS in each.parts)
+        record.excerpts = kept
         for number, file in staged(self._work, made, EXCERPTS):
             self._put(file, store.folder / EXCERPTS / f"{batch}-{number:05d}")
         wanting: dict[str, int] = {}
@@ -314,6 +344,11 @@ class _Run:
                 self._put(Location(each.rest), store.folder / place)
                 record.unnamed[place] = Waiting(each.without, wanting[files[each.source]])
         return [{each.table: each.part} for each in given]
+
+
+def _paths(about: Record | Planned) -> set[str]:
+    files = (each.file.path for each in about.files)
+    return {*files, *(each.file.path for each in about.bad)}
 
 
 def _is_capture(each: Taken) -> bool:

@@ -30,12 +30,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow.parquet as pq
 
 from kproto.errors import KprotoError
+from kproto.outputs.locks import has_locks, is_locked, locked
 from wiredump.spark.rotation import Rotated
 from wiredump.spark.sinks import Layout
 from wiredump.spark.state import State
@@ -45,6 +47,7 @@ from wiredump.tables.parts import Counts
 from wiredump.tables.publishing import Part
 
 __all__ = [
+    "RESTORE",
     "Bad",
     "BatchMade",
     "Ended",
@@ -58,6 +61,10 @@ __all__ = [
     "put",
 ]
 
+RESTORE: Final = (
+    "restore the checkpoint and its state, both as of one moment; or begin a new stream with "
+    "another --checkpoint, with --mode append and --start-after the last file that was read"
+)
 _VERSION: Final = 2
 _KINDS: Final = ("state", "data", "fragments", "names")
 _MERGED: Final = 100
@@ -71,8 +78,9 @@ class StreamError(KprotoError):
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The options that a stream was started with. ``idle_ns``: how long a connection may be silent
-    before it counts as ended; None for ever. ``skipped`` are the files up to ``--start-after``,
-    ``id`` tells the numbers of this stream's batches from those of another one."""
+    before it counts as ended; None for ever. ``zone`` is the name of the time zone of request logs;
+    None in streams of earlier releases. ``skipped`` are the files up to ``--start-after``, ``id``
+    tells the numbers of this stream's batches from those of another one."""
 
     where: str
     out: str
@@ -84,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     values: bool
     secrets: bool
     idle_ns: int | None
+    zone: str | None = None
     run: str = ""
     skipped: list[Rotated] = []
     layout: Layout = Layout()
@@ -135,6 +144,7 @@ class Noted(msgspec.Struct, kw_only=True):
 class Record(Noted, kw_only=True):
     """The result of a batch. ``count`` files were taken so far, ``last`` is the last of them, and
     ``newest_ns`` the latest time of a first packet; ``total`` and ``rows`` sum all batches.
+    ``excerpts`` counts rows that were set aside for the end; None in records of earlier releases.
     ``summary`` is what ``progress`` says of this batch alone, ``learnt`` whether it showed a port
     of brokers that no earlier one did."""
 
@@ -148,6 +158,7 @@ class Record(Noted, kw_only=True):
     unnamed: dict[str, Waiting] = {}
     total: Counts = msgspec.field(default_factory=Counts)
     rows: dict[str, int] = {}
+    excerpts: int | None = None
     summary: dict[str, Any] = {}
 
 
@@ -199,6 +210,23 @@ class StreamFolder:
     def __init__(self, folder: str) -> None:
         self.folder = Location(absolute(folder))
 
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """For the block, be the only one that runs a batch or the end. Raises StreamError if
+        another driver does; only local file systems tell."""
+        if not self.folder.is_local or not has_locks():
+            yield
+            return
+        if not self.folder.is_dir():
+            raise StreamError(f"{self.folder.shown} is gone: {RESTORE}")
+        with locked(self.folder.path) as is_alone:
+            if not is_alone and is_locked(self.folder.path):
+                raise StreamError(
+                    f"another driver is running the stream of {self.folder.shown}: wait for its "
+                    "end, or stop it, and start again"
+                )
+            yield
+
     def path(self, name: str) -> str:
         """Return the path of a file that a record names."""
         return str(self.folder / name)
@@ -232,7 +260,7 @@ class StreamFolder:
             return
         for name in settings.__struct_fields__:
             was, now = getattr(before, name), getattr(settings, name)
-            if was != now:
+            if was != now and not (name == "zone" and was is None):
                 was, now = (shown(each) if isinstance(each, str) else each for each in (was, now))
                 raise StreamError(
                     f"{self.folder.shown} was started with {name} {was!r}, but this run has "
@@ -252,6 +280,24 @@ class StreamFolder:
         """The record of the last batch."""
         batches = self.batches
         return self.record(batches - 1) if batches else None
+
+    def require_whole(self) -> None:
+        """Raise StreamError unless everything is there that the next batch continues."""
+        record = self.last()
+        if record is None:
+            return
+        done = 0
+        for span in self._merged():
+            done = span.end if span.first == done else 0
+        kept = set(self._numbers())
+        lacking = [_name(batch) for batch in range(done, record.batch) if batch not in kept]
+        wanted = [each for each in (record.fragments, record.names, *record.unnamed) if each]
+        for task, each in record.state.items():
+            data = (f"data/{batch:06d}/part-{task:05d}" for batch in each.files)
+            wanted += [each.index, *data]
+        lacking += [each for each in wanted if not (self.folder / each).is_file()]
+        if lacking:
+            raise StreamError(f"{self.folder.shown} lacks {lacking[0]}: {RESTORE}")
 
     def _numbers(self) -> list[int]:
         found = (self.folder / "batches").listed(recursive=False)
@@ -309,9 +355,17 @@ class StreamFolder:
         names = [name for name, _ in (self.folder / "files").listed(recursive=False)]
         return _largest(Span.named(name) for name in names if not name.endswith(".new"))
 
-    def excerpts(self) -> list[str]:
-        """Return the paths of the files of excerpts."""
-        return [str(self.folder / EXCERPTS / name) for _, name in self._excerpts()]
+    def excerpts(self, record: Record | None) -> list[str]:
+        """Return the paths of the files of excerpts. Raises StreamError if some are lacking."""
+        places = [self.folder / EXCERPTS / name for _, name in self._excerpts()]
+        if record is not None and record.excerpts is not None:
+            found = sum(map(_rows_in, places))
+            if found != record.excerpts:
+                raise StreamError(
+                    f"{(self.folder / EXCERPTS).shown} has {found} rows instead of "
+                    f"{record.excerpts}: {RESTORE}"
+                )
+        return list(map(str, places))
 
     def _excerpts(self) -> list[tuple[Span, str]]:
         """Return the files of excerpts and their batches, without those that were merged."""
@@ -471,6 +525,11 @@ def _to_merge(merged: list[Span]) -> list[Span]:
     ends = merged[-1].end if merged else 0
     firsts = sorted({each.first - each.first % size for each in small})
     return [Span(first, first + size) for first in firsts if first + size <= ends]
+
+
+def _rows_in(place: Location) -> int:
+    with place.open_input() as file, pq.ParquetFile(file) as part:
+        return int(part.metadata.num_rows)
 
 
 def put(file: Location, place: Location) -> None:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kproto.durations import parse_duration
-from kproto.errors import KprotoError
+from kproto.errors import KprotoError, MissingExtraError
 from wiredump.sources.request_logs import time_zone
 from wiredump.spark.arguments import SPLIT_BYTES, chosen_tables, dialect_of_tasks, hadoop_uri
 from wiredump.spark.bad_files import OnBadFile
@@ -32,9 +33,9 @@ from wiredump.spark.progress import Follower, Progress
 from wiredump.spark.rotation import Rotated, Rotation
 from wiredump.spark.session import cores_of, master_of
 from wiredump.spark.sinks import Format, Layout
-from wiredump.spark.stream_batch import Batch
-from wiredump.spark.stream_folder import Ended, Settings, StreamError, StreamFolder
-from wiredump.storage import Location, absolute, shown
+from wiredump.spark.stream_batch import Batch, explained
+from wiredump.spark.stream_folder import RESTORE, Ended, Settings, StreamError, StreamFolder
+from wiredump.storage import Location, StorageError, absolute, shown
 from wiredump.tables.completion import written_tables
 from wiredump.tables.making import Made
 from wiredump.tables.publishing import STAGING
@@ -86,6 +87,8 @@ class Stream(msgspec.Struct, kw_only=True):
         before = store.settings
         options, rotation = self.options, Rotation(self.where)
         rotation.require()
+        if before is None:
+            self._require_new()
         self.partitions = self.partitions or (
             before.partitions if before is not None else _tasks(spark)
         )
@@ -100,6 +103,7 @@ class Stream(msgspec.Struct, kw_only=True):
             values=options.values,
             secrets=options.secrets,
             idle_ns=self.idle_ns,
+            zone=str(options.zone),
             run=options.run,
             skipped=before.skipped if before is not None else self._skipped(rotation),
             layout=self.layout,
@@ -110,8 +114,20 @@ class Stream(msgspec.Struct, kw_only=True):
         if before is None:
             outputs.require_room(spark, self.mode)
         # Before the tables: a stream that was killed in between has to know them again.
-        store.begin(settings)
-        outputs.begin(spark, has_rows=has_rows)
+        with explained("the start of the stream"):
+            store.begin(settings)
+            store.require_whole()
+            outputs.begin(spark, has_rows=has_rows)
+
+    def _require_new(self) -> None:
+        """Raise StreamError if Spark's checkpoint has batches of a stream whose state is gone."""
+        place = Location(absolute(self.checkpoint)) / "offsets"
+        with suppress(StorageError, MissingExtraError):  # only Spark has a client for it
+            if place.listed(recursive=False):
+                raise StreamError(
+                    f"{shown(self.checkpoint)} continues a stream, but there is no state in "
+                    f"{shown(self.folder)}: {RESTORE}"
+                )
 
     def _skipped(self, rotation: Rotation) -> list[Rotated]:
         """Return the files up to ``start_after``."""
@@ -167,7 +183,12 @@ class Stream(msgspec.Struct, kw_only=True):
         """Write the tables that depend on all batches, as of the last one. ``ending``: close the
         connections that are open, too, and the stream. No query may run. Returns the contents of
         the tables."""
-        store, options = StreamFolder(self.folder), self.options
+        store = StreamFolder(self.folder)
+        with store.changing(), explained("the end" if ending else "the completion of the tables"):
+            return self._complete(spark, store, ending)
+
+    def _complete(self, spark: SparkSession, store: StreamFolder, ending: bool) -> Made:
+        options = self.options
         ended = store.ended
         if ended is not None:
             return _made(options, ended.rows, ended.account, ended.connections)

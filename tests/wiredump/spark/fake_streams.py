@@ -51,7 +51,10 @@ def run_query(session: FakeSession, stream: Stream, *, available_now: bool) -> i
     offsets, commits = _Log(checkpoint / "offsets"), _Log(checkpoint / "commits")
     if available_now:
         reader.prepareForTriggerAvailableNow()
-    batch, ran = commits.last(), 0
+    # As Spark: the last batch of the log is repeated, unless it is the last that was committed.
+    batch, ran = offsets.last(), 0
+    if batch >= 0 and commits.last() != batch:
+        batch -= 1
     start = offsets.read(batch) if batch >= 0 else reader.initialOffset()
     while True:
         batch += 1

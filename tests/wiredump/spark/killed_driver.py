@@ -52,11 +52,11 @@ class Kill(NamedTuple):
 
 def some_kills(rng: random.Random, count: int, seconds: float) -> list[Kill]:
     """Kills at stages of batches, then at those of the end: each stage at least once if there are
-    20."""
+    20, and the others at any moment behind the beginning of a batch's tasks."""
     end = list(END_STAGES)[: max(1, count // 5)] if count > 1 else []
     batch = list(BATCH_STAGES)
     stages = rng.sample(batch, min(len(batch), count - len(end)))
-    stages += rng.choices(batch, k=count - len(end) - len(stages))
+    stages += ["tasks"] * (count - len(end) - len(stages))
     if count == 1:
         stages = [rng.choice([*BATCH_STAGES, *END_STAGES])]
     rng.shuffle(stages)

@@ -119,8 +119,9 @@ def test_a_query_that_fails_says_why(spark, tmp_path: Path) -> None:
 def test_kill_9_at_each_stage(spark, tmp_path: Path, bucket: Bucket, where: str) -> None:
     """The command, whose drivers die one after the other, at any stage of a batch and of the end.
     What they leave is a stream that goes on: in this process, because the last run is like any
-    other, and starting Java takes seconds. Tables and state are in an object store, or in folders
-    with names beyond ASCII and with blanks."""
+    other, and starting Java takes seconds. Its files are those of a run that nobody kills, to the
+    byte. Tables and state are in an object store, or in folders with names beyond ASCII and with
+    blanks."""
     place, names = tmp_path / "Ströme 流", PLAIN if FULL else FEW
     kills = some_kills(seeds.generator("kills"), either(20, 1), 2)
     capture = made_up.capture(23, connections=6, exchanges=2 * len(kills) + 8, kind="pcap")
@@ -129,10 +130,13 @@ def test_kill_9_at_each_stage(spark, tmp_path: Path, bucket: Bucket, where: str)
     out, state = str(place / "out"), str(place / "checkpoint" / "wiredump")
     if where == "s3":
         out, state = bucket.uri("out"), bucket.uri("state")
-    arguments = [
+    begin = [
         "spark", "--follow", str(place / "in"), "--json", "--partition-by", "date,api",
-        "--out", out, "--checkpoint", str(place / "checkpoint"), "--state", state,
         "--master", "local[2]", "--max-files", "1", "--end", "--tables", ",".join(names),
+        "--run", "mine",
+    ]  # fmt: skip
+    arguments = [
+        *begin, "--out", out, "--checkpoint", str(place / "checkpoint"), "--state", state,
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     store = StreamFolder(state)
@@ -148,14 +152,25 @@ def test_kill_9_at_each_stage(spark, tmp_path: Path, bucket: Bucket, where: str)
         print(f"{store.batches - batches} batches, made: {store.made is not None}", flush=True)
         is_whole = (Location(out) / "_SUCCESS").exists()
         assert is_whole == (kill.stage in ("before end", "end"))
+    other = [*begin, "--out", str(tmp_path / "whole"), "--checkpoint", str(tmp_path / "other")]
     with damage.spark_kept(spark):
         done = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert done.exception is None, done.output
+        assert done.exception is None, done.output
+        whole = CliRunner().invoke(cli, other, standalone_mode=False)
+    assert whole.exception is None, whole.output
     expected = one_process(files, tmp_path / "one", names)
-    assert difference(expected, copied(Location(out), tmp_path / "out")) == {}
+    found = copied(Location(out), tmp_path / "out")
+    assert difference(expected, found) == {}
+    assert files_in(found) == files_in(tmp_path / "whole")
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["rows"] == {name: len(rows) for name, rows in expected.items()}
     assert told["out"] == Location(out).shown
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """The contents of files by their paths in a folder."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def test_structured_streaming_reads_committed_batches(spark, tmp_path: Path) -> None:
