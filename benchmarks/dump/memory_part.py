@@ -20,7 +20,7 @@ from benchmarks.report import Mark
 __all__ = ["Peaks", "measure_memory", "memory_marks", "memory_table"]
 
 TSHARK = "tshark -T fields"
-FRAMES, RECORDS = "table, frames", "table, records"
+FRAMES, RECORDS, ALL = "table, frames", "table, records", "table, all tables"
 SPARK_PYTHON, SPARK_JAVA = "Spark frames: Python", "Spark frames: Java"
 SPARK = "Spark frames, all processes"
 
@@ -41,6 +41,7 @@ def measure_memory(
         cases = {
             FRAMES: table(capture, "frames", options=("--no-bodies",), scratch=scratch),
             RECORDS: table(capture, "records", scratch=scratch),
+            ALL: table(capture, scratch=scratch),
         }
         if capture is captures[0]:
             cases[TSHARK] = tshark_fields(capture, FRAME_FIELDS)
@@ -66,7 +67,7 @@ def memory_marks(peaks: Peaks, captures: list[Capture]) -> list[Mark]:
     """The last capture against the one before it, which is the same but for its size."""
     base, largest = (_called(capture) for capture in captures[-2:])
     marks = []
-    for name in (FRAMES, RECORDS, SPARK_PYTHON, SPARK_JAVA):
+    for name in (FRAMES, RECORDS, ALL, SPARK_PYTHON, SPARK_JAVA):
         kept = {each: peak for each, peak in peaks.get(name, {}).items() if each in (base, largest)}
         marks.append(flat(f"peak memory, {name}", kept, base))
     return marks

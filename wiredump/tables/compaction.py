@@ -46,9 +46,12 @@ from wiredump.storage import Location, absolute
 from wiredump.tables.publishing import MANIFESTS, RunStaging, changing, read_manifest
 from wiredump.tables.reading import TableFolder, unpublished
 from wiredump.tables.run import run_folder
-from wiredump.tables.writer import ROW_GROUP, ROW_GROUP_BYTES, encodings
+from wiredump.tables.writer import ROW_GROUP, encodings
 
 __all__ = ["Compacted", "CompactionError", "batch_rows", "batches_named", "compact"]
+
+_ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
+"""More than of files that are written while captures are read: readers like large ones."""
 
 _WORK: Final = "_compact"
 """The folder among those of runs, none of which can have this id."""
@@ -325,7 +328,7 @@ def _row_groups(group: Sequence[_File]) -> Iterator[pa.Table]:
             for batch in file.iter_batches(ROW_GROUP):
                 held.append(batch)
                 is_full = sum(map(len, held)) >= ROW_GROUP
-                if is_full or sum(batch.nbytes for batch in held) >= ROW_GROUP_BYTES:
+                if is_full or sum(batch.nbytes for batch in held) >= _ROW_GROUP_BYTES:
                     yield pa.Table.from_batches(held)
                     held = []
     if held:

@@ -25,8 +25,9 @@ __all__ = ["ROW_GROUP", "RowGroups", "encodings"]
 ROW_GROUP: Final = 65_536
 """Rows of a table that are held, sorted and written together."""
 
-ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
-"""The same in bytes of text and binary, if that limit is reached first."""
+ROW_GROUP_BYTES: Final = 4 * 1024 * 1024
+"""The same in bytes of text and binary, if that limit is reached first. Writing a row group takes
+twice as much again, of which the process keeps what other tables do not use."""
 
 FEW: Final = 32
 """A piece with fewer rows is cheaper row by row."""
