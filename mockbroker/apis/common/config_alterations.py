@@ -15,7 +15,7 @@ from mockbroker.apis.calls import Call
 from mockbroker.apis.common.authorization import BROKER_CONFIG_TYPES, config_refusal, may_config
 from mockbroker.apis.common.config_types import config_type_name, known_config_type
 from mockbroker.errors import Refusal, UnreadableError
-from mockbroker.simulation.configs.changes import ConfigOperation
+from mockbroker.simulation.configs.changes import SET, SUBTRACT, ConfigOperation
 from mockbroker.simulation.configs.effective import broker_as_text, integer
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation
@@ -61,6 +61,7 @@ def alter_each(
     if is_older and not replaces:
         resources = list({each[:2]: each for each in resources}.values())
     times = Counter((kind, name) for kind, name, _ in resources)
+    fails = not call.cluster.controller.keeps_znodes and any(map(_fails_controller, resources))
     results: list[AlterConfigsResult] = []
     for resource in resources:
         kind, name, operations = resource
@@ -78,9 +79,20 @@ def alter_each(
             results.append(_refused(kind, name, text))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
+        elif fails:
+            results.append(AlterConfigsResult(kind, name, ErrorCode.UNKNOWN_SERVER_ERROR, None))
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [_responded(respond, each) for each in results]
+
+
+def _fails_controller(resource: Resource) -> bool:
+    """Whether KRaft's controller fails, and with it all that the request asks of it: an operation
+    does not exist. Brokers look at their own configs first."""
+    kind, _, operations = resource
+    return kind not in (BROKER, BROKER_LOGGER) and any(
+        not SET <= how <= SUBTRACT for _, how, _ in operations
+    )
 
 
 def _is_elsewhere(call: Call, name: str) -> bool:

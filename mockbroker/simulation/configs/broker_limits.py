@@ -8,7 +8,7 @@ checks types and ranges between the two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -80,6 +80,8 @@ class BrokerConfigCheck(msgspec.Struct):
     in_use: Callable[[str], str | None]
     set_text: str
     text: str = ""
+    unknown: Collection[str] = ()
+    """Configs that no broker of the release has."""
 
     @property
     def stores(self) -> list[str]:
@@ -88,7 +90,9 @@ class BrokerConfigCheck(msgspec.Struct):
 
     @property
     def of_one_broker(self) -> list[str]:
-        return [name for name in self.changed if is_of_one_broker(name)]
+        return [
+            name for name in self.changed if name not in self.unknown and is_of_one_broker(name)
+        ]
 
     def refuse_names(self, problem: str, names: Iterable[str], set_text: str = "") -> None:
         listed = (set_text or self.set_text).format(names=", ".join(hash_order(names)))
@@ -149,6 +153,8 @@ class BrokerConfigCheck(msgspec.Struct):
                 continue
             wanted, present = self.number(name), self.present(name)
             start = f"Dynamic thread count update validation failed for {name}={wanted}, value"
+            if wanted <= 0:
+                return f"{start} should be at least 1"
             if wanted > 2 * present:
                 return f"{start} should not be greater than double the current value {present}"
             if wanted < present // 2:

@@ -63,6 +63,7 @@ _NULL_POINTER: Final = (
 
 _NO_TOPIC: Final = "Default topic resources are not allowed."
 _TOPIC_CONFIGS: Final = "/config/topics/"
+_OF_LISTENER: Final = "listener.name."
 _KEPT: Final = frozenset({"advertised.listeners", "listeners"})
 """A running broker of this mock keeps its addresses."""
 _TIERED: Final = "remote.storage.enable"
@@ -325,6 +326,11 @@ class ConfigChanges:
             ],
             in_use,
             self.answers.names,
+            unknown=[
+                config
+                for config, definition in definitions.items()
+                if definition.type == "UNKNOWN" and not config.startswith(_OF_LISTENER)
+            ],
         )
         _check_broker_rows(self._broker_name_rows, check)
         try:

@@ -26,7 +26,8 @@ __all__ = [
     "EMPTY_PROTOCOL_NAMES_NULL", "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED",
     "FAILURES_EXPLAINED", "FEATURES_ZNODE", "FIRST_FEATURE_ERROR_REFUSES_ALL",
     "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION",
-    "GROUP_VERSION_NEEDED", "HELD_TASKS_STAY", "INTERNAL_CONFIGS_OF_NEW_TOPICS",
+    "GROUP_VERSION_NEEDED", "HELD_TASKS_STAY", "HOSTS_OF_RULES_READ",
+    "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
     "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_BEGIN_EPOCHS", "LEADERS_WRITE_ISR",
     "LISTED_REASSIGNMENTS_TIMED", "LIST_CONFIGS_ARE_SETS", "LOGGERS_REPLACED",
@@ -203,6 +204,10 @@ CreatePartitions and IncrementalAlterConfigs. So in 2.5.1, and not in 2.6.3."""
 PRINCIPALS_OF_RULES_READ: Final = Fact("REL-97", since=(3, 9))
 """With KRaft CreateAcls refuses a principal without a colon. By bytecode absent in 3.6.2 and
 present in 3.9.2."""
+
+HOSTS_OF_RULES_READ: Final = Fact("REL-111", since=(4, 4))
+"""With KRaft CreateAcls refuses an empty host. By bytecode absent in 4.3.1 and present in 4.4.0;
+3.9.2 and 4.1.2 accept it."""
 
 UNKNOWN_RULES_READ: Final = Fact("REL-77", until=(2, 0))
 """CreateAcls with an element that is UNKNOWN is answered. By the source so in 1.1.1, and not in

@@ -64,6 +64,7 @@ class Acls(Collection[AclBinding]):
         self._largest_operation = release.value_of(facts.LARGEST_ACL_OPERATION)
         self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
         self._reads_principals = release.has(facts.PRINCIPALS_OF_RULES_READ)
+        self._reads_hosts = release.has(facts.HOSTS_OF_RULES_READ)
         self._hashes_filters = release.has(facts.ACL_FILTERS_HASHED)
         self._lists_names = self._controller.keeps_znodes and release.has(facts.ACL_NAMES_LISTED)
 
@@ -160,7 +161,7 @@ class Acls(Collection[AclBinding]):
                 f"Could not parse principal from `{binding.principal}` (no colon is present "
                 "separating the principal type from the principal name)"
             )
-        if not binding.host:
+        if not binding.host and self._reads_hosts:
             raise _invalid("Host pattern cannot be null or empty")
 
     def _check_znode(self, binding: AclBinding) -> None:

@@ -104,6 +104,31 @@ def test_a_refused_resource_keeps_its_configs(profile, kind, name, configs, answ
     assert asked.configs(BROKER, "1") == {THROTTLE: "9"}
 
 
+@pytest.mark.requirement("CONFIG-27")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_operation_that_does_not_exist_fails_the_controller(profile: str) -> None:
+    asked = Asked(profile)
+    wrong, right = (TOPIC, "foo", "retention.ms", -1), (BROKER, "", THROTTLE, 0)
+    logger = (LOGGER, "1", "kafka", 0)
+    body = request_of(
+        "IncrementalAlterConfigs",
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [{"name": config, "config_operation": how, "value": value}],
+            }
+            for (kind, name, config, how), value in zip(
+                (wrong, right, logger), ("5", "5", "INFO"), strict=True
+            )
+        ],
+    )
+    codes = [each.error_code for each in asked.ask(body, 1).responses]
+    assert codes == [-1, -1, 0], "brokers change loggers themselves"
+    assert asked.configs() == {"retention.ms": "77"}
+    assert asked.configs(BROKER, "") == {}
+
+
 @pytest.mark.requirement("DP-API-33")
 def test_a_resource_that_is_named_twice_is_refused() -> None:
     asked = Asked("kafka-4.4")

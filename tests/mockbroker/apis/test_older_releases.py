@@ -549,6 +549,14 @@ def test_principals_without_a_colon(release: Release, code: int) -> None:
     assert row.error_code == code
 
 
+@pytest.mark.requirement("REL-111")
+@pytest.mark.parametrize(("release", "code"), [((4, 3), 0), ((4, 4), 42)])
+def test_rules_without_a_host(release: Release, code: int) -> None:
+    body = request_of("CreateAcls", creations=[rule(host="")])
+    (row,) = broker(release, zookeeper=False).ask(body, 1).results
+    assert row.error_code == code
+
+
 @pytest.mark.requirement("REL-106")
 @pytest.mark.parametrize(
     ("release", "count", "place"),
