@@ -38,14 +38,14 @@ _EXCLUDED: Final = (
     # GPL
     "readline", "_gdbm", "gdbm", "dbm.gnu",
     # of other commands, or optional parts of packages: nothing that mockbroker uses
-    "IPython", "PIL", "cryptography", "curses", "cython", "eventlet", "gevent", "hypothesis",
+    "IPython", "PIL", "curses", "cython", "eventlet", "gevent", "hypothesis",
     "jsonschema", "kspec", "matplotlib", "mypy", "numpy", "pandas", "pyarrow", "pydantic",
     "pydantic_core", "pytest",
     "setuptools", "tkinter", "wiredump",
 )  # fmt: skip
 _IMPORTED_BY_NAME: Final = (
-    "kproto", "mockbroker", "cramjam", "google_crc32c", "greenlet", "javaproperties", "kazoo",
-    "lz4", "re2", "scramp", "uvloop", "zstandard",
+    "kproto", "mockbroker", "cramjam", "cryptography", "google_crc32c", "greenlet",
+    "javaproperties", "kazoo", "lz4", "re2", "scramp", "uvloop", "zstandard",
 )  # fmt: skip
 """Packages that are imported by a text or inside functions, with all that is in them."""
 

@@ -19,7 +19,7 @@ def test_the_bundle_runs_ends_with_its_parent_and_lists_its_parts(tmp_path: Path
     assert not [each for each in names if re.match(r"(lib|_)?(readline|gdbm)", each)]
     assert {"mockbroker", "releases.json", "control.md"} <= names  # schemas; pages for `help`
     listed = (folder / "licenses/README.md").read_text()
-    for part in ("kproto", "Python", "aiohttp", "libssl"):
+    for part in ("kproto", "Python", "aiohttp", "cryptography", "libssl"):
         assert re.search(rf"^\| {part}\S* \| .* \| .+ \|$", listed, re.M), listed
     assert (folder / "licenses/kproto/LICENSE").is_file()
 
