@@ -5,7 +5,7 @@ BOOTSTRAP := python3 scripts/bootstrap.py
 PYTHON    := .venv/bin/python
 PYTEST    := $(PYTHON) -m pytest
 
-# Tests that need only Python; and of these, the ones that take less than a second.
+# Tests that need only Python; and of these, the ones that take less than a third of a second.
 PYTHON_ONLY := not oracle and not java and not node and not go
 QUICK := not slow and $(PYTHON_ONLY)
 # One process a core, at most four. PYTEST_ARGS=-n0 runs everything in one process.

@@ -66,6 +66,7 @@ def test_no_message_cites_a_file_of_the_repository() -> None:
     assert [place for place, text in texts() if re.search(r"\bdocs/[\w/-]+\.md", text)] == []
 
 
+@pytest.mark.slow
 def test_every_topic_that_is_cited_exists() -> None:
     cited = {
         (place, program, topic)

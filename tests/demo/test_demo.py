@@ -218,6 +218,7 @@ def test_the_command_fails_where_an_outcome_is_wrong(monkeypatch, tmp_path):
     assert json.loads(path.read_text())["right"] is False
 
 
+@pytest.mark.slow
 def test_absent_toolchains_are_told_and_fail_only_where_asked_for(monkeypatch):
     monkeypatch.setattr("kspec.runner.install.toolchains.find", lambda name: None)
     monkeypatch.delenv("KPROTO_REQUIRE", raising=False)

@@ -49,6 +49,7 @@ def test_a_finding_has_a_rule_the_traffic_a_reproducer_and_the_others(run):
     assert "**Other clients in this case.** pass: reference." in first
 
 
+@pytest.mark.slow
 def test_the_page_has_the_program_of_a_client_with_a_template(run, tmp_path):
     results = json.loads((run / "results.json").read_text())
     text = json.dumps(results).replace(WRONG, "kafka-python")

@@ -137,6 +137,7 @@ def test_the_published_data_have_the_form_that_is_written(tmp_path: Path) -> Non
         assert path.read_text() == (tmp_path / path.name).read_text(), path.name
 
 
+@pytest.mark.slow
 def test_every_published_failure_is_described() -> None:
     run, _ = the_data()
     sentences = read_sentences(FINDINGS)
@@ -146,6 +147,7 @@ def test_every_published_failure_is_described() -> None:
             assert bool(each.why) == ((client, case.number) in missing), (client, case.number)
 
 
+@pytest.mark.slow
 def test_every_link_of_a_page_has_its_target() -> None:
     for path, text in pages().items():
         for name, anchor in re.findall(r"\]\(([\w.-]+\.md)(?:#(\S+?))?\)", text):

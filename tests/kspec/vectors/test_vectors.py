@@ -68,6 +68,7 @@ def test_every_message_and_version_has_some_of_each_verdict():
     assert refused | empty == pairs
 
 
+@pytest.mark.slow
 def test_names_are_unique_and_kinds_are_documented():
     counts = Counter(vector.name for vector in all_vectors())
     assert counts.most_common(1)[0][1] == 1

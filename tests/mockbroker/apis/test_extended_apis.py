@@ -70,6 +70,7 @@ def _frame(codec: Dialect, key: int, version: int) -> bytes | None:
     return None if found is None else found.encode(version)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("C-08")
 def test_released_versions_and_the_new_one_go_to_the_handler(tmp_path: Path) -> None:
     drawn = KEYS if FULL else random.Random(seed()).sample(KEYS, 10)

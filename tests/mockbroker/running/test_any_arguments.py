@@ -87,6 +87,7 @@ def test_rules_that_name_something_else(rule: dict[str, Any], problem: str) -> N
     assert problem in str(raised.value)
 
 
+@pytest.mark.slow
 def test_every_misspelt_name_is_suggested() -> None:
     """One letter missing, doubled or swapped, in each operation's name."""
     for name in quickly_drawn("misspelt names", list(OPERATIONS), 12):

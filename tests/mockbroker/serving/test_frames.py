@@ -160,6 +160,7 @@ async def test_acks_0_is_not_answered_and_disturbs_nothing() -> None:
         assert (await wire.receive())[4:8] == (3).to_bytes(4, "big")
 
 
+@pytest.mark.slow
 async def test_a_client_that_does_not_read_costs_bounded_memory_and_loses_nothing() -> None:
     count = 3000
     async with (

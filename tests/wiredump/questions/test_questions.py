@@ -57,6 +57,7 @@ def codes(value: Any) -> Iterator[int]:
             yield from codes(each)
 
 
+@pytest.mark.slow
 def test_errors(folder: str) -> None:
     expected: Counter[tuple[str, str | None]] = Counter()
     for exchange in read(EVERYDAY).exchanges:

@@ -117,6 +117,7 @@ def test_payloads_travel(bucket: Bucket, tmp_path: Path) -> None:
             assert all((row["payload"] is not None) == carried for row in others)
 
 
+@pytest.mark.slow
 def test_a_capture_that_changes_while_it_is_read(bucket: Bucket) -> None:
     path = bucket.put("a.pcap", made_up.capture(3, kind="pcap"))
     (split,) = plan([(0, path)], 1 << 30)

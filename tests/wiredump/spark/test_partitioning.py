@@ -55,6 +55,7 @@ times = st.one_of(st.none(), st.integers(-2 * HOUR_NS, 2 * HOUR_NS), st.just(HOU
 close = st.integers(5 * HOUR_NS, 6 * HOUR_NS - 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=quick(50, 15))
 @given(
     files=st.lists(st.lists(st.one_of(close, times) | close, max_size=7), min_size=1, max_size=3),

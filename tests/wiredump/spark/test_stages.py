@@ -261,6 +261,7 @@ def test_every_link(tmp_path: Path, link: str) -> None:
     same(tmp_path, [made_up.pcap(records, link_type=link_type)], 5_000, 2)
 
 
+@pytest.mark.slow
 def test_a_clock_that_steps_back_far(tmp_path: Path) -> None:
     """Of several captures: one process tells of it, and takes the packet where it stands."""
     files = []
