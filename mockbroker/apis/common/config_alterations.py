@@ -175,8 +175,9 @@ def _failure_of_all(
 
 def _wrong_operations(call: Call, operations: Sequence[ConfigOperation]) -> str | None:
     """Return the error of operations that are invalid for every resource."""
+    nulls_too = call.body.API_KEY == _REPLACES or call.release.has(facts.NULLS_CHECKED)
     try:
-        call.cluster.config_changes.check_operations(operations)
+        call.cluster.config_changes.check_operations(operations, nulls_too=nulls_too)
     except Refusal as refusal:
         return refusal.message
     return None

@@ -49,7 +49,7 @@ def _alter_loggers(
     call: Call, name: str, operations: Sequence[ConfigOperation]
 ) -> AlterConfigsResult:
     """Change levels of the receiving broker's loggers."""
-    checks_nulls = call.release.has(facts.NULL_LEVELS_CHECKED)
+    checks_nulls = call.release.has(facts.NULLS_CHECKED)
     try:
         call.cluster.config_changes.check_operations(operations, nulls_too=checks_nulls)
     except Refusal as refusal:

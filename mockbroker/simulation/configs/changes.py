@@ -98,6 +98,7 @@ class ConfigChanges:
     def _use_release(self, release: Release) -> None:
         self._subscription_rows = rows_of_release(CONFIG_ROWS, release)
         self._explains = self._controller.keeps_znodes and release.has(facts.FAILURES_EXPLAINED)
+        self._checks_nulls = release.has(facts.NULLS_CHECKED)
         self._names_unknown = release.has(facts.UNKNOWN_CONFIGS_NAMED)
         self._broker_name_rows = rows_of_release(ON_BROKER_NAMES, release)
         self._broker_default_rows = rows_of_release(ON_BROKER_DEFAULTS, release)
@@ -193,7 +194,7 @@ class ConfigChanges:
                 if self.answers.names_checked:
                     check_topic_name(name, self._configs.release)
                 self._check_exists(name)
-        self.check_operations(operations)
+        self.check_operations(operations, nulls_too=replaces or self._checks_nulls)
         if resource_type == BROKER:
             self._check_broker(name)
             return self._altered_broker(name, operations)
@@ -402,12 +403,15 @@ class ConfigChanges:
     def _edited(
         self, resource_type: int, name: str, operations: ConfigOperations, not_a_list: str
     ) -> dict[str, str]:
-        """Return all values after the operations, unchecked."""
+        """Return all values after the operations, unchecked. Kafka fails as it sets null, unless it
+        looks for nulls first; AlterConfigs always does."""
         answers = self.answers
         after = dict(self._controller.state.configs.get((resource_type, name), {}))
         for config, how, value in operations:
             if how == DELETE:
                 after.pop(config, None)
+            elif how == SET and value is None and not (answers.forwarded or self._checks_nulls):
+                raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             elif how == SET:
                 after[config] = value or ""
             elif how in _OPERATION_NAMES:

@@ -36,7 +36,7 @@ __all__ = [
     "METADATA_TOPIC_EXPLAINED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
     "NEGATIVE_SHARE_PARTITIONS_FAIL", "NEW_TOPICS_DESCRIBED", "NODE_IDS_OF_LOGGERS",
-    "NULLS_OF_CONFIGS", "NULLS_READ", "NULL_CONFIGS_REFUSED", "NULL_LEVELS_CHECKED",
+    "NULLS_CHECKED", "NULLS_OF_CONFIGS", "NULLS_READ", "NULL_CONFIGS_REFUSED",
     "NULL_SHARE_GROUPS_REFUSED", "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS",
     "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
     "OTHER_BROKERS_LOGGERS", "OTHER_BROKERS_QUOTED", "PARTITIONS_ONLY_VALIDATED",
@@ -554,11 +554,12 @@ LOGGERS_REPLACED: Final = Varying(
 )
 """The refusal of AlterConfigs for loggers."""
 
-NULLS_OF_CONFIGS: Final = Varying("CONFIG-21", (((0, 0), ""), ((2, 6), "SET:"), ((3, 2), "")))
+NULLS_OF_CONFIGS: Final = Varying("CONFIG-21", (((0, 0), "SET:"), ((3, 2), "")))
 """What the text about null values puts before each name."""
 
-NULL_LEVELS_CHECKED: Final = Fact("CONFIG-21", since=(2, 6))
-"""A level that is null is refused like other configs; before, as a level with that name."""
+NULLS_CHECKED: Final = Fact("CONFIG-21", since=(2, 6))
+"""IncrementalAlterConfigs refuses null values; before, it fails as it sets one (-1), and refuses a
+level as one with that name. Absent in 2.4.1 and, by bytecode, in 2.5.1; present in 2.8.2."""
 
 NODE_IDS_OF_LOGGERS: Final = Fact("CONFIG-18", since=(3, 2))
 """The id of a broker that changes loggers is that of a node, and not empty."""

@@ -407,7 +407,7 @@ def test_alterations_of_configs_in_zookeeper_until_3_2(name: str, older: bool) -
 @pytest.mark.requirement("CONFIG-21")
 @pytest.mark.parametrize(
     ("name", "prefix"),
-    [("kafka-2.5", ""), ("kafka-2.6", "SET:"), ("kafka-3.1-zk", "SET:"), ("kafka-3.2-zk", "")],
+    [("kafka-2.6", "SET:"), ("kafka-3.1-zk", "SET:"), ("kafka-3.2-zk", "")],
 )
 def test_how_null_values_of_configs_are_named(name: str, prefix: str) -> None:
     assert altered(broker(name), (TOPIC, "foo", [("retention.ms", SET, None)])) == [

@@ -549,6 +549,19 @@ def test_principals_without_a_colon(release: Release, code: int) -> None:
     assert row.error_code == code
 
 
+@pytest.mark.requirement("CONFIG-21")
+@pytest.mark.parametrize("release", [(2, 4), (2, 6)])
+def test_null_values_of_incremental_changes(release: Release) -> None:
+    at = broker(release)
+    answers = []
+    for name, how in (("retention.ms", 0), ("retention.ms", 2), ("retention.ms", 1)):
+        config = {"name": name, "config_operation": how, "value": None}
+        resource = {"resource_type": 2, "resource_name": "foo", "configs": [config]}
+        body = request_of("IncrementalAlterConfigs", resources=[resource], validate_only=True)
+        answers.append(at.ask(body, 0).responses[0].error_code)
+    assert answers == ([-1, 42, 0] if release == (2, 4) else [42, 42, 0])
+
+
 @pytest.mark.requirement("REL-111")
 @pytest.mark.parametrize(("release", "code"), [((4, 3), 0), ((4, 4), 42)])
 def test_rules_without_a_host(release: Release, code: int) -> None:
