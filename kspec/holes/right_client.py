@@ -40,6 +40,7 @@ _PLAYS: Final = 48
 """Plays at a time in each process: they compute for 15 ms and wait for seconds. What the load may
 have changed is played again by itself."""
 _TIMES: Final = 2
+_AGAIN: Final = 3
 _MOST_SUBJECTS: Final = 6
 _ENOUGH: Final = 0.9
 
@@ -206,7 +207,7 @@ async def play_all(
     is_right: bool = False,
 ) -> None:
     """Play cases, several at a time, each in a context that names it. ``take`` gets the results; a
-    case that the right client seems to fail is played again at the end, and that counts."""
+    case that the right client seems to fail is played again at the end, up to ``_AGAIN`` times."""
     waiting = list(reversed(cases))
     doubted: list[CaseFile] = []
 
@@ -225,5 +226,8 @@ async def play_all(
             group.create_task(work())
     for case in doubted:
         current_case.set(case.id)
-        (result,) = await run_pairs([(Playing(client), case)])
+        for _ in range(_AGAIN):
+            (result,) = await run_pairs([(Playing(client), case)])
+            if result.judgement.verdict not in (*CAUGHT, "error"):
+                break
         take(result)
