@@ -5,7 +5,7 @@
 
 import { createRequire } from 'node:module'
 import {
-  ascending, byTopic, checkOptions, clientCall, describe, elements, inTime, Returned, serve
+  ascending, byTopic, checkOptions, clientCall, describe, elements, inTime, Returned, serve, Unsupported
 } from './lines.mjs'
 
 const require = createRequire(import.meta.url)
@@ -78,6 +78,14 @@ const metadata = topics =>
 async function ofController(api, request) {
   const { controllerId } = await metadata([])
   return clientCall(() => cluster.sendRequestToNode(controllerId)(api, request))
+}
+
+/** Headers as the client takes them, which has one text of a name. */
+function byName(headers) {
+  const found = Object.fromEntries(headers)
+  if (Object.keys(found).length < headers.length) throw new Unsupported('a header has one value')
+  if (Object.values(found).includes(null)) throw new Unsupported('a header is a text')
+  return found
 }
 
 const operations = {
@@ -173,8 +181,13 @@ const operations = {
     if (acks !== undefined && acks !== 'all') checkOptions({ 'acks other than all': acks }, [])
     if (idempotence === false) checkOptions({ 'no idempotence': idempotence }, [])
     producer ??= client.createProducer(PRODUCER_RETRIES)
-    const sent = records.map(record =>
-      producer.send([{ value: null, ...record }]).then(
+    const messages = records.map(({ headers, ...record }) => ({
+      value: null,
+      ...record,
+      ...(headers === undefined ? {} : { headers: byName(headers) })
+    }))
+    const sent = messages.map(record =>
+      producer.send([record]).then(
         () => ({ topic: record.topic, partition: record.partition }),
         error => error
       )
@@ -214,6 +227,7 @@ await serve('kafka-ts', version, {
   operations,
   options: { ...options('timeout_ms'), createProducer: PRODUCER_RETRIES },
   rawCalls,
+  records: ['headers'],
   code,
   named
 })
