@@ -4,16 +4,20 @@ the beginning, find out which end is the client.
 Evidence accumulates. The first request decides if it names a client or if all of it decodes.
 Otherwise, and in the middle of a connection, one of these shows that it is Kafka: a whole request
 with a client id that decodes, several headers of requests by the same client whose correlation ids
-count up, or, if only the broker's side was captured, responses whose correlation ids count up. Each
-byte is examined a bounded number of times.
+count up, or, if only the broker's side was captured, responses whose correlation ids count up, and
+which decode as those of some API. Each byte is examined a bounded number of times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache
 from struct import Struct
 from typing import Final, Literal, TypeAlias, cast
 
+from kproto.dialects import dialect
+from kproto.errors import KprotoError
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
 from wiredump.frame_boundaries import (
     NEAR,
@@ -53,6 +57,7 @@ _LEAST: Final = 5
 _GSSAPI: Final = 0x60
 """The first byte of an initial token of GSSAPI (RFC 2743, 3.1)."""
 _MOST_IDS: Final = 16
+_MOST_WHOLE: Final = 8
 _LIKELY: Final = 1 << 20
 """The largest request without a client id that counts unless all of it is there."""
 _ANY: Final = 2
@@ -315,14 +320,17 @@ class _Look:
         return self._headers.count >= (_ANY if self._headers.client else _UNNAMED)
 
     def has_responses(self, least: int = _UNNAMED) -> bool:
-        return self._responses.count >= least
+        count, whole = self._responses.count, self._responses.whole
+        if count < least:
+            return False
+        return 4 * sum(not _is_response(each) for each in whole) <= len(whole)
 
     def is_answered_by(self, server: _Look) -> bool:
         """Whether a request of this direction may have a response in the other one, of which
         the capture may lack one."""
         requests, responses = self._headers.ids, server._responses.ids
         if not self._any:
-            return bool(responses)
+            return bool(responses) and server.has_responses(0)
         if not responses:
             return self._headers.decoded > 0
         return any(abs(id_distance(a, b)) <= NEAR for a in requests for b in responses)
@@ -394,10 +402,12 @@ class _Headers:
 
 class _Responses:
     """Counts packets that begin with a response, as far as a size and a correlation id show it: ids
-    count up, and frames end where packets do. ``ids`` has some of them."""
+    count up, and frames end where packets do. ``ids`` has some of them, ``whole`` the first ones
+    that are whole, most of which have to decode, since other protocols count, too."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.whole: list[bytes] = []
         self.ids: set[int] = set()
         self._newest: int | None = None
 
@@ -417,8 +427,22 @@ class _Responses:
             self.count = 0
         self.count += 1
         self._newest = correlation_id
+        if SIZE_LENGTH + size <= len(raw) and len(self.whole) < _MOST_WHOLE:
+            self.whole.append(bytes(raw[: SIZE_LENGTH + size]))
         if len(self.ids) < _MOST_IDS:
             self.ids.add(correlation_id)
+
+
+@lru_cache(maxsize=4096)
+def _is_response(frame: bytes) -> bool:
+    """Whether a frame decodes as the response of any API and version."""
+    codec = dialect("kafka")
+    for key, api in sorted(codec.apis.items()):
+        for version in api.valid_versions:
+            with suppress(KprotoError):
+                codec.decode_response(frame, api_key=key, api_version=version)
+                return True
+    return False
 
 
 def is_token(head: bytes | bytearray) -> bool:
