@@ -49,7 +49,7 @@ def _encoded(user: str) -> str:
 def describe_user_scram_credentials(call: Call) -> DescribeUserScramCredentialsResponse:
     request: DescribeUserScramCredentialsRequest = call.body
     users = None if request.users is None else [each.name for each in request.users]
-    encodes = users is None and not call.profile.forwarding
+    encodes = not users and not call.profile.forwarding  # no name, or null: all users
     encodes = encodes and not call.release.has(fixes.KAFKA_15243)
     return DescribeUserScramCredentialsResponse(
         # Empty, not null, on success.

@@ -427,7 +427,10 @@ def create_the_metadata_topic(of: Profile) -> int:
 def every_scram_user(of: Profile) -> list[str]:
     at = broker(of)
     at.cluster.scram.alter([], [CredentialChange("a user~", 1, 4096, b"salt", b"password")])
-    return [each.user for each in at.ask("DescribeUserScramCredentials", 0, users=None).results]
+    null = at.ask("DescribeUserScramCredentials", 0, users=None)
+    empty = at.ask("DescribeUserScramCredentials", 0, users=[])
+    assert null == empty, "either stands for all users"
+    return [each.user for each in null.results]
 
 
 def a_replica_that_stays_out_of_sync(of: Profile) -> bool:
