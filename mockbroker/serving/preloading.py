@@ -11,6 +11,7 @@ from kproto.dialects import Dialect
 from kproto.records.compression import available
 from kproto.records.crc import crc32c
 from kproto.records.model import Compression
+from mockbroker.apis.common.dialect_handlers import dialect_handlers
 from mockbroker.simulation.groups.consumer import regexes
 
 __all__ = ["preload"]
@@ -23,6 +24,7 @@ def preload(codec: Dialect, api_keys: Iterable[int]) -> None:
     """Load the schemas and classes of these API keys, and the optional libraries that are
     installed. It takes some milliseconds the first time, and nothing after that."""
     codec.preload(api_keys)
+    dialect_handlers(codec)  # compares classes also of APIs that are not served
     crc32c(b"")
     for compression in Compression:
         available(compression)
