@@ -88,6 +88,7 @@ _HEADS: Final = {
     },
     "elections": {"asked": "asked (UTC)", "message": "message~", "client_id": "client id~"},
     "anomalies": {"time": "time (UTC)", "reason": "reason~", "packet": "packet#"},
+    "errors": {"error": "error%", "api": "api%", "client_id": "client id%"},
     "lineage": {"began": "from (UTC)", "ended": "to (UTC)", "schema": "schema#"},
 }  # fmt: skip
 """Heads of columns of ``LISTS`` that are not made of their names. They may end in a mark of

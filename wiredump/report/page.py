@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 import kproto
 from kproto.pages import Pages
+from kproto.safe_text import printable_lines
 from wiredump.questions.saved import FINDINGS
 from wiredump.report.answers import MOST_LISTED, answer_blocks, api_name
 from wiredump.report.blocks import (
@@ -44,6 +46,7 @@ from wiredump.unread import unread_line
 __all__ = ["SECTIONS", "page"]
 
 _TO: Final = "\N{EN DASH}"
+_BETWEEN_PARTS: Final = re.compile(r"(?<=[_.-])(?=.)|(?<=[a-z])(?=[A-Z])")
 
 ERRORS_SHOWN: Final = 100
 CLIENTS_SHOWN: Final = 200
@@ -59,7 +62,16 @@ class Section(NamedTuple):
 
 @cache
 def _pages() -> Pages:
-    return Pages("wiredump.report")
+    made = Pages("wiredump.report")
+    made.environment.filters["separable"] = _separable
+    return made
+
+
+def _separable(value: Any) -> Any:
+    """Let a line end between the parts of a name, rather than within one."""
+    if type(value) is not str:
+        return value
+    return Markup("<wbr>").join(_BETWEEN_PARTS.split(printable_lines(value)))
 
 
 def page(measured: Measured, title: str = "Kafka traffic") -> str:

@@ -126,7 +126,7 @@ def operating(at: int, name: str) -> list[Item]:
 class _Page(HTMLParser):
     """Well nested, and what it has."""
 
-    VOID = ("meta", "br", "hr", "img", "link", "input")
+    VOID = ("meta", "br", "hr", "img", "link", "input", "wbr")
 
     def __init__(self, text: str) -> None:
         super().__init__()
