@@ -88,6 +88,36 @@ def test_times_out_of_limits(release, kind, what, value, side, limit):
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("what", "value", "side", "limit"),
+    [
+        ("delivery.count.limit", "3", "greater", "min"),
+        ("delivery.count.limit", "11", "less", "max"),
+        ("partition.max.record.locks", "199", "greater", "min"),
+        ("partition.max.record.locks", "4001", "less", "max"),
+        ("record.lock.duration.ms", "14999", "greater", "min"),
+        ("record.lock.duration.ms", "60001", "less", "max"),
+    ],
+)
+@pytest.mark.requirement("DP-SHARE-01")
+def test_limits_of_share_groups(release, what, value, side, limit):
+    at = cluster(
+        release,
+        group_share_min_delivery_count_limit="4",
+        group_share_min_partition_max_record_locks="200",
+    )
+    bounds = {
+        "delivery.count.limit": "4 to 10",
+        "partition.max.record.locks": "200 to 4000",
+        "record.lock.duration.ms": "15000 to 60000",
+    }[what]
+    text = f"share.{what} must be in the range {bounds} inclusive."
+    if release == BEFORE:
+        text = f"share.{what} must be {side} than or equal to group.share.{limit}.{what}"
+    assert set_configs(at, {f"share.{what}": value}) == refused(text)
+
+
+@BOTH
 @pytest.mark.requirement("DP-STREAMS-23")
 def test_too_many_standby_replicas(release: Release) -> None:
     at = cluster(release, group_streams_max_standby_replicas="1")
