@@ -45,7 +45,7 @@ __all__ = [
     "REPEATED_CONFIGS_NAMED", "REPLICA_LISTS_EXPLAINED", "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS",
     "SHARE_COORDINATORS", "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_STATES_COUNTED",
     "SHARE_STATES_LOGGED", "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN",
-    "STREAMS_TARGET_TIMES_STORED", "TASK_OFFSETS_PLACE", "TOPICS_OF_OFFSETS_KNOWN",
+    "STREAMS_TARGET_TIMES_STORED", "TOPICS_OF_OFFSETS_KNOWN",
     "TOPICS_ONLY_VALIDATED", "TOPIC_NAMES_CAPITAL", "TOPIC_NAMES_ILLEGAL", "TOPIC_NAMES_PREFIXED",
     "TOPIC_ZNODE_VERSION", "TRANSACTIONAL_COMMITS_MAKE_GROUPS", "TRANSACTIONAL_OFFSETS_NEED_GROUP",
     "TRANSACTIONAL_OFFSETS_VERIFIED", "TRANSACTION_START_KEPT", "TWO_PHASE_COMMIT",
@@ -366,10 +366,6 @@ SHARE_TARGET_TIMES_STORED: Final = Fact("DP-SHARE-29", since=(4, 3))
 HELD_TASKS_STAY: Final = Fact("DP-STREAMS-25", since=(4, 4))
 """The assignor of streams groups leaves with members the tasks that they have; before, those of
 their former targets. By bytecode absent in 4.3.1."""
-
-TASK_OFFSETS_PLACE: Final = Fact("DP-STREAMS-26", since=(4, 4))
-"""A member that has sent the offset of a task takes it as one with a standby does, the furthest
-first. By bytecode absent in 4.3.1."""
 
 STREAMS_TARGET_TIMES_STORED: Final = Fact("DP-STREAMS-19", since=(4, 3))
 """The record of a streams group's target has the time at which it was made."""

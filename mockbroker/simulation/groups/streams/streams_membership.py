@@ -195,14 +195,11 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         )
 
     def _placed(self, group: StreamsGroup, member: Member) -> tuple[Tasks, TaskOffsets]:
-        """The tasks and offsets of a member that the assignor goes by."""
-        release = self._release
+        """The tasks and offsets of a member that the assignor goes by. Releases before 4.4 refuse
+        offsets."""
         target = group.target.get(member.member_id, NO_TASKS)
         offsets, _ = group.offsets.get(member.member_id, ((), ()))
-        return (
-            member.assigned if release.has(facts.HELD_TASKS_STAY) else target,
-            offsets if release.has(facts.TASK_OFFSETS_PLACE) else (),
-        )
+        return member.assigned if self._release.has(facts.HELD_TASKS_STAY) else target, offsets
 
     # ---- reconciliation ----------------------------------------------------------------------
 
