@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from benchmarks.dump import synthetic
 from benchmarks.dump.aged_stream import age
-from benchmarks.dump.programs import resident
+from benchmarks.dump.programs import resident, resident_bytes
 from benchmarks.dump.spark_part import split_capture
 from wiredump.spark.capture_files import FileReader
 
@@ -95,8 +95,7 @@ def _look(number: int, lines: Path, pid: int, found: list[Seen]) -> None:
     new = lines.read_text().splitlines()[len(found) :]
     if not new:
         return
-    memory, others = resident(pid), resident(pid, with_root=False)
-    driver = sum(memory.values()) - sum(others.values())
+    driver, memory = resident_bytes(pid), resident(pid)
     java, python = memory.pop("java", 0), sum(memory.values())
     if not memory and found:  # it has ended
         _, _, _, _, driver, python, java = found[-1]
@@ -104,7 +103,7 @@ def _look(number: int, lines: Path, pid: int, found: list[Seen]) -> None:
         about = json.loads(line)
         state = about["state"]["bytes"]
         seconds = about["seconds"]
-        found.append(Seen(about["batch"], number, seconds, state, max(0, driver), python, java))
+        found.append(Seen(about["batch"], number, seconds, state, driver, python, java))
 
 
 def first_look(folder: Path) -> float:

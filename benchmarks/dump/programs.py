@@ -15,7 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["FailedError", "Taken", "Watch", "cpu_seconds", "pinned", "resident", "run", "tree"]
+__all__ = [
+    "FailedError", "Taken", "Watch", "cpu_seconds", "pinned", "resident", "resident_bytes", "run",
+    "tree",
+]  # fmt: skip
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -120,12 +123,16 @@ def resident(root: int, *, with_root: bool = True) -> dict[str, int]:
     for pid, name in tree(root).items():
         if pid == root and not with_root:
             continue
-        try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except (OSError, IndexError):
-            continue
-        sums[name] = sums.get(name, 0) + pages * _PAGE
+        sums[name] = sums.get(name, 0) + resident_bytes(pid)
     return sums
+
+
+def resident_bytes(pid: int) -> int:
+    """Bytes resident of one process; 0 if it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
 
 
 def _stat(pid: int) -> list[str] | None:
