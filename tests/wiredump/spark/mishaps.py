@@ -107,10 +107,8 @@ class World:
     # -- the stream --------------------------------------------------------------------------
 
     def stream(self, **more: Any) -> Stream:
-        return follow(
-            self.place, self.root_of_stream, EVERY, on_bad_file=self.policy,
-            layout=Layout(partition_by=("date", "hour")), **(self.options | more),
-        )  # fmt: skip
+        usual = {"on_bad_file": self.policy, "layout": Layout(partition_by=("date", "hour"))}
+        return follow(self.place, self.root_of_stream, EVERY, **(usual | self.options | more))
 
     def start(self, run: Callable[[FakeSession, Stream], object] = so_far) -> None:
         """Start until the stream goes on; act on what its errors say."""
