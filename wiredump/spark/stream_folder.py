@@ -285,6 +285,13 @@ class StreamFolder:
         """Raise StreamError unless everything is there that the next batch continues."""
         record = self.last()
         if record is None:
+            kept_numbers = (
+                _number(name)
+                for kind in _KINDS
+                for name, _ in (self.folder / kind).listed(recursive=False)
+            )
+            if self._merged() or any(number > 0 for number in kept_numbers):
+                raise StreamError(f"{self.folder.shown} lacks all records of batches: {RESTORE}")
             return
         done = 0
         for span in self._merged():
