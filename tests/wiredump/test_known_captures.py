@@ -325,9 +325,9 @@ def _frames(capture: bytes, folder: Path, **options: Any) -> list[tuple[object, 
 def test_other_connections_show_what_one_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is left of a conversation is read as ``--port`` would read it, if another connection to
-    its broker's port is Kafka, wherever in the capture that is: by one process, by shares of
-    connections or of exchanges, and by both engines. If none waits for others, less is read."""
+    """Every reader treats the rest of a cut conversation as ``--port`` would if another connection
+    to its broker's port is Kafka, wherever in the capture it stands: one process, shares of
+    connections or of exchanges, both engines. Without waiting for others, less is read."""
     helped = 0
     for seed in _seeds("other connections"):
         capture = hinted(seed)

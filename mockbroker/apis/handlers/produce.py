@@ -249,11 +249,12 @@ def _named_once(call: Call) -> ProduceRequest:
     """The request without the data that a later row of the same partition replaces. Data that are
     refused for their form replace no others: a partition may have a row of each."""
     request: ProduceRequest = call.body
-    has_valid_form = call.cluster.appender.has_valid_form
     topics = request.topic_data
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return request
     by_id = call.version >= 13
+    keys = [topic.topic_id if by_id else topic.name for topic in topics]
+    if len(set(keys)) == len(keys) and all(map(_has_distinct_partitions, topics)):
+        return request
+    has_valid_form = call.cluster.appender.has_valid_form
     distinct = distinct_partitions(
         topics,
         lambda topic: topic.topic_id if by_id else topic.name,
@@ -262,6 +263,12 @@ def _named_once(call: Call) -> ProduceRequest:
     )
     topics = [structs.replace(topic, partition_data=rows) for topic, rows in distinct]
     return structs.replace(request, topic_data=topics)
+
+
+def _has_distinct_partitions(topic: TopicProduceData) -> bool:
+    """Whether there are partitions, and none is named twice."""
+    rows = topic.partition_data
+    return len(rows) == 1 or 0 < len({each.index for each in rows}) == len(rows)
 
 
 def _append(call: Call, request: ProduceRequest, facts: RequestFacts) -> _Outcomes:

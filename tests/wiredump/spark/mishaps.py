@@ -73,7 +73,7 @@ class World:
         self.arrived = 0
         self.read: list[Path] = []
         self.lost: set[str] = set()
-        """Names of files that the operator was told to leave out, or that the policy did."""
+        """Names of files that an error told the operator to leave out, or ``skip`` left out."""
         self.gone: set[str] = set()
         """Those that were left out after they had their number."""
         self.options: dict[str, Any] = {}

@@ -195,22 +195,35 @@ class Appender:
     def has_valid_form(self, version: int, data: bytes | None) -> bool:
         """Whether no rule refuses the data before the partition is looked at."""
         layout = layout_of(data)
-        batches = layout.batches
-        arrival = Arrival(
+        return self._is_let_in(
+            layout,
+            _first_attributes(data, layout),
             version,
-            acks=ALL_IN_SYNC,
+            ALL_IN_SYNC,
             has_topic=True,
             is_internal=False,
             by_admin=False,
             may_write=True,
             is_known=True,
+        )
+
+    def _is_let_in(
+        self, layout: Layout, attributes: int, version: int, acks: int, **about: bool
+    ) -> bool:
+        """Whether no rule about what arrives refuses the data, at a leader whose replicas do not
+        matter."""
+        batches = layout.batches
+        arrival = Arrival(
+            version,
+            acks,
             leads=True,
             in_sync=0,
             min_isr=0,
             batches=len(batches),
             magic=batches[0][2] if batches else -1,
             is_corrupt=layout.is_corrupt,
-            codec=_first_attributes(data, layout) & CODEC_MASK,
+            codec=attributes & CODEC_MASK,
+            **about,
         )
         return not apply_first(self._arrival_rows, arrival, Refusal())
 
@@ -234,24 +247,17 @@ class Appender:
             return False
         if self._logs.is_failed(tp, broker_id):
             return False
-        batches = layout.batches
-        arrival = Arrival(
+        return self._is_let_in(
+            layout,
+            attributes,
             request.version,
             request.acks,
-            topic is not None,
-            topic in INTERNAL_TOPICS,
-            request.client_id == ADMIN_CLIENT,
-            may_write,
-            is_known,
-            leads=True,
-            in_sync=0,
-            min_isr=0,
-            batches=len(batches),
-            magic=batches[0][2] if batches else -1,
-            is_corrupt=layout.is_corrupt,
-            codec=attributes & CODEC_MASK,
+            has_topic=topic is not None,
+            is_internal=topic in INTERNAL_TOPICS,
+            by_admin=request.client_id == ADMIN_CLIENT,
+            may_write=may_write,
+            is_known=is_known,
         )
-        return not apply_first(self._arrival_rows, arrival, Refusal())
 
     def _refusing_row(self, batches: Sequence[ArrivedBatch]) -> Row[BatchForm, Refusal] | None:
         if len(batches) == 1:
