@@ -133,7 +133,7 @@ class ClientQuotas:
     def _check(self, alteration: Alteration, *, repeated: bool) -> AlterationResult:
         entity, values = alteration
         given = dict(entity)
-        names = {kind: given[kind] for kind in hash_order(each for each, _ in entity)}
+        names = {kind: given[kind] for kind in hash_order(given, len(entity))}
         times = Counter(key for key, _ in values)
         twice = repeated or any(count > 1 for count in times.values())
         shown = ", ".join(f"{kind}={_text(name)}" for kind, name in names.items())

@@ -72,12 +72,10 @@ class EntityCheck(msgspec.Struct):
     text: str | None = None
 
     @property
-    def unknown_type(self) -> str | None:
-        return next((name for name in self.names if name not in _TYPES), None)
-
-    @property
-    def empty_type(self) -> str | None:
-        return next((each for each, name in self.names.items() if name == ""), None)
+    def wrong_type(self) -> str | None:
+        """The first type that is unknown or has an empty name."""
+        wrong = (type_ for type_, name in self.names.items() if type_ not in _TYPES or name == "")
+        return next(wrong, None)
 
     @property
     def ip(self) -> str | None:
@@ -172,13 +170,13 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
     ),
     Row(
         "QUOTA-03",
-        lambda check: check.unknown_type is not None,
-        (refuse_with_text("Unhandled client quota entity type: {subject.unknown_type}"),),
+        lambda check: check.wrong_type is not None and check.wrong_type not in _TYPES,
+        (refuse_with_text("Unhandled client quota entity type: {subject.wrong_type}"),),
     ),
     Row(
         "QUOTA-03",
-        lambda check: check.empty_type is not None,
-        (refuse_with_text("Empty {subject.empty_type} not supported"),),
+        lambda check: check.wrong_type is not None,
+        (refuse_with_text("Empty {subject.wrong_type} not supported"),),
     ),
     Row(
         "QUOTA-24",
