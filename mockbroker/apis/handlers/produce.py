@@ -107,8 +107,8 @@ def _transactional(call: Call, request: ProduceRequest, facts: RequestFacts) -> 
 
     def ask() -> GroupAnswer[Verification]:
         answer = GroupAnswer[Verification]()
-        partitions = _in_transaction(call, request, facts)
-        call.cluster.verifier.verify(question, partitions, answer.give)
+        sequences = _in_transaction(call, request, facts)
+        call.cluster.verifier.verify(question, sequences, answer.give)
         return answer
 
     def append(found: Verification) -> Answer:
@@ -146,16 +146,14 @@ async def _verified_later(
 
 def _in_transaction(
     call: Call, request: ProduceRequest, facts: RequestFacts
-) -> list[TopicPartition]:
-    """The partitions that have to be part of the transaction."""
+) -> dict[TopicPartition, int]:
+    """The partitions that have to be part of the transaction, with their first sequences."""
     view = call.cluster.controller.metadata_view(call.broker_id)
-    found = []
+    found = {}
     for topic in request.topic_data:
         name, may_write, known = _access(call, topic, view)
-        found += [
-            (name or "", each.index)
-            for each in topic.partition_data
-            if call.cluster.appender.needs_transaction(
+        for each in topic.partition_data:
+            sequence = call.cluster.appender.transactional_sequence(
                 call.broker_id,
                 name,
                 each.index,
@@ -164,7 +162,8 @@ def _in_transaction(
                 may_write=may_write,
                 is_known=known is not None and known.partition(each.index) is not None,
             )
-        ]
+            if sequence is not None:
+                found[name or "", each.index] = sequence
     return found
 
 

@@ -21,7 +21,7 @@ from kproto.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kproto.records.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kproto.records.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from mockbroker.apis.common.group_answers import GroupAnswer, coordinator_error, when_answered
 from mockbroker.apis.common.offset_rows import OffsetRow, OffsetRows
 from mockbroker.apis.common.refusals import refusal
@@ -100,7 +100,7 @@ def _verify(call: Call, valid: list[OffsetRow], answer: GroupAnswer[_Outcome]) -
         )
         _commit(call, valid, producer, answer)
 
-    call.cluster.verifier.verify(question, [tp], verified, produces=False)
+    call.cluster.verifier.verify(question, {tp: NO_SEQUENCE}, verified, produces=False)
 
 
 def _commit(

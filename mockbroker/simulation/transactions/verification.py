@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -84,17 +84,18 @@ class Verifier:
     def verify(
         self,
         request: VerificationRequest,
-        partitions: Iterable[TopicPartition],
+        sequences: Mapping[TopicPartition, int],
         done: Verified,
         *,
         produces: bool = True,
     ) -> None:
         """Verify partitions that this cluster's brokers lead, and call ``done``, at once unless the
-        coordinator has to wait. ``produces``: the errors are those of Produce."""
+        coordinator has to wait. ``sequences`` are those of each partition's first record, or
+        NO_SEQUENCE. ``produces``: the errors are those of Produce."""
         verification = Verification()
         unverified: list[TopicPartition] = []
         verifies = self._verifies(produces=produces)
-        for tp in partitions:
+        for tp, sequence in sequences.items():
             known = self._logs.log(tp).producers.get(request.producer_id)
             question = Question(known, request.epoch, request.adds, verifies)
             apply_first(self._on_first_batch, question, question)
@@ -102,7 +103,9 @@ class Verifier:
                 verification.errors[tp] = (question.code, None)
             elif question.asks:
                 unverified.append(tp)
-                verification.guards[tp] = self._logs.log(tp).producers.guard(request.producer_id)
+                verification.guards[tp] = self._logs.log(tp).producers.ask(
+                    request.producer_id, sequence, request.epoch, implicit=request.adds
+                )
         if not unverified:
             done(verification)
             return
@@ -113,7 +116,6 @@ class Verifier:
                     verification.is_concurrent |= code == ErrorCode.CONCURRENT_TRANSACTIONS
                     verification.errors[tp] = self._error(request, code, produces=produces)
                     del verification.guards[tp]
-                    self._logs.log(tp).producers.drop_guard(request.producer_id)
             done(verification)
 
         self._ask(request, unverified, replied)

@@ -227,7 +227,7 @@ class Appender:
         )
         return not apply_first(self._arrival_rows, arrival, Refusal())
 
-    def needs_transaction(
+    def transactional_sequence(
         self,
         broker_id: int,
         topic: str | None,
@@ -237,17 +237,18 @@ class Appender:
         *,
         may_write: bool,
         is_known: bool,
-    ) -> bool:
-        """Whether ``append`` would have to know that a transaction includes the partition."""
+    ) -> int | None:
+        """The first sequence of the data if ``append`` has to know whether a transaction includes
+        the partition; None if it has not."""
         layout = layout_of(data)
         attributes = _first_attributes(data, layout)
         tp = (topic or "", index)
         partition = self._partition(tp) if is_known else None
         if partition is None or partition.leader != broker_id or not attributes & TRANSACTIONAL:
-            return False
+            return None
         if self._logs.is_failed(tp, broker_id):
-            return False
-        return self._is_let_in(
+            return None
+        is_let_in = self._is_let_in(
             layout,
             attributes,
             request.version,
@@ -258,6 +259,8 @@ class Appender:
             may_write=may_write,
             is_known=is_known,
         )
+        header = layout.first_header(data) if is_let_in else None
+        return header and header.base_sequence
 
     def _refusing_row(self, batches: Sequence[ArrivedBatch]) -> Row[BatchForm, Refusal] | None:
         if len(batches) == 1:
@@ -477,7 +480,7 @@ class Appender:
             header.base_sequence,
             (header.base_sequence + header.last_offset_delta) & _SEQUENCES,
             is_transactional,
-            is_transactional and request.adds_partitions,
+            log.producers.guard(header.producer_id),
             not is_transactional
             or guards is None
             or log.producers.holds(header.producer_id, guards.get(tp)),

@@ -68,11 +68,22 @@ class Marker(NamedTuple):
     is_commit: bool
 
 
-class Guard:
+class Guard(msgspec.Struct):
     """Stands for a question to the transaction coordinator (KIP-890). A log knows it until the
-    producer's transaction begins or ends there."""
+    producer's transaction begins or ends there, whatever the coordinator answers.
 
-    __slots__ = ()
+    ``lowest_sequence`` is that of the batches of ``epoch``, the newest one, for which it was asked.
+    ``implicit``: the first of them belonged to a transaction of version 2.
+    """
+
+    lowest_sequence: int
+    epoch: int
+    implicit: bool
+
+    def include(self, sequence: int, epoch: int) -> None:
+        """Ask for a further batch, too."""
+        if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
+            self.epoch, self.lowest_sequence = epoch, sequence
 
 
 class Producer(msgspec.Struct):
@@ -107,9 +118,10 @@ class Producer(msgspec.Struct):
 class ProducerBatch(msgspec.Struct, frozen=True):
     """A batch with a producer id, as the rows see it. ``known`` is None for a new producer.
 
-    ``implicit``: the batch belongs to a transaction of version 2 (KIP-890), whose producers always
-    begin at sequence 0. ``is_verified`` is False if it would have to be part of a transaction that
-    the coordinator has confirmed, and the log does not know of that.
+    ``guard`` is what the log knows of questions for the producer's transaction: a transaction of
+    version 2 (KIP-890) always begins at sequence 0, and no batch may come before the first one that
+    the coordinator was asked for. ``is_verified`` is False if the batch would have to be part of a
+    transaction that the coordinator has confirmed, and the log does not know of that.
     """
 
     known: Producer | None
@@ -117,7 +129,7 @@ class ProducerBatch(msgspec.Struct, frozen=True):
     first_sequence: int
     last_sequence: int
     is_transactional: bool
-    implicit: bool = False
+    guard: Guard | None = None
     is_verified: bool = True
 
     def duplicate(self, kept: int) -> KeptBatch | None:
@@ -136,12 +148,17 @@ class ProducerBatch(msgspec.Struct, frozen=True):
     def form(self) -> SequenceForm:
         known, begins_at_zero = self.known, self.first_sequence == 0
         is_transactional, is_verified = self.is_transactional, self.is_verified
+        is_implicit, overtakes = False, False
+        if self.guard is not None:
+            is_implicit = self.guard.implicit
+            overtakes = self.first_sequence > self.guard.lowest_sequence
         if known is None:
             return SequenceForm(
                 begins_at_zero,
                 is_transactional,
-                self.implicit,
+                is_implicit,
                 is_verified,
+                overtakes,
                 is_of_old_epoch=self.epoch < NO_EPOCH,
             )
         epoch, batches = known.epoch, known.batches
@@ -154,8 +171,9 @@ class ProducerBatch(msgspec.Struct, frozen=True):
         return SequenceForm(
             begins_at_zero,
             is_transactional,
-            self.implicit,
+            is_implicit,
             is_verified,
+            overtakes,
             epoch != NO_EPOCH,
             epoch == self.epoch,
             self.epoch < epoch,
@@ -168,13 +186,15 @@ class ProducerBatch(msgspec.Struct, frozen=True):
 
 
 class SequenceForm(msgspec.Struct, frozen=True):
-    """What decides about the sequence of a batch. The fields from ``has_epoch`` on say how it
-    relates to what the log knows of the producer."""
+    """What decides about the sequence of a batch. ``overtakes_first``: its sequence lies behind the
+    first one that the transaction coordinator was asked for. The fields from ``has_epoch`` on say
+    how it relates to what the log knows of the producer."""
 
     begins_at_zero: bool
     is_transactional: bool
     is_implicit: bool
     is_verified: bool
+    overtakes_first: bool = False
     has_epoch: bool = False
     is_of_epoch: bool = False
     is_of_old_epoch: bool = False
@@ -245,6 +265,7 @@ ROWS: Final[Sequence[_Row]] = (
     Row("DP-IDEM-01", lambda batch: batch.repeats_kept, (answer_duplicate(),), since=(1, 0)),
     Row("DP-IDEM-02", lambda batch: batch.repeats_newest, (answer_duplicate(1),), until=(1, 0)),
     *COORDINATOR_ROWS,
+    Row("DP-IDEM-07", lambda batch: batch.overtakes_first, (_OUT_OF_ORDER,), since=(3, 6)),
     Row("DP-IDEM-04", _new_epoch_starts_late, (_OUT_OF_ORDER,)),
     Row(
         "DP-IDEM-05",
@@ -314,17 +335,19 @@ class Producers:
         """Return what is known of a producer."""
         return self._producers.get(producer_id)
 
-    def guard(self, producer_id: int) -> Guard:
+    def guard(self, producer_id: int) -> Guard | None:
         """Return what stands for the question whether the producer has a transaction here."""
-        return self._guards.setdefault(producer_id, Guard())
+        return self._guards.get(producer_id)
+
+    def ask(self, producer_id: int, sequence: int, epoch: int, *, implicit: bool) -> Guard:
+        """Return what stands for the question, which a batch asks that begins so."""
+        guard = self._guards.setdefault(producer_id, Guard(sequence, epoch, implicit))
+        guard.include(sequence, epoch)
+        return guard
 
     def holds(self, producer_id: int, guard: Guard | None) -> bool:
         """Whether this question is the present one."""
         return guard is not None and self._guards.get(producer_id) is guard
-
-    def drop_guard(self, producer_id: int) -> None:
-        """The coordinator has refused, or a transaction has begun or ended."""
-        self._guards.pop(producer_id, None)
 
     @property
     def first_open(self) -> int | None:
@@ -370,7 +393,7 @@ class Producers:
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = base_offset
             self._open[header.producer_id] = base_offset
-            self.drop_guard(header.producer_id)
+            self._guards.pop(header.producer_id, None)
 
     def ended(self, marker: Marker) -> int | None:
         """Take in the end of a transaction and return its first offset; None if none was open.
@@ -384,7 +407,7 @@ class Producers:
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = marker.timestamp
         producer.touched = marker.offset
-        self.drop_guard(marker.producer_id)
+        self._guards.pop(marker.producer_id, None)
         start, producer.transaction_start = producer.transaction_start, None
         if start is not None:
             del self._open[marker.producer_id]

@@ -8,6 +8,7 @@ from kproto.records import end_transaction_marker
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.log.producing.producer_states import (
     ROWS,
+    Guard,
     ProducerBatch,
     Producers,
     SequenceCheck,
@@ -92,10 +93,28 @@ def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) 
 def test_a_transaction_of_version_2_begins_at_sequence_0(release, code):
     rows = rows_of_release(ROWS, Release(release))
     for implicit, expected in ((True, code), (False, 0)):
-        unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=implicit)
+        unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, guard=Guard(8, 0, implicit))
         check = SequenceCheck(unknown)
         apply_first(rows, unknown.form, check)
         assert check.code == expected
+
+
+@pytest.mark.parametrize(("release", "code"), [((3, 5), 0), ((3, 6), 45), ((4, 4), 45)])
+@pytest.mark.requirement("DP-IDEM-07")
+def test_no_batch_overtakes_the_first_that_the_coordinator_was_asked_for(release, code):
+    """Whatever the coordinator answered: found beside Kafka 4.4.0, 4.1.2 and 3.9.2."""
+
+    def answer(sequence: int, epoch: int, *asked: tuple[int, int]) -> int:
+        cluster = new_cluster(release)
+        for each in asked:
+            cluster.logs.log(FOO).producers.ask(7, *each, implicit=False)
+        return send(cluster, sequence, epoch=epoch)[0]
+
+    assert answer(3, 0) == 0
+    assert answer(3, 0, (4, 0), (2, 0), (3, 0)) == code, "the lowest sequence counts"
+    assert answer(2, 0, (4, 0), (2, 0), (3, 0)) == 0
+    assert answer(6, 1, (2, 0), (5, 1), (3, 0)) == code, "of the newest epoch"
+    assert answer(5, 1, (2, 0), (5, 1), (3, 0)) == 0
 
 
 @pytest.mark.parametrize(

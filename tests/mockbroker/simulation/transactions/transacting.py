@@ -131,8 +131,9 @@ class Producer:
     ) -> Verification:
         """What the leaders of partitions know before a batch of this version of Produce."""
         answers: list[Verification] = []
+        sequences = {each: self.sequences.get(each, 0) for each in partitions or (FOO,)}
         self.cluster.verifier.verify(
-            self.question(api_version, **fields), partitions or (FOO,), answers.append
+            self.question(api_version, **fields), sequences, answers.append
         )
         (found,) = answers
         return found
