@@ -7,6 +7,7 @@ defaults (KIP-464); 5 flexible, and the response describes the new topic (KIP-52
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from kproto.messages.create_topics_response import (
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.common.controller_queue import controller_queue
 from mockbroker.apis.common.mutation_quotas import mutation_quota
-from mockbroker.apis.common.requirements import controller, silent
+from mockbroker.apis.common.requirements import controller, silent, when
 from mockbroker.apis.registry import Call, register
 from mockbroker.errors import UnreadableError
 from mockbroker.simulation.releases.facts import NULLS_READ
@@ -30,10 +31,25 @@ from mockbroker.simulation.state.results import CreateTopicResult, NewTopic
 __all__ = ["create_topics"]
 
 
+def _may_create(call: Call, names: Iterable[str]) -> frozenset[str]:
+    if call.authorizes(AclOperation.CREATE):
+        return frozenset(names)
+    return authorized_names(call, names, AclOperation.CREATE)
+
+
+def _waits(call: Call) -> bool:
+    """KRaft's controller gets the topics that are named once and may be created."""
+    times = Counter(topic.name for topic in call.body.topics)
+    return any(times[name] == 1 for name in _may_create(call, times))
+
+
 @register(
     19,
     "0-7",
-    requires=(replace(controller, text=lambda _call, _code: ""), *silent(controller_queue)),
+    requires=(
+        replace(controller, text=lambda _call, _code: ""),
+        *silent(when(_waits, controller_queue)),
+    ),
 )
 def create_topics(call: Call) -> CreateTopicsResponse:
     request: CreateTopicsRequest = call.body
@@ -42,11 +58,7 @@ def create_topics(call: Call) -> CreateTopicsResponse:
     ):
         raise UnreadableError("a config without a value, which Kafka does not read")
     times = Counter(topic.name for topic in request.topics)
-    allowed = (
-        frozenset(times)
-        if call.authorizes(AclOperation.CREATE)
-        else authorized_names(call, times, AclOperation.CREATE)
-    )
+    allowed = _may_create(call, times)
     # Duplicate names are refused before everything else.
     refused = [name for name in times if name not in allowed and times[name] == 1]
     quota = mutation_quota(call, validate_only=request.validate_only)

@@ -70,6 +70,36 @@ def test_reassignments_without_time(profile: str, timeout_ms: int) -> None:
     assert (answer.error_code, answer.responses) == (0, [])
 
 
+@pytest.mark.parametrize("profile", ["kafka-3.1", *KRAFT[1:]])
+@pytest.mark.requirement("A-56")
+def test_topics_that_are_named_twice_do_not_wait(profile: str) -> None:
+    broker = broker_of(profile)
+    once, twice = [{"name": "new", "count": 3}], [{"name": "foo", "count": 3}] * 2
+
+    def answers(topics: list[dict[str, Any]]) -> tuple[list[int], list[int]]:
+        """The codes of CreatePartitions and CreateTopics."""
+        grown = request_of(
+            "CreatePartitions", topics=[{**each, "assignments": None} for each in topics],
+            timeout_ms=0,
+        )  # fmt: skip
+        created = request_of(
+            "CreateTopics",
+            topics=[
+                {"name": each["name"], "num_partitions": 1, "replication_factor": 1}
+                for each in topics
+            ],
+            timeout_ms=0,
+        )
+        return (
+            [each.error_code for each in broker.ask(grown, 3).results],
+            [each.error_code for each in broker.ask(created, 7).topics],
+        )
+
+    assert answers(once) == ([7], [7])
+    assert answers(twice) == ([42], [42])
+    assert answers(once + twice) == ([7] * 3, [7] * 3)
+
+
 @pytest.mark.requirement("A-56")
 def test_the_first_kraft_controller_had_no_deadlines() -> None:
     broker = broker_of("kafka-2.8")
