@@ -61,7 +61,9 @@ def alter_each(
     if is_older and not replaces:
         resources = list({each[:2]: each for each in resources}.values())
     times = Counter((kind, name) for kind, name, _ in resources)
-    fails = not call.cluster.controller.keeps_znodes and any(map(_fails_controller, resources))
+    fails = not call.cluster.controller.keeps_znodes and any(
+        times[each[:2]] == 1 and _fails_controller(call, each) for each in resources
+    )
     results: list[AlterConfigsResult] = []
     for resource in resources:
         kind, name, operations = resource
@@ -75,23 +77,31 @@ def alter_each(
         elif kind == BROKER and _is_elsewhere(call, name):
             text = _elsewhere(call, name, is_older=is_older)
             if not (is_older and replaces):
-                text = _wrong_operations(call, operations) or text
+                text = _refused_here(call, resource) or text
             results.append(_refused(kind, name, text))
         elif kind == BROKER_LOGGER and call.release.has(facts.BROKER_LOGGERS):
             results.append(alter_loggers(call, name, operations))
         elif fails:
-            results.append(AlterConfigsResult(kind, name, ErrorCode.UNKNOWN_SERVER_ERROR, None))
+            problem = _refused_here(call, resource)
+            results.append(
+                AlterConfigsResult(kind, name, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+                if problem is None
+                else _refused(kind, name, problem)
+            )
         else:
             results += alter([resource], validate_only=call.body.validate_only)
     return [_responded(respond, each) for each in results]
 
 
-def _fails_controller(resource: Resource) -> bool:
+def _fails_controller(call: Call, resource: Resource) -> bool:
     """Whether KRaft's controller fails, and with it all that the request asks of it: an operation
-    does not exist. Brokers look at their own configs first."""
-    kind, _, operations = resource
-    return kind not in (BROKER, BROKER_LOGGER) and any(
-        not SET <= how <= SUBTRACT for _, how, _ in operations
+    that does not exist comes through to it. Brokers look at their own configs first."""
+    kind, name, operations = resource
+    return (
+        kind not in (BROKER, BROKER_LOGGER)
+        and any(not SET <= how <= SUBTRACT for _, how, _ in operations)
+        and may_config(call, AclOperation.ALTER_CONFIGS, kind, name)
+        and _refused_here(call, resource) is None
     )
 
 
@@ -173,11 +183,12 @@ def _failure_of_all(
     return None
 
 
-def _wrong_operations(call: Call, operations: Sequence[ConfigOperation]) -> str | None:
-    """Return the error of operations that are invalid for every resource."""
+def _refused_here(call: Call, resource: Resource) -> str | None:
+    """Return the error of a resource that the receiving broker refuses for what it is."""
+    kind, _, operations = resource
     nulls_too = call.body.API_KEY == _REPLACES or call.release.has(facts.NULLS_CHECKED)
     try:
-        call.cluster.config_changes.check_operations(operations, nulls_too=nulls_too)
+        call.cluster.config_changes.check_resource(kind, operations, nulls_too=nulls_too)
     except Refusal as refusal:
         return refusal.message
     return None

@@ -194,20 +194,14 @@ class ConfigChanges:
                 if self.answers.names_checked:
                     check_topic_name(name, self._configs.release)
                 self._check_exists(name)
-        self.check_operations(operations, nulls_too=replaces or self._checks_nulls)
+        self.check_resource(resource_type, operations, nulls_too=replaces or self._checks_nulls)
         if resource_type == BROKER:
             self._check_broker(name)
             return self._altered_broker(name, operations)
-        if resource_type == GROUP and self._configs.definitions.group:
+        if resource_type == GROUP:
             return self._altered_group(name, operations)
-        if (
-            resource_type == CLIENT_METRICS
-            and self._configs.definitions.client_metrics
-            and not self._controller.keeps_znodes
-        ):
+        if resource_type == CLIENT_METRICS:
             return self._altered_subscription(name, operations)
-        if resource_type != TOPIC:
-            raise _invalid(f"Unknown resource type {resource_type}")
         if self._controller.keeps_znodes:
             self._check_znode(name, replaces=replaces)
         return self._altered_topic(name, operations)
@@ -243,6 +237,21 @@ class ConfigChanges:
                 if not self._configs.broker_definition(config).dynamic:
                     del after[config]
         return after
+
+    def check_resource(
+        self, resource_type: int, operations: ConfigOperations, *, nulls_too: bool
+    ) -> None:
+        """Raise Refusal for what the receiving broker refuses before a controller has it."""
+        self.check_operations(operations, nulls_too=nulls_too)
+        definitions = self._configs.definitions
+        is_known = {
+            TOPIC: True,
+            BROKER: True,
+            GROUP: bool(definitions.group),
+            CLIENT_METRICS: bool(definitions.client_metrics) and not self._controller.keeps_znodes,
+        }
+        if not is_known.get(resource_type):
+            raise _invalid(f"Unknown resource type {resource_type}")
 
     def check_operations(self, operations: ConfigOperations, *, nulls_too: bool = True) -> None:
         """Raise Refusal for a config that comes twice and, with ``nulls_too``, for null values."""

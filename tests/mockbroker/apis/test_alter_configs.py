@@ -37,6 +37,24 @@ class Asked(DirectBroker):
         assert named == [(kind, name) for kind, name, _ in resources]
         return [(row.error_code, row.error_message) for row in rows]
 
+    def operate(self, *resources) -> list[tuple[int, str | None]]:
+        """The same of IncrementalAlterConfigs. Configs are (name, operation, value)."""
+        body = request_of(
+            "IncrementalAlterConfigs",
+            resources=[
+                {
+                    "resource_type": kind,
+                    "resource_name": name,
+                    "configs": [
+                        {"name": config, "config_operation": how, "value": value}
+                        for config, how, value in configs
+                    ],
+                }
+                for kind, name, *configs in resources
+            ],
+        )
+        return [(row.error_code, row.error_message) for row in self.ask(body, 1).responses]
+
     def configs(self, kind: int = TOPIC, name: str = "foo") -> dict[str, str | None]:
         """The resource's own configs."""
         resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
@@ -108,25 +126,24 @@ def test_a_refused_resource_keeps_its_configs(profile, kind, name, configs, answ
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_operation_that_does_not_exist_fails_the_controller(profile: str) -> None:
     asked = Asked(profile)
-    wrong, right = (TOPIC, "foo", "retention.ms", -1), (BROKER, "", THROTTLE, 0)
-    logger = (LOGGER, "1", "kafka", 0)
-    body = request_of(
-        "IncrementalAlterConfigs",
-        resources=[
-            {
-                "resource_type": kind,
-                "resource_name": name,
-                "configs": [{"name": config, "config_operation": how, "value": value}],
-            }
-            for (kind, name, config, how), value in zip(
-                (wrong, right, logger), ("5", "5", "INFO"), strict=True
-            )
-        ],
-    )
-    codes = [each.error_code for each in asked.ask(body, 1).responses]
+    wrong, right = (TOPIC, "foo", ("retention.ms", -1, "5")), (BROKER, "", (THROTTLE, 0, "5"))
+    logger, unknown = (LOGGER, "1", ("kafka", 0, "INFO")), (3, "foo", ("retention.ms", 0, "5"))
+    codes = [code for code, _ in asked.operate(wrong, right, logger)]
     assert codes == [-1, -1, 0], "brokers change loggers themselves"
+    assert asked.operate(wrong, unknown) == [(-1, None), (42, "Unknown resource type 3")]
     assert asked.configs() == {"retention.ms": "77"}
     assert asked.configs(BROKER, "") == {}
+
+
+@pytest.mark.requirement("CONFIG-27")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_operation_that_a_broker_refuses_fails_no_controller(profile: str) -> None:
+    """The repetition is seen before the controller has the request."""
+    asked = Asked(profile)
+    twice = (TOPIC, "foo", ("retention.ms", 8, "5"), ("retention.ms", 8, "5"))
+    right = (BROKER, "", (THROTTLE, 0, "5"))
+    assert [code for code, _ in asked.operate(twice, right)] == [42, 0]
+    assert asked.configs(BROKER, "") == {THROTTLE: "5"}
 
 
 @pytest.mark.requirement("DP-API-33")
