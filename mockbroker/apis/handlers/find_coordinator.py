@@ -79,7 +79,7 @@ def _kind(call: Call) -> CoordinatorKind | None:
     key_type = call.body.key_type if call.version >= 1 else CoordinatorKind.GROUP
     kind = _KIND_OF.get(key_type)
     if kind is CoordinatorKind.SHARE and call.version < _SHARE_KEYS_SINCE_VERSION:
-        return kind if call.release.has(facts.SHARE_COORDINATORS) else None
+        return kind if call.release.has(facts.SHARE_KEYS_NAMED) else None
     return kind
 
 

@@ -43,7 +43,7 @@ __all__ = [
     "PLAIN_ACL_CLASSES", "PRINCIPALS_OF_RULES_READ", "PRODUCER_ERRORS_EXPLAINED",
     "QUORUM_DESCRIBED", "REFUSED_JOINS_AT_ZERO", "REFUSED_OFFSET_ROWS_UNIQUE",
     "REPEATED_CONFIGS_NAMED", "REPLICA_LISTS_EXPLAINED", "SASL_MECHANISMS_LISTED", "SET_OF_CONFIGS",
-    "SHARE_COORDINATORS", "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_STATES_COUNTED",
+    "SHARE_COORDINATORS", "SHARE_KEYS_NAMED", "SHARE_OFFSETS_MAKE_GROUPS", "SHARE_STATES_COUNTED",
     "SHARE_STATES_LOGGED", "SHARE_TARGET_TIMES_STORED", "STABLE_OFFSET_HIDDEN",
     "STREAMS_TARGET_TIMES_STORED", "TOPICS_OF_OFFSETS_KNOWN",
     "TOPICS_ONLY_VALIDATED", "TOPIC_NAMES_CAPITAL", "TOPIC_NAMES_ILLEGAL", "TOPIC_NAMES_PREFIXED",
@@ -339,6 +339,10 @@ epoch it fails."""
 
 SHARE_COORDINATORS: Final = Fact("DP-COORD-04", since=(4, 0))
 """Brokers have share coordinators."""
+
+SHARE_KEYS_NAMED: Final = Fact("DP-COORD-04", since=(3, 9))
+"""FindCoordinator knows the key type of share coordinators in every version, if only to refuse it.
+By bytecode absent in 3.8.1 and present in 3.9.2."""
 
 SHARE_STATES_LOGGED: Final = Fact("DP-SHARE-45", since=(4, 1))
 """Share coordinators write records of the present layout. Snapshots of 4.0.2 have no timestamps."""

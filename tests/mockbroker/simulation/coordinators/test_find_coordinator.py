@@ -71,6 +71,15 @@ def test_unknown_key_types_are_refused(version: int) -> None:
     assert not broker.cluster.topics
 
 
+@pytest.mark.requirement("DP-COORD-04")
+@pytest.mark.parametrize(("release", "text"), [("3.8", message(42)), ("3.9", ""), ("4.4", "")])
+def test_old_versions_do_not_find_share_coordinators(release: str, text: str) -> None:
+    """Once Kafka has a name for the key type, its refusal has no text."""
+    broker = DirectBroker(Cluster(3), profile_name=f"kafka-{release}")
+    for row in ask(broker, 4, SHARE_KEY, kind=2):
+        assert (row.error_code, row.error_message) == (42, text)
+
+
 @pytest.mark.requirement("DP-COORD-01", "DP-COORD-02")
 @pytest.mark.parametrize(
     ("kind", "key", "topic"),
