@@ -19,8 +19,8 @@ from kproto.messages.write_share_group_state_response import (
 from mockbroker.apis.common.requirements import cluster_access
 from mockbroker.apis.common.share_state_answers import state_results
 from mockbroker.apis.registry import Call, register
-from mockbroker.simulation.groups.share.share_partition import StateBatch, WrittenState
 from mockbroker.simulation.groups.share.share_states import ShareStateError
+from mockbroker.simulation.groups.share.stored_batches import StateBatch, WrittenState
 from mockbroker.simulation.security.authorizer import AclOperation
 
 __all__ = ["write_share_group_state"]

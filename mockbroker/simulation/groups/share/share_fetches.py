@@ -30,7 +30,6 @@ from mockbroker.simulation.groups.share.share_partition import (
     AcquiredRange,
     SharePartition,
     StartedAcknowledgement,
-    StateBatch,
 )
 from mockbroker.simulation.groups.share.share_sessions import (
     FINAL_EPOCH,
@@ -43,6 +42,7 @@ from mockbroker.simulation.groups.share.share_sessions import (
 )
 from mockbroker.simulation.groups.share.share_settings import ShareSettings, ShareTimes
 from mockbroker.simulation.groups.share.share_state_log import ShareStateLog
+from mockbroker.simulation.groups.share.stored_batches import StateBatch
 from mockbroker.simulation.log.batches.batch_header import HEADER_SIZE, BatchHeader, read_header
 from mockbroker.simulation.log.logs import Logs
 from mockbroker.simulation.log.partition_log import AbortedTransaction, PartitionLog
@@ -334,7 +334,7 @@ class ShareFetches:
         copy = self._copies.pop((group_id, key), None)
         if copy is not None:
             self._loaded.pop((group_id, key))
-            copy.stop()
+            self._reload(group_id, key, copy)
 
     def _storing(
         self, name: tuple[str, TopicIdPartition], share: SharePartition
@@ -359,6 +359,17 @@ class ShareFetches:
             if group == group_id and self._leader(key) == broker_id:
                 self._drop_copy(group, key)
                 self._loaded.pop((group, key), None)
+                share = self._partitions.get((group, key))
+                if share is not None:
+                    self._reload(group, key, share)
+
+    def _reload(self, group_id: str, key: TopicIdPartition, share: SharePartition) -> None:
+        """Let a share partition be what the share coordinator has stored."""
+        stored = self._log.state(group_id, key)
+        if stored is None:
+            share.reload(UNINITIALIZED, 0, [])
+        else:
+            share.reload(stored.start_offset, stored.complete, stored.batches)
 
     def _leader(self, key: TopicIdPartition) -> int | None:
         partition = find_partition(
@@ -396,9 +407,9 @@ class ShareFetches:
         tp = (change.topic, change.after.index)
         for group_id, key in [name for name, each in self._copies.items() if each.tp == tp]:
             self._drop_copy(group_id, key)
-        for share in self._partitions.values():
+        for (group_id, key), share in self._partitions.items():
             if share.tp == tp:
-                share.stop()
+                self._reload(group_id, key, share)
 
     # ---- fetching --------------------------------------------------------------------------------
 

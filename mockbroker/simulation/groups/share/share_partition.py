@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,21 +24,23 @@ from mockbroker.simulation.groups.share.deliveries import (
     Throttle,
 )
 from mockbroker.simulation.groups.share.share_settings import ShareTimes
+from mockbroker.simulation.groups.share.stored_batches import (
+    STATE_IDS,
+    StateBatch,
+    WrittenState,
+)
 from mockbroker.simulation.log.batches.batch_header import BatchHeader
 from mockbroker.simulation.releases.rows import apply_first
 from mockbroker.simulation.state.cluster_parts import TopicPartition
 from mockbroker.simulation.state.timers import Timers
 
 __all__ = [
-    "STATE_IDS",
     "UNINITIALIZED",
     "AckBatch",
     "AcquiredRange",
     "InFlightBatch",
     "SharePartition",
     "StartedAcknowledgement",
-    "StateBatch",
-    "WrittenState",
 ]
 
 UNINITIALIZED = -1
@@ -51,28 +53,6 @@ class AcquiredRange(NamedTuple):
     first: int
     last: int
     times: int
-
-
-class StateBatch(NamedTuple):
-    """What the share coordinator keeps of the records from ``first`` to ``last``: the number of
-    their state (``STATE_IDS``), and how often they were delivered."""
-
-    first: int
-    last: int
-    state: int
-    deliveries: int
-
-
-class WrittenState(NamedTuple):
-    """A state that a leader stores. ``start_offset`` -1 keeps the former one."""
-
-    start_offset: int
-    complete: int
-    batches: Sequence[StateBatch]
-
-
-STATE_IDS: Final = {RecordState.AVAILABLE: 0, RecordState.ACKNOWLEDGED: 2, RecordState.ARCHIVED: 4}
-"""The states that are stored. An acquisition is not: its leader alone knows of it."""
 
 
 class AckBatch(NamedTuple):
@@ -222,6 +202,7 @@ class SharePartition:
         self.leader_epoch = leader_epoch
         if self.start_offset == UNINITIALIZED:
             self.start_offset = self.end_offset = offset
+        self._move_start()
 
     def acquire(
         self,
@@ -626,30 +607,17 @@ class SharePartition:
         floor.each[offset].count = count
         return True
 
-    def stop(self) -> None:
-        """Forget the acquisitions, as another leader does: records that were not acknowledged are
-        available, and its last delivery does not count."""
+    def reload(self, start_offset: int, complete: int, batches: Iterable[StateBatch]) -> None:
+        """Know what is stored and nothing else, as a leader does that loads it: no record is
+        acquired any more, and deliveries that nothing was stored about do not count."""
         for _, _, delivery in self.deliveries():
             if delivery.state is RecordState.ACQUIRED:
                 delivery.leave(RecordState.AVAILABLE)
-                delivery.count -= 1
-                self._looks_back = True
+        self._batches.clear()
+        self.load(start_offset, complete, batches)
         self._changed()
 
     # ---- storing -----------------------------------------------------------------------------
-
-    def stored_batches(self) -> list[StateBatch]:
-        """Return what the share coordinator keeps of the records in flight. An acquired record has
-        the state that it had before, and none if this is its first delivery."""
-        stored = []
-        for first, last, delivery in self.deliveries():
-            state, count = delivery.state, delivery.count
-            if state is RecordState.ACQUIRED:
-                state, count = RecordState.AVAILABLE, count - 1
-            if count and last >= self.stored_start:
-                start = max(first, self.stored_start)
-                stored.append(StateBatch(start, last, STATE_IDS[state], count))
-        return stored
 
     def load(self, start_offset: int, complete: int, batches: Iterable[StateBatch]) -> None:
         """Take over what is stored, before any record is acquired."""

@@ -14,9 +14,7 @@ snapshot. Kafka's snapshots of idle partitions, and its deletion of redundant re
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -33,11 +31,8 @@ from mockbroker.simulation.configs.effective import EffectiveConfigs
 from mockbroker.simulation.coordinators.coordinator_kinds import CoordinatorKind, share_text
 from mockbroker.simulation.coordinators.placement import Coordinators
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
-from mockbroker.simulation.groups.share.share_partition import (
-    UNINITIALIZED,
-    StateBatch,
-    WrittenState,
-)
+from mockbroker.simulation.groups.share.share_partition import UNINITIALIZED
+from mockbroker.simulation.groups.share.stored_batches import StateBatch, WrittenState, combine
 from mockbroker.simulation.log.producing.appender import Appender
 from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release
@@ -45,7 +40,7 @@ from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_o
 from mockbroker.simulation.state.cluster_parts import NO_LEADER
 from mockbroker.simulation.state.controller import Controller
 
-__all__ = ["MERGE_ROWS", "LoggedState", "ShareStateLog", "StateMerge", "combine"]
+__all__ = ["MERGE_ROWS", "LoggedState", "ShareStateLog", "StateMerge"]
 
 _UPDATES: Final = "share.coordinator.snapshot.update.records.per.snapshot"
 _VERSION: Final = b"\0\0"
@@ -250,32 +245,3 @@ class ShareStateLog:
 
 def _snapshot_key(group_id: str, key: tuple[uuid.UUID, int]) -> ShareSnapshotKey:
     return ShareSnapshotKey(group_id=group_id, topic_id=key[0], partition=key[1])
-
-
-def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Return the batches behind the start offset without overlaps: of each record the state with
-    the most deliveries counts, and of these the highest. Neighbours of one state are joined."""
-    kept = [
-        batch._replace(first=max(batch.first, start_offset))
-        for batch in batches
-        if batch.last >= start_offset
-    ]
-    kept.sort(key=lambda each: each.first, reverse=True)
-    edges = sorted({batch.first for batch in kept} | {batch.last + 1 for batch in kept})
-    combined: list[StateBatch] = []
-    over: list[tuple[int, int, int, StateBatch]] = []
-    for first, end in pairwise(edges):
-        while kept and kept[-1].first <= first:
-            each = kept.pop()
-            heappush(over, (-each.deliveries, -each.state, -each.last, each))
-        while over and over[0][-1].last < first:
-            heappop(over)
-        if not over:
-            continue
-        top = over[0][-1]
-        last = combined[-1] if combined else None
-        if last is not None and last.last + 1 == first and last[2:] == top[2:]:
-            combined[-1] = last._replace(last=end - 1)
-        else:
-            combined.append(top._replace(first=first, last=end - 1))
-    return combined

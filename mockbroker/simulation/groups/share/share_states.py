@@ -17,12 +17,9 @@ from kproto.error_codes import ErrorCode, message
 from mockbroker.simulation.groups.modern.group_topics import GroupTopics
 from mockbroker.simulation.groups.modern.partitions import TopicIdPartition
 from mockbroker.simulation.groups.share.share_fetches import ShareFetches
-from mockbroker.simulation.groups.share.share_partition import (
-    SharePartition,
-    StateBatch,
-    WrittenState,
-)
-from mockbroker.simulation.groups.share.share_state_log import ShareStateLog, combine
+from mockbroker.simulation.groups.share.share_partition import SharePartition
+from mockbroker.simulation.groups.share.share_state_log import LoggedState, ShareStateLog
+from mockbroker.simulation.groups.share.stored_batches import StateBatch, WrittenState
 from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release, with_arguments
 from mockbroker.simulation.state.controller import Controller
@@ -53,7 +50,8 @@ class StoredState(NamedTuple):
 
 class StateQuery(msgspec.Struct, eq=False):
     """A request for the state of one partition. ``leader_epoch`` and ``state_epoch`` are those that
-    the request has, if any, and ``newest_leader`` is the newest epoch of a leader that has asked.
+    the request has, if any, ``newest_leader`` is the newest epoch of a leader that has asked, and
+    ``newest_state`` that of a state that there has been.
     ``verb`` names the operation if it needs a state that is there."""
 
     index: int
@@ -62,6 +60,7 @@ class StateQuery(msgspec.Struct, eq=False):
     leader_epoch: int | None = None
     state_epoch: int | None = None
     newest_leader: int = 0
+    newest_state: int = 0
     verb: str = ""
     error: ShareStateError | None = None
 
@@ -76,7 +75,7 @@ def _is_older(epoch: int | None, stored: int) -> bool:
 
 
 def _has_older_state_epoch(query: StateQuery) -> bool:
-    return query.stored is not None and _is_older(query.state_epoch, query.stored.state_epoch)
+    return query.stored is not None and _is_older(query.state_epoch, query.newest_state)
 
 
 STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
@@ -152,6 +151,8 @@ class ShareStates:
         self._log = log
         self._newest_leaders: dict[tuple[str, TopicIdPartition], int] = {}
         """The newest epoch of a leader that has read a state, which a new state does not end."""
+        self._newest_states: dict[tuple[str, TopicIdPartition], int] = {}
+        """The newest epoch of states that were begun, until they are deleted."""
         release.follow(self._use_release)
 
     def _use_release(self, release: Release) -> None:
@@ -163,9 +164,9 @@ class ShareStates:
         """Begin a state, in place of one that there may be."""
         query = self._query(group_id, topic_id, index, state_epoch=state_epoch)
         if query.error is None:
-            self._fetches.initialize(
-                group_id, frozenset(((topic_id, index),)), state_epoch, start_offset
-            )
+            key = (topic_id, index)
+            self._newest_states[group_id, key] = max(query.newest_state, state_epoch)
+            self._fetches.initialize(group_id, frozenset((key,)), state_epoch, start_offset)
         return query.error
 
     def read(
@@ -180,7 +181,7 @@ class ShareStates:
             self._newest_leaders[group_id, (topic_id, index)] = leader_epoch
             query.stored.leader_epoch = leader_epoch
             self._log.lead(group_id, (topic_id, index), leader_epoch)
-        return _stored(query.stored)
+        return self._stored(group_id, (topic_id, index))
 
     def write(
         self,
@@ -203,20 +204,19 @@ class ShareStates:
         )
         if query.error is not None:
             return query.error
-        stored = query.stored
-        assert stored is not None, "rows refuse a state that is not there"
         key = (topic_id, index)
         self._log.write(group_id, key, written)
-        merge = self._log.merge(stored.stored_start, stored.stored_complete, written)
-        batches = combine([*stored.stored_batches(), *written.batches], merge.start_offset)
-        self._fetches.replace(group_id, key, merge.start_offset, merge.complete, batches)
+        state = self._logged(group_id, key)
+        self._fetches.replace(group_id, key, state.start_offset, state.complete, state.batches)
         return None
 
     def delete(self, group_id: str, topic_id: uuid.UUID, index: int) -> ShareStateError | None:
         """Forget a state, if there is one."""
         query = self._query(group_id, topic_id, index)
         if query.error is None:
-            self._newest_leaders.pop((group_id, (topic_id, index)), None)
+            key = (group_id, (topic_id, index))
+            self._newest_leaders.pop(key, None)
+            self._newest_states.pop(key, None)
             self._fetches.forget(group_id, frozenset(((topic_id, index),)))
         return query.error
 
@@ -227,7 +227,22 @@ class ShareStates:
         query = self._query(group_id, topic_id, index)
         if query.error is not None or query.stored is None:
             return query.error
-        return _stored(query.stored)
+        return self._stored(group_id, (topic_id, index))
+
+    def _logged(self, group_id: str, key: TopicIdPartition) -> LoggedState:
+        state = self._log.state(group_id, key)
+        assert state is not None, "every state is logged from its beginning"
+        return state
+
+    def _stored(self, group_id: str, key: TopicIdPartition) -> StoredState:
+        state = self._logged(group_id, key)
+        return StoredState(
+            state.state_epoch,
+            state.leader_epoch,
+            state.start_offset,
+            state.complete,
+            list(state.batches),
+        )
 
     def _query(
         self,
@@ -242,25 +257,20 @@ class ShareStates:
         topic = self._controller.state.topics.get(self._topics.name_of(topic_id) or "")
         key = (topic_id, index)
         stored = self._fetches.partition(group_id, key)
-        newest = self._newest_leaders.get((group_id, key), 0)
+        newest_leader = self._newest_leaders.get((group_id, key), 0)
+        newest_state = self._newest_states.get((group_id, key), 0)
+        if stored is not None:
+            newest_leader = max(newest_leader, stored.leader_epoch)
+            newest_state = max(newest_state, stored.state_epoch)
         query = StateQuery(
             index,
             stored,
             topic is not None and topic.partition(index) is not None,
             leader_epoch,
             state_epoch,
-            newest if stored is None else max(newest, stored.leader_epoch),
+            newest_leader,
+            newest_state,
             verb,
         )
         apply_first(self._rows, query, query)
         return query
-
-
-def _stored(share: SharePartition) -> StoredState:
-    return StoredState(
-        share.state_epoch,
-        share.leader_epoch,
-        share.stored_start,
-        share.stored_complete,
-        combine(share.stored_batches(), share.stored_start),
-    )

@@ -398,9 +398,32 @@ def test_another_leader_forgets_who_has_acquired_records() -> None:
     at.fetch("a")
     at.ack("a", (0, 0, [1]))
     Operations(at.cluster).stop_broker(1)
-    assert [each[2:] for each in at.states()] == [("Acknowledged", 1)] + [("Available", 0)] * 3
+    assert [each[2:] for each in at.states()] == [("Acknowledged", 1)], "what is stored"
     assert at.answer("a").error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert at.fetch("a", broker_id=2) == [(1, 3, 1)]
+
+
+@pytest.mark.requirement("DP-SHARE-43")
+def test_a_broker_without_a_session_of_the_group_loads_its_state_anew() -> None:
+    """As Kafka 4.4.0: batches that were acquired one by one are one by then."""
+    at = Sharers()
+    at.settle("a")
+
+    def begin() -> None:
+        at.fetches.open(
+            1, "g", "a", 0, 7, acknowledges=False, added=[at.key()], forgotten=[]
+        )  # on connection 7
+
+    begin()
+    at.append(2)
+    assert at.fetch("a") == [(0, 1, 1)]
+    at.append(2)
+    assert at.fetch("a") == [(2, 3, 1)]
+    at.fetches.end_session(1, "g", "a")
+    assert at.fetch("a") == [(0, 1, 2), (2, 3, 2)], "the end of a session alone unloads nothing"
+    begin()
+    at.fetches.connection_closed(1, 7, "g")
+    assert at.fetch("a") == [(0, 3, 3)]
 
 
 @pytest.mark.requirement("DP-SHARE-36")

@@ -11,9 +11,9 @@ from kproto.records import RecordBatches
 from mockbroker import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.coordinators.coordinator_kinds import share_text
-from mockbroker.simulation.groups.share.share_partition import StateBatch, WrittenState
-from mockbroker.simulation.groups.share.share_state_log import LoggedState, combine
+from mockbroker.simulation.groups.share.share_state_log import LoggedState
 from mockbroker.simulation.groups.share.share_states import ShareStateError, StoredState
+from mockbroker.simulation.groups.share.stored_batches import StateBatch, WrittenState, combine
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.sharers import Sharers
 from tests.mockbroker.wire import Wire, connect

@@ -17,13 +17,12 @@ from kproto.messages import read_share_group_state_request as read
 from kproto.messages import read_share_group_state_summary_request as summary
 from kproto.messages import write_share_group_state_request as write
 from mockbroker.simulation.cluster import Cluster
-from mockbroker.simulation.groups.share.share_partition import StateBatch, WrittenState
-from mockbroker.simulation.groups.share.share_state_log import combine
 from mockbroker.simulation.groups.share.share_states import (
     ShareStateError,
     ShareStates,
     StoredState,
 )
+from mockbroker.simulation.groups.share.stored_batches import StateBatch, WrittenState, combine
 from mockbroker.simulation.operations.simulated import Operations
 from tests.mockbroker.broker import DirectBroker
 from tests.mockbroker.simulated import simulated_cluster
@@ -148,6 +147,9 @@ def test_negative_epochs(release: tuple[int, int]) -> None:
         assert not any(isinstance(each, ShareStateError) for each in results)
         assert code(states.read(leader=-2)) == ErrorCode.FENCED_LEADER_EPOCH
         assert code(states.write(leader=5, epoch=-2)) == ErrorCode.FENCED_STATE_EPOCH
+        assert code(states.initialize(epoch=1)) == ErrorCode.FENCED_STATE_EPOCH, "2 counts on"
+        states.at.delete("g", states.topic_id, 0)
+        assert states.initialize(epoch=1) is None
         return
     of_leader = "The leader epoch cannot be a negative number."
     of_state = of_leader.replace("leader", "state")
@@ -226,6 +228,12 @@ def test_what_a_leader_of_the_mock_stores_is_read_and_what_is_written_is_fetched
     Operations(sharers.cluster).stop_broker(1)
     Operations(sharers.cluster).start_broker(1)  # a leader that loads the state anew
     assert sharers.fetch() == [(5, 5, 1)]
+    sharers.ack("a", (5, 5, [1]))
+    found = states.summary("g", topic_id, 0)
+    assert isinstance(found, StoredState)
+    assert (found.start_offset, found.batches) == (5, [StateBatch(5, 5, ACKNOWLEDGED, 1)]), (
+        "the leader has forgotten them, the coordinator has not"
+    )
 
 
 def stored(states: ShareStates, topic_id: uuid.UUID) -> StoredState:
