@@ -131,7 +131,9 @@ class ConsumerGroups(StaticMemberGroups[ConsumerGroup, HeartbeatResult]):
         if request.is_static and request.member_epoch != LEAVING:
             self.membership.leave_for_a_while(group, event.member)
         else:
-            self.membership.gone(group, [event.member])
+            code = self.membership.gone(group, [event.member])
+            if code:
+                return HeartbeatResult(error_code=code)
         return HeartbeatResult(member_id=event.member.member_id, member_epoch=request.member_epoch)
 
     def _held_since(

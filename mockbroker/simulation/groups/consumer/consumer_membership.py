@@ -104,9 +104,9 @@ class ConsumerMembership(StaticMembership[ConsumerGroup]):
             members,
             self.remove,
             self.settle,
-            self.settings(),
-            self._classic_max_size(),
-            self._downgrade,
+            settings=self.settings(),
+            classic_max_size=self._classic_max_size(),
+            downgrade=self._downgrade,
         )
 
     def _removed(self, group: ConsumerGroup) -> None:

@@ -79,7 +79,7 @@ ON_TARGET: Final[tuple[TargetRow, ...]] = (
 # ---- members that leave --------------------------------------------------------------------------
 
 
-class ConsumersGone(MembersGone, eq=False):
+class ConsumersGone(MembersGone, eq=False, kw_only=True):
     """Members leave a group, which ``downgrade`` makes a classic one."""
 
     settings: ConsumerSettings
@@ -94,11 +94,25 @@ def _only_classic_members_stay(event: ConsumersGone) -> bool:
     return bool(staying) and classic and event.settings.downgrades and fits
 
 
+def _no_target_to_hand_over(event: ConsumersGone) -> bool:
+    """A member that subscribes to nothing has had none since it joined."""
+    target = event.group.target
+    return _only_classic_members_stay(event) and any(
+        each.member_id not in target for each in event.staying
+    )
+
+
 def _downgrade(event: ConsumersGone) -> None:
     event.downgrade(event.group, event.gone)
 
 
 ON_MEMBERS_GONE: Final[tuple[Row[ConsumersGone, ConsumersGone], ...]] = (
+    Row(
+        "DP-MIGRATE-04",
+        _no_target_to_hand_over,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        until=(4, 3),
+    ),
     Row("DP-MIGRATE-04", _only_classic_members_stay, (_downgrade,)),
     *gone_rows("DP-CGH-17", "DP-CGH-17"),
 )

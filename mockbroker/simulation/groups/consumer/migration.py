@@ -300,6 +300,8 @@ class Migration:
             if event.code is None:
                 gone[event.member.member_id] = event.member
         if gone:
-            self._membership.gone(group, list(gone.values()))
+            code = self._membership.gone(group, list(gone.values()))
+            if code:
+                return code, ()
             self._membership.flush(group)
         return ErrorCode.NONE, tuple(codes)

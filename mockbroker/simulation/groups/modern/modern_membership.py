@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.group_records import (
     GroupRecords,
     RecordWriter,
@@ -124,10 +125,11 @@ class ModernMembership(RecordWriter, Generic[GroupT]):
         if former is not None and former.progress != member.progress:
             self.note(self.records.current(group.group_id, member))
 
-    def gone(self, group: GroupT, members: Sequence[Any]) -> None:
-        """Members leave the group or are fenced."""
+    def gone(self, group: GroupT, members: Sequence[Any]) -> ErrorCode:
+        """Members leave the group or are fenced, unless there is an error."""
         event = self._members_gone(group, members)
         apply_first(self.rules.gone, event, event)
+        return event.code
 
     def _members_gone(self, group: GroupT, members: Sequence[Any]) -> MembersGone:
         return MembersGone(group, members, self.remove, self.settle)

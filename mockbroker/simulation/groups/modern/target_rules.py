@@ -7,7 +7,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from mockbroker.simulation.releases.rows import Row, always
+from kproto.error_codes import ErrorCode
+from mockbroker.simulation.releases.rows import Refusable, Row, always
 
 __all__ = [
     "ChangeEvent",
@@ -77,13 +78,15 @@ def make_target_row(requirement: str) -> TargetRow:
 # ---- members that leave --------------------------------------------------------------------------
 
 
-class MembersGone(msgspec.Struct, eq=False):
-    """Members leave a group, or are fenced. ``remove`` and ``settle`` are what may follow."""
+class MembersGone(Refusable, msgspec.Struct, eq=False):
+    """Members leave a group, or are fenced. ``remove`` and ``settle`` are what may follow; with
+    ``code`` they stay."""
 
     group: Any
     gone: Sequence[Any]
     remove: Callable[[Any, Sequence[Any]], None]
     settle: Callable[[Any], None]
+    code: ErrorCode = ErrorCode.NONE
 
     @property
     def staying(self) -> list[Any]:

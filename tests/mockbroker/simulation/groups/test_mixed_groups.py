@@ -493,6 +493,21 @@ def test_an_expired_consumer_member_makes_it_a_classic_group() -> None:
     assert list(at.cluster.groups.classic.groups["g"].members) == [member]
 
 
+@pytest.mark.requirement("DP-MIGRATE-04")
+@pytest.mark.parametrize(("release", "code"), [((4, 2), -1), ((4, 3), 0)])
+def test_a_member_without_a_target_keeps_the_group_from_its_downgrade(release, code) -> None:
+    """It subscribes to nothing, so that no target was made. By bytecode so in 4.2.2, not in 4.3.1;
+    found beside Kafka 4.1.2."""
+    at = Mixed(release)
+    at.join("a")
+    member = at.classic_join(topics=()).result.member_id
+    assert at.leave("a").error_code == code
+    assert at.kind == ("consumer" if code else "classic")
+    if code:
+        assert at.cluster.groups.leave("g", [LeavingMember(member)]) == (0, (0,))
+        assert at.leave("a").error_code == 0
+
+
 @pytest.mark.requirement("DP-MIGRATE-01", "DP-MIGRATE-04")
 @pytest.mark.parametrize(
     "configs",
