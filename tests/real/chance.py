@@ -1,6 +1,7 @@
 """What Kafka leaves to chance, and so is not compared: the one table of all comparisons with it.
 
-``CHANCE`` are fields, ``UNORDERED`` arrays, by API key and path. Nothing else is masked.
+``CHANCE`` are fields, ``UNORDERED`` and ``LATE`` arrays, by API key and path. Nothing else is
+masked.
 ``docs/explanation/fidelity.md`` has both tables.
 """
 
@@ -12,10 +13,12 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 __all__ = [
     "CHANCE",
     "HASHED",
+    "LATE",
     "UNORDERED",
     "ZNODE",
     "Chance",
     "How",
+    "Late",
     "Unordered",
     "listed_brokers",
 ]
@@ -48,6 +51,14 @@ class Unordered(NamedTuple):
     api_key: int
     path: str
     fields: tuple[str, ...]
+    why: str
+
+
+class Late(NamedTuple):
+    """Rows that have nothing to say may be absent beside others."""
+
+    api_key: int
+    path: str
     why: str
 
 
@@ -209,7 +220,12 @@ UNORDERED: Final = (
     ),
     Unordered(77, "groups[].members", ("memberId",), HASHED),
     Unordered(77, "groups[].members[].subscribedTopicNames", (), HASHED),
+    *(Unordered(key, "results", ("topicId",), "hashed by random ids") for key in range(83, 88)),
     Unordered(88, "activeTasks", ("subtopologyId",), HASHED),
     Unordered(88, "partitionsByUserEndpoint[].activePartitions", ("topic",), HASHED),
     Unordered(89, "groups[].members", ("memberId",), HASHED),
+)
+
+LATE: Final = (
+    Late(78, "responses[].partitions", "a broker answers with what it has loaded by then"),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kproto.errors import DecodeError
 from kproto.records import Record, RecordBatches
-from tests.real.chance import CHANCE, UNORDERED, listed_brokers
+from tests.real.chance import CHANCE, LATE, UNORDERED, listed_brokers
 
 __all__ = ["Names", "normal", "normal_plain"]
 
@@ -26,6 +26,7 @@ further away."""
 
 _MASKS: Final = {(each.api_key, each.path): each.how for each in CHANCE}
 _ORDERS: Final = {(each.api_key, each.path): each.fields for each in UNORDERED}
+_LATE: Final = {(each.api_key, each.path) for each in LATE}
 
 _MERGED: Final = {(0, "responses"): "partitionResponses", (1, "responses"): "partitions"}
 """Where Kafka names a topic again, as it groups adjoining partitions only, and the mock as the
@@ -112,6 +113,8 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
         rows = [_normal(each, api_key, f"{path}[]", names) for each in value]
         if (api_key, path) in _MERGED:
             rows = _merged(rows, _MERGED[api_key, path])
+        if (api_key, path) in _LATE:
+            rows = [row for row in rows if _says_something(row)] or rows[:1]
         if (api_key, path) in _ORDERS:
             fields = _ORDERS[api_key, path]
             if fields:
@@ -120,6 +123,13 @@ def _normal(value: Any, api_key: int, path: str, names: Names) -> Any:
                 rows.sort(key=json.dumps)
         return rows
     return names.of_text(value) if isinstance(value, str) else value
+
+
+def _says_something(row: Mapping[str, Any]) -> bool:
+    """Whether a row has an error, records, or anything else but what names it."""
+    return any(
+        value for key, value in row.items() if key not in ("partitionIndex", "currentLeader")
+    )
 
 
 def _merged(rows: list[dict[str, Any]], inner: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kproto.dialects import dialect
-from tests.real.chance import CHANCE, UNORDERED, ZNODE
+from tests.real.chance import CHANCE, LATE, UNORDERED, ZNODE
 from tests.real.search import results
 from tests.real.search.clusters import RELEASES
 from tests.real.search.kinds import load
@@ -20,6 +20,8 @@ def chance_table() -> Iterator[Sequence[str]]:
         yield _name(each.api_key), f"`{each.path}`", _HOW[each.how], each.why
     for row in UNORDERED:
         yield _name(row.api_key), f"`{row.path}`", "in any order", row.why
+    for late in LATE:
+        yield _name(late.api_key), f"`{late.path}`", "without empty rows beside others", late.why
 
 
 _HOW = {

@@ -191,6 +191,9 @@ class StartedShareFetch:
         """Acquire records, as many as there are, and return them with the errors."""
         query, answers = self._query, list(self._failed)
         acquirable = self._acquirable()
+        if query.max_bytes < 0:
+            failed = [_failure(each.key, ErrorCode.UNKNOWN_SERVER_ERROR) for each in acquirable]
+            return answers + failed
         room, left = min(query.max_bytes, self._fetches.max_bytes), query.max_records
         for source in acquirable:
             fetch, position = self._read_query(source, len(acquirable))

@@ -438,6 +438,17 @@ def test_another_leader_reads_offsets_that_were_altered() -> None:
     assert at.fetch("b", broker_id=2) == [(2, 3, 1)]
 
 
+@pytest.mark.requirement("DP-SHARE-09")
+def test_a_negative_size_fails_every_partition() -> None:
+    """As Kafka 4.4.0, whether or not there are records."""
+    at = Sharers()
+    at.settle("a")
+    assert at.answer("a", max_bytes=-1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    at.append(1)
+    assert at.answer("a", max_bytes=-1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert at.fetch("a") == [(0, 0, 1)]
+
+
 # ---- waiting -------------------------------------------------------------------------------------
 
 
