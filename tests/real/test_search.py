@@ -24,7 +24,7 @@ from tests.real.answers import leaves
 from tests.real.programs.model import Program
 from tests.real.search.changes import INTERNAL_TOPIC, apply, changes
 from tests.real.search.clusters import RELEASES, search_mock
-from tests.real.search.decisions import undecided
+from tests.real.search.decisions import harms, undecided
 from tests.real.search.encode import encode_body
 from tests.real.search.generator import requests
 from tests.real.search.kinds import (
@@ -37,6 +37,7 @@ from tests.real.search.kinds import (
     signature_of,
     without_rows,
 )
+from tests.real.search.neighbours import Turns, in_rounds
 from tests.real.search.outages import outage_programs
 from tests.real.search.pairs import pair, warm_up
 from tests.real.search.play import Arena, Found, Played
@@ -98,6 +99,36 @@ def test_every_change_can_be_sent(release: str) -> None:
                 changed = apply(body, change)
                 assert changed != body
                 side.frame({"api": key, "version": version, "body": changed}, 1)
+
+
+def test_changes_name_no_producer_that_a_program_may_have() -> None:
+    for key, version in ((22, 4), (24, 3), (27, 1), (66, 0)):
+        drawn = [
+            each.value[0] if isinstance(each.value, list) else each.value
+            for found in changes(key, version, body_of(key, version))
+            for each in found
+            if "roducerId" in str(each.path[-1]) and each.value
+        ]
+        assert drawn
+        assert not [each for each in drawn if 0 < each < 900_000], key
+
+
+async def test_programs_do_not_meet_what_others_do() -> None:
+    topics, quotas, groups = (Program(str(key), [_step(key, 0)]) for key in (20, 49, 42))
+    assert in_rounds([topics, quotas, groups], lambda each: each) == [[quotas, groups], [topics]]
+    turns = Turns()
+    held = []
+
+    async def take(program: Program) -> None:
+        async with turns.of(program):
+            held.append(program.name)
+
+    async with turns.of(quotas):
+        waiting = asyncio.create_task(take(quotas))
+        await take(groups)
+        assert held == ["42"]
+    await waiting
+    assert held == ["42", "49"]
 
 
 def test_null_and_unknown_tags_are_sent_where_no_schema_has_them() -> None:
@@ -232,6 +263,30 @@ def test_only_what_a_decision_names_is_left_out() -> None:
     found = ("topics[0].partitions[0].timestamp", 5, -1)
     assert undecided(newest, [found], sent={21}) == []
     assert undecided(newest, [found]) == undecided(_step(2, 9), [found], sent={21}) == [found]
+
+
+@pytest.mark.parametrize(
+    ("operation", "value", "deletes"), [(0, "1", False), (0, None, True), (1, None, True)]
+)
+def test_the_preview_of_kraft_cannot_store_that_a_config_is_deleted(
+    operation: int, value: str | None, deletes: bool
+) -> None:
+    config = {"name": "retention.ms", "configOperation": operation, "value": value}
+    step = _step(44, 0, resources=[{"resourceType": 2, "resourceName": "a", "configs": [config]}])
+    assert harms(step, "2.8.2") == deletes
+    assert not harms(step, "2.8.2-zk")
+
+
+def test_kafka_never_answers_markers_of_which_only_the_last_writes_nothing() -> None:
+    silent = ("", SILENT, "answers")
+
+    def markers(*names: str) -> dict[str, Any]:
+        rows = [{"topics": [{"name": name, "partitionIndexes": [0]}]} for name in names]
+        return _step(27, 1, markers=rows)
+
+    assert undecided(markers("$t", "no.such"), [silent]) == []
+    for step in (markers("no.such", "$t"), markers("no.such")):
+        assert undecided(step, [silent]) == [silent]
 
 
 class _Closing(Arena):

@@ -34,6 +34,8 @@ CONFIGS: Final = 0.4
 """How many changes of requests with configs are of a config."""
 KNOWN_CONFIGS: Final = 0.6
 """How many of these are of any config that Kafka has for the type of resource."""
+_PRODUCERS: Final = "producerId"
+"""A type of entities."""
 LONG: Final = "l" * 300
 LONGEST: Final = "L" * 5000
 
@@ -93,10 +95,12 @@ _RESOURCES: Final[Sequence[dict[str, Any]]] = (
 """The request's own, a broker, all brokers, a subscription to metrics, and a group."""
 _WITH_CONFIGS: Final = (19, 33, 44)
 
+UNKNOWN_PRODUCER: Final = 999_983
+"""Any small number may be the id of a program's producer, on one side only."""
 _HEADERS: Final[Sequence[dict[str, int]]] = (
-    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0},
-    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 3},
-    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "attributes": 16},
+    {"producer_id": UNKNOWN_PRODUCER, "producer_epoch": 0, "base_sequence": 0},
+    {"producer_id": UNKNOWN_PRODUCER, "producer_epoch": 0, "base_sequence": 3},
+    {"producer_id": UNKNOWN_PRODUCER, "producer_epoch": 0, "base_sequence": 0, "attributes": 16},
     {"attributes": 16}, {"attributes": 32}, {"attributes": 8}, {"attributes": 5},
     {"base_offset": 7}, {"last_offset_delta": 5}, {"last_offset_delta": 0}, {"record_count": 1},
     {"partition_leader_epoch": 9}, {"max_timestamp": -1}, {"magic": 3}, {"batch_length": 49},
@@ -206,7 +210,7 @@ def _of_field(api_key: int, field: Field, version: int, value: Any, path: Path) 
         options = [None] if field.is_nullable(version) else []
         options += _whole(api_key, field.type.struct, version, path)
     else:
-        options = _leaves(field.type.kind, value)
+        options = _values(field, field.type.kind, value)
     seen: list[Any] = [value]
     timed = field_name(field).endswith("imeoutMs") or field_name(field) == "maxWaitMs"
     for each in options:
@@ -245,9 +249,10 @@ def _arrays(api_key: int, field: Field, version: int, value: Any, path: Path) ->
     options: list[Any] = [[], None]
     if element.struct is None:
         row = rows[0] if rows else {"string": "", "uuid": UNKNOWN_ID}.get(element.kind, 0)
+        values = _values(field, element.kind, row)
         options += [[row], [row, row]]
-        options += [[each] for each in _leaves(element.kind, row) if each is not None]
-        options += [[row, each] for each in _leaves(element.kind, row)[:3] if each is not None]
+        options += [[each] for each in values if each is not None]
+        options += [[row, each] for each in values[:3] if each is not None]
         return options
     if not rows:
         empty = {field_name(each): _plain(each) for each in element.struct.fields
@@ -270,6 +275,13 @@ def _plain(field: Field) -> Any:
         "records": "eA==",
         "bool": False,
     }.get(field.type.kind, 0)
+
+
+def _values(field: Field, kind: str, value: Any) -> Sequence[Any]:
+    """What stands in place of a leaf, or of an element of an array of them."""
+    if field.entity_type == _PRODUCERS:
+        return [-1, -2, UNKNOWN_PRODUCER, -_LIMITS[kind], _LIMITS[kind] - 1]
+    return _leaves(kind, value)
 
 
 def _leaves(kind: str, value: Any) -> Sequence[Any]:

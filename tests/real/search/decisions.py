@@ -73,7 +73,12 @@ def _repeats_partitions(body: Mapping[str, Any]) -> bool:
 def _ends_with_an_empty_marker(body: Mapping[str, Any]) -> bool:
     """Behind one that writes something."""
     writes = [
-        any(index in (0, 1) for topic in marker["topics"] for index in topic["partitionIndexes"])
+        any(
+            index in (0, 1)
+            for topic in marker["topics"]
+            if topic["name"] == "$t"
+            for index in topic["partitionIndexes"]
+        )
         for marker in body["markers"] or ()
     ]
     return any(writes) and not writes[-1]
@@ -110,8 +115,9 @@ def _names_no_operation(body: Mapping[str, Any]) -> bool:
 
 
 def _deletes_a_config(body: Mapping[str, Any]) -> bool:
+    """Null stands for its absence as well."""
     return any(
-        config["configOperation"] == _DELETE
+        config["configOperation"] == _DELETE or config["value"] is None
         for each in body["resources"] or ()
         for config in each["configs"] or ()
     )

@@ -13,6 +13,7 @@ from tests.real.answers import leaves
 from tests.real.programs.model import Program
 from tests.real.search.coverage import Coverage
 from tests.real.search.decisions import undecided
+from tests.real.search.neighbours import Turns
 from tests.real.search.side import CLOSED, SILENT, Side
 
 __all__ = ["Arena", "Found", "Lane", "Played"]
@@ -49,11 +50,14 @@ longer; the mock deletes it at once."""
 INIT_PRODUCER_ID: Final = 22
 ENDED: Final = 26
 """EndTxn is answered before Kafka has written the markers."""
+NEW_PARTITIONS: Final = frozenset({19, 37})
+REQUEST_TIMED_OUT: Final = 7
 CONCURRENT_TRANSACTIONS: Final = 51
 OF_SHARE_SESSIONS: Final = frozenset({78, 79})
 SETTLES_SECONDS: Final = 0.25
 """How long Kafka may take after its answer for what the mock does at once: write the markers of a
-transaction, and release the records of a share session that is closed."""
+transaction, release the records of a share session that is closed, and elect leaders of partitions
+for which the request had no time to wait."""
 FETCH: Final = 1
 
 
@@ -91,10 +95,15 @@ class Arena:
         self._run = run
         self._release = release
         self._count = 0
+        self._turns = Turns()
         self.coverage = Coverage()
 
     async def play(self, program: Program, patience: float = PATIENCE) -> Played:
         """``patience``: seconds for a side to answer what the other has answered."""
+        async with self._turns.of(program):
+            return await self._play(program, patience)
+
+    async def _play(self, program: Program, patience: float) -> Played:
         self._count += 1
         name = f"s{self._run:03}x{self._count:04}"
         sides = [Side(address, name) for address in self._addresses]
@@ -287,6 +296,8 @@ def _settles_later(step: Mapping[str, Any], answers: Sequence[Any]) -> bool:
     """Whether Kafka may do later what the step asks for."""
     if step["api"] == INIT_PRODUCER_ID:
         return CONCURRENT_TRANSACTIONS in _codes(answers)
+    if step["api"] in NEW_PARTITIONS:
+        return REQUEST_TIMED_OUT in _codes(answers)
     if step["api"] in OF_SHARE_SESSIONS:
         return bool(step["body"].get("shareSessionEpoch") == -1)
     return bool(step["api"] == ENDED)

@@ -73,7 +73,7 @@ _BY_ENTITY: Final[Mapping[str, Any]] = {
     "producerId": "$pid",
 }  # fmt: skip
 _BY_NAME: Final[Mapping[str, Any]] = {
-    "topicId": "$tid", "timeoutMs": 5000, "brokerIds": 1, "replicas": 1, "replicaId": -1,
+    "topicId": "$tid", "timeoutMs": 30_000, "brokerIds": 1, "replicas": 1, "replicaId": -1,
     "maxBytes": 1_000_000, "partitionMaxBytes": 1_000_000, "producerEpoch": "$pepoch",
     "leaderEpoch": 0, "currentLeaderEpoch": -1, "lastFetchedEpoch": -1,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from tests.real.search.clusters import RELEASES
 from tests.real.search.decisions import harms
 from tests.real.search.generator import requests
 from tests.real.search.kinds import Kind, Kinds, Signature, load, minimise, save, signature_of
+from tests.real.search.neighbours import deletes_topics, in_rounds
 from tests.real.search.pairs import Pair, pair
 from tests.real.search.play import Arena, Played
 from tests.real.search.programs import family_of, programs
@@ -49,14 +50,15 @@ def sessions_file(release: str) -> Path:
 async def play_all(
     arena: Arena, chosen: Sequence[Program], at_once: int = AT_ONCE
 ) -> list[tuple[Program, Played]]:
-    """Every program with what came of it, in their order."""
+    """Every program with what came of it: those that delete topics come last."""
     gate = asyncio.Semaphore(at_once)
 
     async def one(program: Program) -> tuple[Program, Played]:
         async with gate:
             return program, await arena.play(program)
 
-    return list(await asyncio.gather(*map(one, chosen)))
+    rounds = in_rounds(chosen, lambda program: program)
+    return [each for together in rounds for each in await asyncio.gather(*map(one, together))]
 
 
 class Search:
@@ -109,11 +111,22 @@ class Search:
 
     async def _draw(self, found: Pair) -> None:
         """Stored programs of kinds that were mended, programs of single requests until there are
-        enough requests, then programs by number. Each begins as another ends, so that one that
-        waits holds none up."""
-        drawn = self._drawn(found)
-        await asyncio.gather(*(self._play(found.arena, drawn) for _ in range(self._limits.at_once)))
+        enough requests, then programs by number; last those of all these that delete topics. Each
+        begins as another ends, so that one that waits holds none up."""
+        later: list[Program] = []
+        for drawn in (self._keeping(self._drawn(found), later), iter(later)):
+            await asyncio.gather(
+                *(self._play(found.arena, drawn) for _ in range(self._limits.at_once))
+            )
         self._tell()
+
+    def _keeping(self, drawn: Iterator[Program], later: list[Program]) -> Iterator[Program]:
+        """Programs that delete no topics; those that do are put into ``later``."""
+        for program in drawn:
+            if deletes_topics(program):
+                later.append(program)
+            else:
+                yield program
 
     def _drawn(self, found: Pair) -> Iterator[Program]:
         limits, first = self._limits, 0
@@ -166,29 +179,32 @@ class Search:
         )
 
     async def _minimise(self, arena: Arena) -> None:
+        async def one(kind: Kind) -> None:
+            played = await arena.play(kind.program)
+            if _shows(kind, played) and played.found is not None:
+                kind.program, _ = await minimise(arena, kind.program, played.found)
+
+        await self._of_each_kind(one)
+
+    async def _confirm(self, found: Pair) -> None:
+        """Kinds that come back on clusters that have seen nothing else stay."""
+
+        async def one(kind: Kind) -> None:
+            kind.confirmed = _shows(kind, await found.arena.play(kind.program))
+            if not kind.confirmed:
+                self.vanished[kind.signature] = self.kinds.pop(kind.signature)
+
+        await self._of_each_kind(one)
+
+    async def _of_each_kind(self, act: Callable[[Kind], Awaitable[None]]) -> None:
         gate = asyncio.Semaphore(self._limits.at_once)
 
         async def one(kind: Kind) -> None:
             async with gate:
-                played = await arena.play(kind.program)
-                if played.found is None or (
-                    signature_of(kind.program, played.found) != kind.signature
-                ):
-                    return
-                kind.program, _ = await minimise(arena, kind.program, played.found)
+                await act(kind)
 
-        await asyncio.gather(*map(one, list(self.kinds.values())))
-
-    async def _confirm(self, found: Pair) -> None:
-        """Kinds that come back on clusters that have seen nothing else stay."""
-        kinds = list(self.kinds.values())
-        played = await play_all(found.arena, [each.program for each in kinds], self._limits.at_once)
-        for kind, (program, came) in zip(kinds, played, strict=True):
-            kind.confirmed = (
-                came.found is not None and signature_of(program, came.found) == kind.signature
-            )
-            if not kind.confirmed:
-                self.vanished[kind.signature] = self.kinds.pop(kind.signature)
+        for together in in_rounds(list(self.kinds.values()), lambda kind: kind.program):
+            await asyncio.gather(*map(one, together))
 
     # ---- what is printed -------------------------------------------------------------------------
 
@@ -236,3 +252,8 @@ class Search:
 
     def write(self, path: Path) -> None:
         save(path, list(self.kinds.values()))
+
+
+def _shows(kind: Kind, played: Played) -> bool:
+    found = played.found
+    return found is not None and signature_of(kind.program, found) == kind.signature
