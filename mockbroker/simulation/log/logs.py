@@ -288,9 +288,20 @@ class Logs:
         for data in self._partitions.values():
             producers = data.log.producers
             producers.expire(now_ms, expiration_ms)
-            left = left or len(producers) > 0
+            left = left or not producers.is_empty
         if left:
             self._expiry.set(now_ms + self._producer_check_ms())
+
+    def ask_about_producer(
+        self, tp: TopicPartition, producer_id: int, sequence: int, epoch: int, *, implicit: bool
+    ) -> Guard:
+        """Let a log know that the transaction coordinator is asked about a producer."""
+        now_ms = self._controller.now_ms
+        if self._expiry.due_ms is None:
+            self._expiry.set(now_ms + self._producer_check_ms())
+        return self.log(tp).producers.ask(
+            producer_id, sequence, epoch, implicit=implicit, now_ms=now_ms
+        )
 
     def _producer_expiration_ms(self) -> int:
         """How long after its last batch a producer is forgotten, if it has no transaction: before

@@ -103,8 +103,8 @@ class Verifier:
                 verification.errors[tp] = (question.code, None)
             elif question.asks:
                 unverified.append(tp)
-                verification.guards[tp] = self._logs.log(tp).producers.ask(
-                    request.producer_id, sequence, request.epoch, implicit=request.adds
+                verification.guards[tp] = self._logs.ask_about_producer(
+                    tp, request.producer_id, sequence, request.epoch, implicit=request.adds
                 )
         if not unverified:
             done(verification)

@@ -70,7 +70,8 @@ class Marker(NamedTuple):
 
 class Guard(msgspec.Struct):
     """Stands for a question to the transaction coordinator (KIP-890). A log knows it until the
-    producer's transaction begins or ends there, whatever the coordinator answers.
+    producer's transaction begins or ends there, whatever the coordinator answers, or until it
+    expires as a producer does.
 
     ``lowest_sequence`` is that of the batches of ``epoch``, the newest one, for which it was asked.
     ``implicit``: the first of them belonged to a transaction of version 2.
@@ -79,6 +80,7 @@ class Guard(msgspec.Struct):
     lowest_sequence: int
     epoch: int
     implicit: bool
+    asked_ms: int
 
     def include(self, sequence: int, epoch: int) -> None:
         """Ask for a further batch, too."""
@@ -339,9 +341,11 @@ class Producers:
         """Return what stands for the question whether the producer has a transaction here."""
         return self._guards.get(producer_id)
 
-    def ask(self, producer_id: int, sequence: int, epoch: int, *, implicit: bool) -> Guard:
+    def ask(
+        self, producer_id: int, sequence: int, epoch: int, *, implicit: bool, now_ms: int
+    ) -> Guard:
         """Return what stands for the question, which a batch asks that begins so."""
-        guard = self._guards.setdefault(producer_id, Guard(sequence, epoch, implicit))
+        guard = self._guards.setdefault(producer_id, Guard(sequence, epoch, implicit, now_ms))
         guard.include(sequence, epoch)
         return guard
 
@@ -430,7 +434,8 @@ class Producers:
         return self._producers.pop(producer_id, None) is not None
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget the producers that have no open transaction and whose last batch is older."""
+        """Forget the producers that have no open transaction and whose last batch is older, and
+        older questions."""
         old = [
             each.producer_id
             for each in self._producers.values()
@@ -438,6 +443,16 @@ class Producers:
         ]
         for producer_id in old:
             self._remove(producer_id)
+        self._guards = {
+            producer_id: guard
+            for producer_id, guard in self._guards.items()
+            if now_ms - guard.asked_ms < expiration_ms
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that may expire."""
+        return not self._producers and not self._guards
 
     def forget_before(self, start_offset: int) -> None:
         """Forget the batches that lie before the start of the log, and producers that have none

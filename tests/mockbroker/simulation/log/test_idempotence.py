@@ -93,7 +93,9 @@ def test_an_unknown_producer_in_the_middle(release: tuple[int, int], code: int) 
 def test_a_transaction_of_version_2_begins_at_sequence_0(release, code):
     rows = rows_of_release(ROWS, Release(release))
     for implicit, expected in ((True, code), (False, 0)):
-        unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, guard=Guard(8, 0, implicit))
+        unknown = ProducerBatch(
+            None, 0, 8, 8, is_transactional=True, guard=Guard(8, 0, implicit, NOW_MS)
+        )
         check = SequenceCheck(unknown)
         apply_first(rows, unknown.form, check)
         assert check.code == expected
@@ -107,7 +109,7 @@ def test_no_batch_overtakes_the_first_that_the_coordinator_was_asked_for(release
     def answer(sequence: int, epoch: int, *asked: tuple[int, int]) -> int:
         cluster = new_cluster(release)
         for each in asked:
-            cluster.logs.log(FOO).producers.ask(7, *each, implicit=False)
+            cluster.logs.ask_about_producer(FOO, 7, *each, implicit=False)
         return send(cluster, sequence, epoch=epoch)[0]
 
     assert answer(3, 0) == 0
@@ -115,6 +117,16 @@ def test_no_batch_overtakes_the_first_that_the_coordinator_was_asked_for(release
     assert answer(2, 0, (4, 0), (2, 0), (3, 0)) == 0
     assert answer(6, 1, (2, 0), (5, 1), (3, 0)) == code, "of the newest epoch"
     assert answer(5, 1, (2, 0), (5, 1), (3, 0)) == 0
+
+
+@pytest.mark.requirement("DP-IDEM-07", "DP-IDEM-12")
+def test_questions_to_the_coordinator_expire_like_producers() -> None:
+    cluster = new_cluster()
+    cluster.logs.ask_about_producer(FOO, 7, 2, 0, implicit=False)
+    cluster.turns.advance(DAY // 2)
+    assert send(cluster, 3)[0] == 45
+    cluster.turns.advance(DAY)
+    assert send(cluster, 3)[0] == 0
 
 
 @pytest.mark.parametrize(
