@@ -54,6 +54,7 @@ __all__ = [
     "KAFKA_19431",
     "KAFKA_19975",
     "KAFKA_20601",
+    "KAFKA_20662",
     "KAFKA_20899",
 ]
 
@@ -148,6 +149,14 @@ KAFKA_20601: Final = Fix(
     says="A static member may return to a full consumer group; before, error 81.",
 )
 
+KAFKA_20662: Final = Fix(
+    "KAFKA-20662",
+    "DP-MIGRATE-03",
+    since=(4, 4),
+    backports=((4, 2, 2),),
+    says="A member of the classic protocol whose subscription cannot be read does not fit the "
+    "consumer group (23); before, error -1.",
+)
 KAFKA_20899: Final = Fix(
     "KAFKA-20899",
     "DP-STREAMS-18",

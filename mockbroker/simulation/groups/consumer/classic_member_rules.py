@@ -21,7 +21,7 @@ from mockbroker.simulation.groups.consumer.consumer_group import (
 )
 from mockbroker.simulation.groups.consumer.consumer_settings import ConsumerSettings
 from mockbroker.simulation.groups.modern.modern_group import MemberState
-from mockbroker.simulation.releases.fixes import KAFKA_20601
+from mockbroker.simulation.releases.fixes import KAFKA_20601, KAFKA_20662
 from mockbroker.simulation.releases.rows import Row, refuse
 
 __all__ = ["ClassicEvent", "ClassicJoin", "ClassicRules", "ClassicSync"]
@@ -147,8 +147,13 @@ ON_JOIN: Final[tuple[JoinRow, ...]] = (
     ),
     Row("DP-MIGRATE-03", lambda event: not event.is_new and _unknown_instance(event), (_UNKNOWN,)),
     Row("DP-MIGRATE-03", lambda event: not event.is_new and _fenced(event), (_FENCED,)),
-    Row("DP-MIGRATE-03", _unreadable, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),), until=(4, 4)),
-    Row("DP-MIGRATE-03", _unreadable, (_OTHER_PROTOCOL,), since=(4, 4)),
+    Row(
+        "DP-MIGRATE-03",
+        _unreadable,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        until=KAFKA_20662,
+    ),
+    Row("DP-MIGRATE-03", _unreadable, (_OTHER_PROTOCOL,), since=KAFKA_20662),
     Row("DP-MIGRATE-03", _replaces, (_make_id, _take_place)),
     Row("DP-MIGRATE-03", lambda event: event.is_new, (_make_id,)),
 )

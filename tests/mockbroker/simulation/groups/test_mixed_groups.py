@@ -314,7 +314,10 @@ def test_a_static_classic_member_joins_at_once() -> None:
 
 
 @pytest.mark.requirement("DP-MIGRATE-03")
-@pytest.mark.parametrize(("release", "code"), [((4, 3), -1), ((4, 4), 23)])
+@pytest.mark.parametrize(
+    ("release", "code"),
+    [((4, 2, 1), -1), ((4, 2, 2), 23), ((4, 3), -1), ((4, 4), 23)],
+)
 def test_classic_members_need_a_readable_subscription(release: tuple[int, int], code: int) -> None:
     at = Mixed(release)
     at.join("a")
