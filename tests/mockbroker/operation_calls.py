@@ -34,6 +34,8 @@ _PROGRAM = [
     "copy-to-remote foo-0 1",
     "jump-local-log-start foo-0 1",
     "jump-log-start foo-0 1",
+    # Before the election: the next leader does not know of acquired records.
+    "set-delivery-count h foo-0 0 3",
     "unclean-election foo-0 2",
     "forget-producer foo-0",
     "forget-producer foo-0 7",
@@ -54,7 +56,6 @@ _PROGRAM = [
     "release-assignment c",
     "release-assignor c",
     "shutdown-application s m",
-    "set-delivery-count h foo-0 0 3",
     "expire-locks h foo-0",
     "expire-locks h",
     "expire-share-session h one",

@@ -41,6 +41,8 @@ class _LedPartition(Protocol):
 def _member_id_error(call: Call) -> int:
     """A member id is not empty, and no longer than a UUID in text form."""
     found: str | None = call.body.member_id
+    if found is None and call.release.has(facts.NULL_SHARE_MEMBERS_FAIL):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     is_valid = found is not None and 0 < len(found) <= _MOST_CHARACTERS
     return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
 

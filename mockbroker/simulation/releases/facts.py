@@ -37,7 +37,8 @@ __all__ = [
     "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
     "NEGATIVE_SHARE_PARTITIONS_FAIL", "NEW_TOPICS_DESCRIBED", "NODE_IDS_OF_LOGGERS",
     "NULLS_CHECKED", "NULLS_OF_CONFIGS", "NULLS_READ", "NULL_CONFIGS_REFUSED",
-    "NULL_SHARE_GROUPS_REFUSED", "NULL_TEXT_OF_CONFIGS", "NULL_TEXT_OF_QUOTAS",
+    "NULL_SHARE_GROUPS_REFUSED", "NULL_SHARE_MEMBERS_FAIL", "NULL_TEXT_OF_CONFIGS",
+    "NULL_TEXT_OF_QUOTAS",
     "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
     "OTHER_BROKERS_LOGGERS", "OTHER_BROKERS_QUOTED", "PARTITIONS_ONLY_VALIDATED",
     "PLAIN_ACL_CLASSES", "PRINCIPALS_OF_RULES_READ", "PRODUCER_ERRORS_EXPLAINED",
@@ -354,6 +355,10 @@ and present in 4.2.2."""
 NULL_SHARE_GROUPS_REFUSED: Final = Fact("DP-SHARE-03", since=(4, 3))
 """ShareFetch and ShareAcknowledge refuse a null group id; before, they fail. By bytecode absent in
 4.2.2 and present in 4.3.1."""
+
+NULL_SHARE_MEMBERS_FAIL: Final = Fact("DP-SHARE-03", until=(4, 3))
+"""ShareFetch and ShareAcknowledge fail for a null member id; later they refuse it. Kafka 4.2.2 and
+4.3.1 answer so; by bytecode 4.1.2 and 4.2.1 are like 4.2.2."""
 
 SHARE_OFFSETS_MAKE_GROUPS: Final = Fact("DP-SHARE-11", since=(4, 2))
 """AlterShareGroupOffsets makes the group if there is none."""

@@ -436,6 +436,15 @@ def test_share_sessions_without_a_group(release: Release, code: int, request_typ
     assert (answer.error_code, answer.error_message) == (code, None)
 
 
+@pytest.mark.requirement("DP-SHARE-03")
+@pytest.mark.parametrize(("release", "code"), [((4, 2), -1), ((4, 3), 42)])
+@pytest.mark.parametrize("request_type", [ShareFetchRequest, ShareAcknowledgeRequest])
+def test_share_sessions_without_a_member(release: Release, code: int, request_type: Any) -> None:
+    request = request_type(group_id="g", member_id=None)
+    answer = broker(release, zookeeper=False).ask(request, 1)
+    assert (answer.error_code, answer.error_message) == (code, None)
+
+
 @pytest.mark.requirement("REL-75")
 @pytest.mark.parametrize(
     ("count", "factor", "text"),

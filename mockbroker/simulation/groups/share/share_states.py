@@ -27,7 +27,7 @@ from mockbroker.simulation.state.controller import Controller
 __all__ = ["ANY_EPOCH", "STATE_ROWS", "ShareStateError", "ShareStates", "StateQuery", "StoredState"]
 
 ANY_EPOCH: Final = -1
-"""Until 4.3, an epoch that is not checked."""
+"""Until 4.3, an epoch that is not checked, but that of a leader that reads in 4.0 to 4.2."""
 
 
 class ShareStateError(NamedTuple):
@@ -105,6 +105,12 @@ STATE_ROWS: Final[Sequence[Row[StateQuery, StateQuery]]] = (
                 "{verb} operation on uninitialized share partition not allowed.",
             ),
         ),
+    ),
+    Row(
+        "DP-SHARE-41",
+        lambda query: query.verb == "Read" and query.leader_epoch == ANY_EPOCH,
+        (_fail(ErrorCode.FENCED_LEADER_EPOCH),),
+        until=(4, 3),
     ),
     Row(
         "DP-SHARE-41",

@@ -131,6 +131,18 @@ def test_the_text_about_an_older_state_epoch(release: tuple[int, int], text: str
 
 
 @pytest.mark.requirement("DP-SHARE-41")
+@pytest.mark.parametrize(
+    ("release", "error"), [((4, 1), 74), ((4, 2), 74), ((4, 3), 0), ((4, 4), 42)]
+)
+def test_a_reader_without_an_epoch(release: tuple[int, int], error: int) -> None:
+    """By bytecode so in 4.1.2, 4.2.2, 4.3.1 and 4.4.0; 4.2.2 and 4.3.1 answer so."""
+    states = States(release)
+    states.initialize()
+    found = states.read(leader=-1)
+    assert (code(found) if isinstance(found, ShareStateError) else 0) == error
+
+
+@pytest.mark.requirement("DP-SHARE-41")
 @pytest.mark.parametrize("release", [(4, 3), (4, 4)])
 def test_negative_epochs(release: tuple[int, int]) -> None:
     """Until 4.3 the epoch -1 counts as any, and smaller ones as older."""
