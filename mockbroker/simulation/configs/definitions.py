@@ -36,9 +36,9 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     nowhere, and omits it unless it is set; clients may set it all the same.
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
     ``of_replicas``: the value lists replicas, or is an asterisk; this is how a text says in what
-    form. ``of_offsets``: it says where a
-    share group begins to read. ``of_formats``: it names a version of the message format.
-    ``of_levels``: it is a level of gzip, or -1.
+    form. ``of_offsets``: it says where a share group begins to read; this is how a text writes a
+    duration. ``of_formats``: it names a version of the message format. ``of_levels``: it is a level
+    of gzip, or -1.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     internal: bool = False
     called_read_only: bool = False
     of_replicas: str = ""
-    of_offsets: bool = False
+    of_offsets: str = ""
     of_formats: bool = False
     of_levels: bool = False
     since: ReleaseNumber = EVER
@@ -218,8 +218,8 @@ _TOPIC = (
     _topic("retention.bytes", "LONG", "-1", "log.retention.bytes"),
     _topic("retention.ms", "LONG", "604800000", "log.retention.ms", until=(2, 1)),
     _topic("retention.ms", "LONG", "604800000", "log.retention.ms", -1, since=(2, 2)),
-    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 14, until=(3, 9)),
-    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 1048576, since=(4, 0)),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 14, until=(4, 0)),
+    _topic("segment.bytes", "INT", "1073741824", "log.segment.bytes", 1048576, since=(4, 1)),
     _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 0, until=(3, 2)),
     _topic("segment.index.bytes", "INT", "10485760", "log.index.size.max.bytes", 4, since=(3, 3)),
     _topic("segment.jitter.ms", "LONG", "0", "log.roll.jitter.ms", 0),
@@ -261,6 +261,9 @@ def _internal(
     return _group(name, default, f"group.{name}", minimum, type_=type_, since=(4, 4), only_set=True)
 
 
+_OFFSET_RESET: Final = _group("share.auto.offset.reset", "latest", type_="STRING")
+
+
 def _assignment_interval(kind: str) -> ConfigDefinition:
     name = f"{kind}.assignment.interval.ms"
     return _group(name, "1000", f"group.{name}", 0, since=_INTERVAL_SINCE)
@@ -277,7 +280,8 @@ _GROUP = (
     _group("errors.deadletterqueue.topic.name", "", type_="STRING", since=(4, 4)),
     _assignment_interval("share"),
     _internal("share.assignor.offload.enable", "BOOLEAN", "true"),
-    replace(_group("share.auto.offset.reset", "latest", type_="STRING"), of_offsets=True),
+    replace(_OFFSET_RESET, of_offsets="<PnDTnHnMn.nS.>", until=(4, 0)),
+    replace(_OFFSET_RESET, of_offsets="<PnDTnHnMn.nS>", since=(4, 1)),
     _group("share.delivery.count.limit", "5", "group.share.delivery.count.limit", 2,
            since=_INTERVAL_SINCE),
     _group("share.heartbeat.interval.ms", "5000", "group.share.heartbeat.interval.ms"),

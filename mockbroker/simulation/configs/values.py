@@ -177,7 +177,7 @@ def _check_offset_reset(definition: ConfigDefinition, value: str) -> None:
         definition,
         value,
         f"Invalid value `{value}` for configuration {definition.name}. The value must be either "
-        "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+        f"'earliest', 'latest' or of the format 'by_duration:{definition.of_offsets}'.",
     )
 
 

@@ -399,6 +399,22 @@ def test_where_a_share_group_begins_to_read(cluster: Cluster) -> None:
     assert cluster.configs.group("g", name, 1).value == "by_duration:P-1DT25H"
 
 
+@pytest.mark.requirement("CONFIG-10")
+@pytest.mark.parametrize(
+    ("release", "least", "duration"),
+    [((4, 0), 14, "PnDTnHnMn.nS."), ((4, 1), 1 << 20, "PnDTnHnMn.nS")],
+)
+def test_texts_of_4_0(release: tuple[int, int], least: int, duration: str) -> None:
+    """As Kafka 4.0.2 and 4.1.2 answer."""
+    cluster = simulated_cluster(1, topics=["foo:1:1"], release=release)
+    code, text = alter(cluster, (TOPIC, "foo"), ("segment.bytes", SET, "-1"))
+    assert (code, text) == (
+        40, f"Invalid value -1 for configuration segment.bytes: Value must be at least {least}",
+    )  # fmt: skip
+    code, text = alter(cluster, (32, "g"), ("share.auto.offset.reset", SET, "x"))
+    assert str(text).endswith(f"'by_duration:<{duration}>'.")
+
+
 @pytest.mark.requirement("CONFIG-11")
 def test_white_space_around_values(cluster: Cluster) -> None:
     foo = (TOPIC, "foo")
