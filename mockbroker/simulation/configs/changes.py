@@ -61,6 +61,9 @@ _NULL_POINTER: Final = (
 )
 """The text of Java 15 and later; earlier NullPointerExceptions have none."""
 
+_NO_SUBSCRIPTIONS: Final = (
+    "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
+)
 _NO_TOPIC: Final = "Default topic resources are not allowed."
 _TOPIC_CONFIGS: Final = "/config/topics/"
 _OF_LISTENER: Final = "listener.name."
@@ -201,6 +204,8 @@ class ConfigChanges:
         if resource_type == GROUP:
             return self._altered_group(name, operations)
         if resource_type == CLIENT_METRICS:
+            if self._controller.keeps_znodes:
+                raise _invalid(_NO_SUBSCRIPTIONS)
             return self._altered_subscription(name, operations)
         if self._controller.keeps_znodes:
             self._check_znode(name, replaces=replaces)
@@ -248,7 +253,7 @@ class ConfigChanges:
             TOPIC: True,
             BROKER: True,
             GROUP: bool(definitions.group),
-            CLIENT_METRICS: bool(definitions.client_metrics) and not self._controller.keeps_znodes,
+            CLIENT_METRICS: bool(definitions.client_metrics),
         }
         if not is_known.get(resource_type):
             raise _invalid(f"Unknown resource type {resource_type}")

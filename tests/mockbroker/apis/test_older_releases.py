@@ -445,6 +445,27 @@ def test_share_sessions_without_a_member(release: Release, code: int, request_ty
     assert (answer.error_code, answer.error_message) == (code, None)
 
 
+@pytest.mark.requirement("DP-API-33")
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        ((3, 6), "Unknown resource type 16"),
+        (
+            (3, 9),
+            "AlterConfigs is only supported for topics and brokers, but resource type is "
+            "CLIENT_METRICS",
+        ),
+    ],
+)
+def test_subscriptions_of_metrics_in_zookeeper_mode(release: tuple[int, int], text: str) -> None:
+    """As Kafka 3.9.2 answers. The config type came with 3.7."""
+    configs = [{"name": "interval.ms", "value": "100"}]
+    resource = {"resource_type": 16, "resource_name": "x", "configs": configs}
+    for request in ("AlterConfigs", "IncrementalAlterConfigs"):
+        (row,) = broker(release).ask(request, 1, resources=[resource]).responses
+        assert (row.error_code, row.error_message) == (42, text)
+
+
 @pytest.mark.requirement("REL-75")
 @pytest.mark.parametrize(
     ("count", "factor", "text"),
