@@ -109,8 +109,8 @@ class Conversation:
         """The bytes that were given up before the connection was recognised, by direction."""
         self._cutters: dict[Direction, FrameCutter] = {}
         self._other: dict[Direction, Passed] = {}
-        self._framed = False
-        """Whether any frame was found."""
+        self._framed_ns: int | None = None
+        """When the first frame began; None before it was found."""
 
     def _recognise_from(self, from_start: bool) -> Recognition:
         self._starts = from_start
@@ -151,6 +151,7 @@ class Conversation:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._starts = False
         self._passed = {}
+        self._framed_ns = 0 if state.pop("_framed", False) else None
         self.__dict__.update(state)
 
     def resume(self, forward: bool) -> list[Item]:
@@ -181,7 +182,8 @@ class Conversation:
         self._cutters["request"].restore(state.request)
         self._cutters["response"].restore(state.response)
         self._pairing.restore(state.pairing)
-        self._framed |= state.pairing.newest is not None or state.pairing.answered is not None
+        if state.pairing.newest is not None or state.pairing.answered is not None:
+            self._found_frame(self.connection.opened_ns)
 
     def _restore_undecided(self, state: ConversationState) -> None:
         """Continue before the first request: it may still turn out to be none."""
@@ -191,6 +193,10 @@ class Conversation:
                 event = Event(forward, raw, 0, "", timestamp_ns, place)
                 self._undecided.append(event)
                 self._look_at(event)
+
+    def finish(self) -> list[Item]:
+        """Read what is left, since no more bytes will come: nothing, unlike within TLS."""
+        return []
 
     def conclude(self) -> list[Item]:
         """Decide, before the end, what the connection is and which end is the broker."""
@@ -218,8 +224,9 @@ class Conversation:
         return frozenset(map(port_of, ends[:1] if connection.from_start else ends))
 
     def consider(self, ports: frozenset[int]) -> list[Item]:
-        """Recognise a doubtful connection again, as one on these ports of brokers."""
-        if self._undecided is None or not self.server_ports & ports:
+        """Recognise a connection again, if it is not recognised yet, as one on these ports of
+        brokers."""
+        if self._undecided is None or self._known or not self.server_ports & ports:
             return []
         events, self._undecided = self._undecided, []
         self._known = self._use(ports)
@@ -411,7 +418,7 @@ class Conversation:
         items: list[Item] = []
         for piece in pieces:
             if isinstance(piece, Frame):
-                self._framed = True
+                self._found_frame(piece.first_ns)
                 pair = self._pairing.request if direction == "request" else self._pairing.response
                 items += pair(piece)
                 if piece.missing:
@@ -420,10 +427,17 @@ class Conversation:
                 precedes = piece.unread == "malformed" or (
                     piece.unread == "before-start" and self.connection.from_start
                 )
-                if precedes and not self._framed:
+                if precedes and not self._has_frame_before(piece.timestamp_ns):
                     piece = piece._replace(unread="not-kafka")
                 items.append(self._anomaly("unframed", direction, piece))
         return items
+
+    def _found_frame(self, at_ns: int) -> None:
+        if self._framed_ns is None or at_ns < self._framed_ns:
+            self._framed_ns = at_ns
+
+    def _has_frame_before(self, at_ns: int) -> bool:
+        return self._framed_ns is not None and self._framed_ns <= at_ns
 
     def _cut(self, frame: Frame) -> Anomaly:
         reason = f"{frame.missing} of the frame's {frame.size} bytes are missing"

@@ -26,7 +26,8 @@ _SIGNATURES: Final = tuple(
         ("rtsp", rb"[A-Z_]+ rtsps?://|RTSP/[12]\.0 "),
         ("stomp", rb"(?:CONNECT|STOMP|CONNECTED)\r?\n"),
         ("http", rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT) [!-~]"),
-        ("http", rb"HTTP/1\.[01] "),
+        # What a proxy answers to CONNECT precedes another protocol.
+        ("http", rb"HTTP/1\.[01] (?!200 [^\r\n]*[Ee]stablished\r\n)"),
         ("http2", rb"PRI \* HTTP/2\.0\r\n"),
         ("ssh", rb"SSH-[12]\."),
         ("amqp", rb"AMQP[\x00-\x03]"),
@@ -42,7 +43,8 @@ _SIGNATURES: Final = tuple(
         ("postgresql", rb"\x00\x00\x00\x08\x04\xd2\x16[\x2e\x2f\x30]"),
         ("zookeeper", rb"(?:ruok|stat|srvr|mntr|conf)\Z"),
         ("zookeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}(?:.{12}\x00\x00\x00\x10|.{,15}\Z)"),
-        ("cassandra", rb"[\x03-\x05][\x00-\x1f]..[\x01\x05]\x00\x00"),
+        # Not what a SOCKS 5 server answers to a password.
+        ("cassandra", rb"(?!\x05\x02\x01\x00\x05)[\x03-\x05][\x00-\x1f]..[\x01\x05]\x00\x00"),
         ("mongodb", rb"..\x00\x00.{4}\x00\x00\x00\x00(?:\xd4\x07|\xdd\x07|\xdc\x07)\x00\x00"),
         ("mysql", rb"..[\x00\x01]\x00\x0a[0-9]+\.[0-9]+\.[^\x00]*\x00"),
         ("tds", rb"\x12\x01\x00.\x00\x00.\x00\x00"),

@@ -157,8 +157,9 @@ class Recognition:
 
     @property
     def _most_now(self) -> int:
-        is_like = not self._begins and any(each.has_header() for each in self._looks.values())
-        return MOST_LIKE if is_like else self._most
+        if not any(each.has_header() for each in self._looks.values()):
+            return self._most
+        return MOST_UNDECIDED if self._begins else MOST_LIKE
 
     @property
     def goes_on(self) -> bool:

@@ -26,7 +26,9 @@ from kproto.capture.packets import ACK, FIN, SYN, ethernet_frame, ip_packet, tcp
 from tests.wiredump.talk import Said, say
 
 __all__ = [
-    "BEGINNINGS", "HOP_NS", "KINDS", "Fact", "Known", "hinted", "known", "reused", "translated",
+    "BEGINNINGS", "HOP_NS", "KINDS", "START_NS", "Fact", "Known", "Line", "Packet", "converse",
+    "covered", "file_of", "hinted", "in_vxlan", "is_in", "known", "lossy", "reordered",
+    "reused", "sent_again", "translated",
 ]  # fmt: skip
 
 START_NS: Final = 1_700_000_000_000_000_000
@@ -61,7 +63,9 @@ class Known(NamedTuple):
     copies: int = 0
 
 
-class _Packet(NamedTuple):
+class Packet(NamedTuple):
+    """A packet of a conversation."""
+
     time_ns: int
     frame: bytes
     end: int
@@ -75,15 +79,18 @@ class _Packet(NamedTuple):
     again: bool = False
 
 
-class _Line:
-    """One connection. ``spans`` are the positions of what was said, by direction."""
+class Line:
+    """One connection between two ``hosts``, the client's and the broker's. The spans are the
+    positions of what was said, by direction."""
 
     def __init__(
         self, rng: random.Random, port: int, *, client_port: int, start_ns: int, syn: bool,
         isn: tuple[int, int] | None = None, vlans: tuple[int, ...] = (),
+        hosts: tuple[str, str] = ("10.0.0.1", "10.0.0.2"),
     ) -> None:  # fmt: skip
         self.rng = rng
-        self.packets: list[_Packet] = []
+        self.hosts = IPv4Address(hosts[0]), IPv4Address(hosts[1])
+        self.packets: list[Packet] = []
         self.isn = isn or (rng.getrandbits(32), rng.getrandbits(32))
         self.sent = [0, 0]
         self.ports = client_port, port
@@ -96,7 +103,7 @@ class _Line:
             self.put(0, ACK)
 
     def put(self, end: int, flags: int, data: bytes = b"", *, before: int = 0) -> None:
-        hosts = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2")
+        hosts = self.hosts
         acknowledged = 0 if flags == SYN else self.isn[1 - end] + 1 + self.sent[1 - end]
         tcp = tcp_segment(
             hosts[end], hosts[1 - end], self.ports[end], self.ports[1 - end],
@@ -110,7 +117,7 @@ class _Line:
         first = self.sent[end]
         self.sent[end] += len(data)
         frame = ethernet_frame(packet, vlans=self.vlans)
-        self.packets.append(_Packet(self.now, frame, end, first, self.sent[end]))
+        self.packets.append(Packet(self.now, frame, end, first, self.sent[end]))
 
     def send(self, end: int, data: bytes, most: int) -> tuple[int, int]:
         """Send data in segments of at most ``most`` bytes; returns its span."""
@@ -184,8 +191,8 @@ BEGINNINGS: Final[dict[str, tuple[str, list[tuple[int, bytes]]]]] = {
 # ---- the captures ---------------------------------------------------------------------------
 
 
-def _talk(
-    rng: random.Random, line: _Line, said: list[Said], most: int
+def converse(
+    rng: random.Random, line: Line, said: list[Said], most: int
 ) -> list[tuple[Fact, tuple[int, int], tuple[int, int] | None]]:
     """Say it, at times several requests before their responses; returns the facts and spans."""
     found, at = [], 0
@@ -203,15 +210,15 @@ def _talk(
     return found
 
 
-def _whole(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _whole(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     return packets
 
 
-def _in_vxlan(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def in_vxlan(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """Each packet travels between two hosts of an overlay network."""
     ends = IPv4Address("172.16.0.1"), IPv4Address("172.16.0.2")
 
-    def around(each: _Packet) -> bytes:
+    def around(each: Packet) -> bytes:
         inside = pack(">II", 8 << 24, 7 << 8) + each.frame
         datagram = pack(">HHHH", 40_000, 4789, 8 + len(inside), 0) + inside
         return ethernet_frame(ip_packet(*ends, datagram, protocol=17))
@@ -219,22 +226,22 @@ def _in_vxlan(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     return [each._replace(frame=around(each)) for each in packets]
 
 
-def _cut(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _cut(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """A snap length cuts each packet, behind the headers of requests."""
     return [each._replace(captured=_ETHERNET_IP_TCP + 40) for each in packets]
 
 
-def _resegmented(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def sent_again(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """Send some packets again, a second later."""
     again = [
-        each._replace(frame=_numbered(each.frame, number), time_ns=each.time_ns + 10**9)
+        each._replace(frame=numbered(each.frame, number), time_ns=each.time_ns + 10**9, again=True)
         for number, each in enumerate(packets, 1)
         if rng.random() < 0.2
     ]
     return sorted(packets + again, key=lambda each: each.time_ns)
 
 
-def _reordered(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def reordered(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """Exchange neighbours of the same direction."""
     out = list(packets)
     for at in range(4, len(out) - 1):
@@ -246,7 +253,7 @@ def _reordered(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     return out
 
 
-def _copied(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _copied(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """Each packet is captured on two interfaces: of one host, of which one may tag it, or at both
     ends of a network. Some segments are sent again at once, which only their identification
     tells."""
@@ -254,10 +261,10 @@ def _copied(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     has_number = delay_ns > 3_000 or rng.random() < 0.7
     out = []
     for each in packets:
-        sent = [each if has_number else each._replace(frame=_numbered(each.frame, 0))]
+        sent = [each if has_number else each._replace(frame=numbered(each.frame, 0))]
         if has_number and each.last - each.first > 1 and rng.random() < 0.2:  # no keep-alive
             number = int.from_bytes(each.frame[_NUMBER]) ^ 0x8000 or 1
-            frame = _numbered(each.frame, number)
+            frame = numbered(each.frame, number)
             sent.append(each._replace(frame=frame, time_ns=each.time_ns + 40_000, again=True))
         for one in sent:
             tagged = one.frame[:12] + b"\x81\0\0\7" + one.frame[12:]
@@ -269,7 +276,7 @@ def _copied(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
 _NUMBER: Final = slice(18, 20)
 
 
-def _numbered(frame: bytes, identification: int) -> bytes:
+def numbered(frame: bytes, identification: int) -> bytes:
     return frame[: _NUMBER.start] + pack(">H", identification) + frame[_NUMBER.stop :]
 
 
@@ -278,7 +285,7 @@ _BEHIND: Final = IPv4Address("10.9.0.2").packed, pack(">H", 19092)
 """The broker's address and port behind a translation of the destination."""
 
 
-def _translated(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _translated(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     """Each packet is captured before and behind a translation of the broker's address, in the order
     in which it passes; the copies keep everything else."""
     out = []
@@ -298,27 +305,27 @@ def translated(seed: object) -> Known:
     return known(seed, "translated", port=9092)
 
 
-def _late_start(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _late_start(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     return packets[rng.randint(1, max(1, len(packets) // 2)) :]
 
 
-def _lossy(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def lossy(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     return [each for each in packets if rng.random() > 0.05]
 
 
-def _requests_alone(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _requests_alone(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     return [each for each in packets if each.end == 0]
 
 
-KINDS: Final[dict[str, Callable[[random.Random, list[_Packet]], list[_Packet]]]] = {
+KINDS: Final[dict[str, Callable[[random.Random, list[Packet]], list[Packet]]]] = {
     "whole": _whole,
-    "sent again": _resegmented,
-    "reordered": _reordered,
+    "sent again": sent_again,
+    "reordered": reordered,
     "copied": _copied,
     "late start": _late_start,
-    "lossy": _lossy,
+    "lossy": lossy,
     "requests alone": _requests_alone,
-    "vxlan": _in_vxlan,
+    "vxlan": in_vxlan,
     "cut": _cut,
     "translated": _translated,
 }
@@ -329,45 +336,46 @@ def reused(seed: object) -> Known:
     """Return a capture of two sessions, of which neither has a SYN, on the same ports: numbers are
     random, the same, or lower, each for itself."""
     rng = random.Random(f"{seed} reused")
-    first = _Line(rng, 31092, client_port=50_000, start_ns=START_NS, syn=False)
+    first = Line(rng, 31092, client_port=50_000, start_ns=START_NS, syn=False)
     lower = first.isn[0] - rng.choice((0, 500)), first.isn[1] - rng.choice((0, 400))
     far = [(each - rng.randint(1 << 21, 3 << 30)) % (1 << 32) for each in first.isn]
     isn = rng.choice((None, lower, (lower[0], far[1]), (far[0], lower[1]), (far[0], far[1])))
     later = first.now + 600 * 10**9
-    second = _Line(rng, 31092, client_port=50_000, start_ns=later, syn=False, isn=isn)
+    second = Line(rng, 31092, client_port=50_000, start_ns=later, syn=False, isn=isn)
     truth: Counter[Fact] = Counter()
     for line, number in ((first, 100), (second, 500)):
         said = [say(rng, number + each) for each in range(6)]
-        truth.update(fact for fact, *_ in _talk(rng, line, said, 1400))
+        truth.update(fact for fact, *_ in converse(rng, line, said, 1400))
     packets = first.packets + second.packets
-    return Known(f"{seed} reused", _file(packets), truth, truth)
+    return Known(f"{seed} reused", file_of(packets), truth, truth)
 
 
-def hinted(seed: object, port: int = 31092) -> bytes:
+def hinted(seed: object, port: int = 31092, places: tuple[int, ...] = (0, 3, 6)) -> bytes:
     """Return a capture with parts of conversations that may show too little by themselves: few
     packets from the middle, of one direction, or cut, of clients without a name. Another
-    conversation on their port is whole. On a third port are more such parts, and nothing else."""
+    conversation on their port is whole, at one of ``places`` among them. On a third port are more
+    such parts, and nothing else."""
     rng = random.Random(f"{seed} hinted")
-    packets: list[_Packet] = []
-    place = rng.choice((0, 3, 6))
+    packets: list[Packet] = []
+    place = rng.choice(places)
     for number in range(7):
         whole = number == place
-        line = _Line(
+        line = Line(
             rng, port if whole or number < 5 else 31093, client_port=50_000 + number, syn=True,
             start_ns=START_NS + number * rng.choice((10**7, 400 * 10**9)),
         )  # fmt: skip
         name = rng.choice((None, "", "c-ü"))
         first = rng.randint(1, 2**30)
         said = [say(rng, first + each, client_id="c" if whole else name) for each in range(5)]
-        _talk(rng, line, said, rng.choice((60, 1400, 60_000)))
+        converse(rng, line, said, rng.choice((60, 1400, 60_000)))
         if whole or rng.random() < 0.3:
             line.finish()
         packets += line.packets if whole else _part(rng, line.packets)
     packets.sort(key=lambda each: each.time_ns)
-    return _file(packets)
+    return file_of(packets)
 
 
-def _part(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
+def _part(rng: random.Random, packets: list[Packet]) -> list[Packet]:
     start = rng.choice((0, 3, rng.randrange(len(packets))))
     found = packets[start : start + rng.randint(1, 8)]
     end = rng.choice((0, 1, None, None))
@@ -378,7 +386,7 @@ def _part(rng: random.Random, packets: list[_Packet]) -> list[_Packet]:
     return found
 
 
-def _file(packets: list[_Packet]) -> bytes:
+def file_of(packets: list[Packet]) -> bytes:
     if any(each.interface for each in packets):
         return pcapng_section() + 2 * pcapng_interface(1) + b"".join(
             pcapng_packet(
@@ -399,11 +407,11 @@ def known(seed: object, kind: str, beginning: str = "none", port: int | None = N
     if port is None:
         port = rng.choice((9092, 31092, 31093))
     client, prologue = BEGINNINGS[beginning]
-    packets: list[_Packet] = []
+    packets: list[Packet] = []
     truth: Counter[Fact] = Counter()
     sure: Counter[Fact] = Counter()
     for number in range(rng.randint(1, 2)):
-        line = _Line(
+        line = Line(
             rng, port, client_port=50_000 + number, start_ns=START_NS + number * 10**7, syn=True
         )
         most = rng.choice((60, 500, 1400, 60_000))
@@ -411,16 +419,16 @@ def known(seed: object, kind: str, beginning: str = "none", port: int | None = N
             line.send(end, data, most)
         first = rng.randint(1, 2**30)
         said = [say(rng, first + each) for each in range(rng.randint(4, 12))]
-        facts = _talk(rng, line, said, most)
+        facts = converse(rng, line, said, most)
         if rng.random() < 0.8:
             line.finish()
         made = KINDS[kind](rng, line.packets)
         packets += made
-        seen = [_covered(made, end) for end in (0, 1)]
+        seen = [covered(made, end) for end in (0, 1)]
         for fact, request, response in facts:
             truth[fact] += 1
-            if _is_in(request, seen[0]):
-                there = response is not None and _is_in(response, seen[1])
+            if is_in(request, seen[0]):
+                there = response is not None and is_in(response, seen[1])
                 sure[fact._replace(answered=there)] += 1
     packets.sort(key=lambda each: each.time_ns + each.interface * 2 * _AHEAD_NS)
     clients = (client,) * (len({fact.port for fact in truth}) if client else 0)
@@ -429,14 +437,14 @@ def known(seed: object, kind: str, beginning: str = "none", port: int | None = N
     again = sum(each.again and not each.interface for each in packets)
     copies = sum(each.interface and each.last > each.first for each in packets)
     what = f"{seed} {kind} {beginning} {port}"
-    return Known(what, _file(packets), truth, sure, clients, again, copies)
+    return Known(what, file_of(packets), truth, sure, clients, again, copies)
 
 
-def _covered(packets: list[_Packet], end: int) -> list[tuple[int, int]]:
+def covered(packets: list[Packet], end: int) -> list[tuple[int, int]]:
     return sorted({(each.first, each.last) for each in packets if each.end == end})
 
 
-def _is_in(span: tuple[int, int], seen: list[tuple[int, int]]) -> bool:
+def is_in(span: tuple[int, int], seen: list[tuple[int, int]]) -> bool:
     at, end = span
     for first, last in seen:
         if first <= at < last:

@@ -56,6 +56,8 @@ from wiredump.readers.share import Share
 from wiredump.rows.schema import ON_REQUEST, TABLES
 from wiredump.skipped import bytes_of, requests_of, unread_of
 from wiredump.sources import captures, open_sources
+from wiredump.sources.captures import CaptureItems
+from wiredump.tls.keylog import KeyLog
 
 __all__ = ["session"]
 
@@ -312,6 +314,11 @@ def _frames(capture: bytes, folder: Path, **options: Any) -> list[tuple[object, 
         assert item.connection is not None
         if isinstance(item, Exchange):
             frames = (item.request, item.response)
+            share: Share | None = options.get("share")
+            first = frames[0] or frames[1]
+            assert first is not None
+            if share is not None and not share.has_exchange(item.connection.id, first.offset):
+                continue  # another share reads it whole
             places = (each and (each.offset, each.raw) for each in frames)
             found.append((item.connection.id, item.api_key, item.api_version, *places))
         else:
@@ -348,6 +355,39 @@ def test_other_connections_show_what_one_is(
             patch.setattr(captures, "MOST_HELD", 0)
             helped += _frames(capture, tmp_path) != named
     assert helped
+
+
+def test_a_capture_that_is_followed_uses_the_ports_seen_so_far(tmp_path: Path) -> None:
+    """At once, for connections that are open and for later ones: what is read is what ``--port``
+    reads, if the conversation that is whole comes first. Within TLS, too."""
+    keys = KeyLog()
+    keys.add(f"CLIENT_RANDOM {'0' * 64} {'0' * 96}\n")
+    helped = 0
+    for seed in _seeds("followed"):
+        capture = hinted(seed, places=(0,))
+        named = read_in_python(capture, items=CaptureItems(ports=frozenset({31092}), holds=False))
+        for log in (None, keys):
+            found = read_in_python(capture, items=CaptureItems(keys=log, holds=False))
+            assert found.items == named.items, seed
+        helped += named.items != read_in_python(capture, items=_Deaf(holds=False)).items
+    assert helped
+
+
+class _Deaf(CaptureItems):
+    """Considers no other connections."""
+
+    def _learn(self, number: int | None) -> list[Item]:
+        return []
+
+
+def test_other_connections_count_within_tls(tmp_path: Path) -> None:
+    """The same as without keys, if the connections are none of TLS."""
+    keys = KeyLog()
+    keys.add(f"CLIENT_RANDOM {'0' * 64} {'0' * 96}\n")
+    for seed in _seeds("keys"):
+        capture = hinted(seed)
+        found = read_in_python(capture, items=CaptureItems(keys=keys))
+        assert found.items == read_in_python(capture).items, seed
 
 
 @pytest.mark.slow

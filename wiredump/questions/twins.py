@@ -45,15 +45,16 @@ JOIN drawn earlier
   AND earlier.requests = later.requests
   AND earlier.request_bytes = later.request_bytes
   AND earlier.response_bytes = later.response_bytes
-WHERE earlier.opened_ns < later.opened_ns
+WHERE (earlier.opened_ns < later.opened_ns
+    OR (earlier.opened_ns = later.opened_ns AND earlier.connection < later.connection))
   AND later.points <= {_MOST_POINTS}
   AND later.opened_ns - earlier.opened_ns <= {_LONGEST_HOP_NS}
-  AND (earlier.client = later.client OR earlier.broker = later.broker)
+  AND (earlier.client <> later.client OR earlier.broker <> later.broker)
   AND earlier.client <> later.broker
   AND coalesce(earlier.client_id, '') = coalesce(later.client_id, '')
 GROUP BY later.run, later.connection
 """
-"""A translation of the destination keeps the client, one of the source keeps the broker."""
+"""A translation replaces the client, the broker or both."""
 
 _OF_THE_WIRE: Final = frozenset({"connections", "frames", "anomalies", "packets"})
 

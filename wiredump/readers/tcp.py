@@ -352,9 +352,12 @@ class TcpReassembler:
         if stream.started:
             start = stream.next + distance(sequence, stream.next_sequence)
             old = min(size, max(0, stream.next - start))
-        if old == size and connection.tally.copies:
-            # What was sent last is seen at one place before the end, at the other behind it.
-            stream.copied(start, segment, connection.tally.copy_delay_ns or 0)
+        delay_ns = connection.tally.copy_delay_ns
+        is_again = _is_again(stream, segment)
+        # What was sent last is seen at one place before the end, at the other behind it.
+        is_late = segment.timestamp_ns - connection.closed_at <= COPY_NS + 2 * (delay_ns or 0)
+        if old == size and delay_ns is not None and (is_again or is_late):
+            stream.copied(start, segment, delay_ns)
         elif old:
             stream.place_old(start, bytes(segment.payload[:old]), segment)
         if size > old:

@@ -36,7 +36,7 @@ _CLIENT: Final = "software_name, software_version, client_id"
 
 _SPAN: Final = "SELECT min(requested_ns), max(requested_ns) FROM requests"
 _TRAFFIC: Final = """
-SELECT api_key, api, api_version, count(*) AS requests,
+SELECT api_key, api, api_version, count(request_offset) AS requests,
   coalesce(sum(request_size), 0), coalesce(sum(response_size), 0),
   count(*) FILTER (WHERE array_size(errors) > 0),
   count(*) FILTER (WHERE request_offset IS NOT NULL AND expected AND response_offset IS NULL)

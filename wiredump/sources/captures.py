@@ -153,9 +153,10 @@ class CaptureItems:
     ``settle``. Connections that open while ``keys`` has secrets are read through TLS.
 
     A connection whose bytes do not show what it is waits, after its end, for ``settle``, which
-    considers the ports of brokers on others; unless it ``holds`` none. ``kafka_ports`` are such
-    ports that came from elsewhere; ``elsewhere`` returns more, if any connection waits at the end.
-    After ``settle``, ``doubtful_ports`` has the ports that would have helped.
+    considers the ports of brokers on others. If this ``holds`` none, as in a capture that is
+    followed, the ports of brokers that were seen so far count at once. ``kafka_ports`` are those,
+    and such ports that came from elsewhere; ``elsewhere`` returns more, if any connection waits at
+    the end. After ``settle``, ``doubtful_ports`` has the ports that would have helped.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class CaptureItems:
         self._elsewhere: Callable[[], Collection[int]] | None = None
         self.kafka_ports: set[int] = set()
         self.doubtful_ports: set[int] = set()
-        self._doubtful: dict[int, tuple[Conversation, readers.Closed]] = {}
+        self._doubtful: dict[int, tuple[Conversation | TlsTalk, readers.Closed]] = {}
         self._held = 0
         """The bytes of these connections."""
         self.__dict__.update(state)
@@ -195,7 +196,22 @@ class CaptureItems:
     def feed(self, event: readers.Event) -> list[Item]:
         """Return the items that an event completes."""
         items = self._items(event)
+        if not self._holds:
+            items += self._learn(event.connection)
         return self._counted(items)
+
+    def _learn(self, number: int | None) -> list[Item]:
+        """Use the port of a connection's broker, if it is Kafka, for others that are open; returns
+        the items of these."""
+        connection = None if number is None else self.connections.get(number)
+        if connection is None or connection.protocol != "kafka":
+            return []
+        port = port_of(connection.broker)
+        if port in self.kafka_ports:
+            return []
+        self.kafka_ports.add(port)
+        ports = frozenset({port})
+        return [item for talk in self._open.values() for item in talk.consider(ports)]
 
     def _counted(self, items: list[Item]) -> list[Item]:
         for item in items:
@@ -230,7 +246,9 @@ class CaptureItems:
                 items += self._consider(talk, event, known)
         return self._counted(items)
 
-    def _consider(self, talk: Conversation, event: readers.Closed, ports: set[int]) -> list[Item]:
+    def _consider(
+        self, talk: Conversation | TlsTalk, event: readers.Closed, ports: set[int]
+    ) -> list[Item]:
         if not talk.server_ports & ports:
             self.doubtful_ports |= talk.server_ports
         return talk.consider(frozenset(ports)) + self._ended(talk, event)
@@ -287,8 +305,9 @@ class CaptureItems:
 
     def converse(self, connection: Connection) -> Conversation:
         """Start a conversation for a connection that opens, or that others have read so far."""
+        ports = self._ports if self._holds else self._ports | self.kafka_ports
         talk = Conversation(
-            connection, self._codec, ports=self._ports, overhead=self.account.count_prologue
+            connection, self._codec, ports=ports, overhead=self.account.count_prologue
         )
         self._open[connection.number] = talk
         return talk
@@ -311,11 +330,12 @@ class CaptureItems:
         talk, connection = self._open.pop(event.connection), self.connections[event.connection]
         if event.reason not in ("evicted", "end"):
             connection.closed_ns = event.timestamp_ns
-        if not (self._may_wait and isinstance(talk, Conversation) and talk.is_doubtful):
-            return self._ended(talk, event)
+        items = talk.finish()
+        if not (self._may_wait and talk.is_doubtful):
+            return items + self._ended(talk, event)
         self._doubtful[event.connection] = talk, event
         self._held += talk.held
-        return []
+        return items
 
     @property
     def _may_wait(self) -> bool:

@@ -100,13 +100,33 @@ class TlsTalk:
     ) -> list[Item]:
         return self._take(Event(forward, None, size, reason, timestamp_ns, place))
 
-    def conclude(self) -> list[Item]:
-        """Decide, before the end, what the connection is and which end is the broker."""
+    def finish(self) -> list[Item]:
+        """Read what is left, since no more bytes will come."""
         items = self._decide(False) if self._sniffed is not None else []
         if self._is_tls and not self._concluded:
             items += self._end_of_records()
         self._concluded = True
-        return items + self._plain(self._talk.conclude())
+        return items
+
+    def conclude(self) -> list[Item]:
+        """Decide, before the end, what the connection is and which end is the broker."""
+        return self.finish() + self._plain(self._talk.conclude())
+
+    @property
+    def is_doubtful(self) -> bool:
+        """As in ``Conversation``, of the plaintext."""
+        return self._talk.is_doubtful
+
+    @property
+    def held(self) -> int:
+        return self._talk.held
+
+    @property
+    def server_ports(self) -> frozenset[int]:
+        return self._talk.server_ports
+
+    def consider(self, ports: frozenset[int]) -> list[Item]:
+        return self._plain(self._talk.consider(ports))
 
     def end(self, why: str) -> list[Item]:
         """End the connection; ``why`` becomes part of the anomalies of incomplete frames."""

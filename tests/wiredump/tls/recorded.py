@@ -194,9 +194,11 @@ class TlsClient:
 # ---- captures ------------------------------------------------------------------------------------
 
 
-def packets_of(passages: Iterable[Passage], segment_size: int = 32 << 10) -> list[bytes]:
-    """IP packets, one at least for each passage."""
-    packets = Packets(CLIENT, SERVER, segment_size=segment_size)
+def packets_of(
+    passages: Iterable[Passage], segment_size: int = 32 << 10, port: int = CLIENT[1]
+) -> list[bytes]:
+    """IP packets, one at least for each passage; ``port`` is the client's."""
+    packets = Packets((CLIENT[0], port), SERVER, segment_size=segment_size)
     found = packets.open()
     for passage in passages:
         found += packets.send(passage.data, from_server=passage.from_server)

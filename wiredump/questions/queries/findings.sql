@@ -73,8 +73,9 @@ reconnected AS (
   SELECT
     regexp_replace(client, ':[0-9]+$', '') AS host, client_id, count(*) AS opened,
     count(DISTINCT broker) AS brokers, max(broker) AS broker, max(opened_ns) - min(opened_ns) AS span_ns
-  FROM connections
+  FROM connections c
   WHERE syns > 0 AND syn_acks > 0 AND closed_ns - opened_ns < 10000000000 AND requests <= 4
+    AND NOT EXISTS (SELECT 1 FROM twins t WHERE t.run = c.run AND t.connection = c.connection)
   GROUP BY run, host, client_id
 ),
 committed AS (

@@ -7,6 +7,7 @@ SELECT
   sum(requests) AS requests,
   sum(request_bytes) AS sent_bytes,
   sum(response_bytes) AS received_bytes
-FROM connections
+FROM connections c
+WHERE NOT EXISTS (SELECT 1 FROM twins t WHERE t.run = c.run AND t.connection = c.connection)
 GROUP BY host, client_id
 ORDER BY sent_bytes + received_bytes DESC, host, client_id
