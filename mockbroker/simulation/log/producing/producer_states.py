@@ -80,7 +80,7 @@ class Guard(msgspec.Struct):
     lowest_sequence: int
     epoch: int
     implicit: bool
-    asked_ms: int
+    requested_ms: int
 
     def include(self, sequence: int, epoch: int) -> None:
         """Ask for a further batch, too."""
@@ -446,7 +446,7 @@ class Producers:
         self._guards = {
             producer_id: guard
             for producer_id, guard in self._guards.items()
-            if now_ms - guard.asked_ms < expiration_ms
+            if now_ms - guard.requested_ms < expiration_ms
         }
 
     @property
