@@ -27,6 +27,7 @@ __all__ = [
     "KAFKA_9644",
     "KAFKA_9656",
     "KAFKA_9666",
+    "KAFKA_9752",
     "KAFKA_9801",
     "KAFKA_9885",
     "KAFKA_10033",
@@ -81,6 +82,13 @@ KAFKA_8386: Final = Fix(
     since=(2, 3),
     says="JoinGroup, SyncGroup and Heartbeat in a group that is being removed get "
     "COORDINATOR_NOT_AVAILABLE instead of UNKNOWN_MEMBER_ID.",
+)
+KAFKA_9752: Final = Fix(
+    "KAFKA-9752",
+    "DP-GROUP-12",
+    since=(2, 5),
+    says="The session of a new member runs from its first generation on; before, from its first "
+    "SyncGroup or Heartbeat on, so that a member that sends neither stays.",
 )
 KAFKA_9801: Final = Fix(
     "KAFKA-9801",

@@ -24,10 +24,12 @@ from mockbroker.simulation.groups.classic.group_effects import (
     group_step,
     prepare_rebalance,
     remove_member,
+    renew_session,
     settle,
     settle_without_pending,
 )
 from mockbroker.simulation.groups.classic.rebalancing import (
+    NEW_MEMBER_TIMEOUT_MS,
     GroupEvent,
     MemberEvent,
     Rebalancing,
@@ -197,6 +199,28 @@ ON_SESSION_END: Final[tuple[MemberRow, ...]] = (
 )
 
 
+def _new_with_short_session(event: MemberEvent) -> bool:
+    return event.member.is_new and event.member.session_timeout_ms < NEW_MEMBER_TIMEOUT_MS
+
+
+def _stop_session(event: MemberEvent) -> None:
+    """Kafka takes the new session for one that has been renewed already, since the member's join
+    might have waited longer."""
+    event.member.session.stop()
+
+
+ON_JOINS_ANSWERED: Final[tuple[MemberRow, ...]] = (
+    Row(
+        "DP-GROUP-12",
+        _new_with_short_session,
+        (_stop_session,),
+        since=fixes.KAFKA_7610,
+        until=fixes.KAFKA_9752,
+    ),
+    Row("DP-GROUP-12", always, (renew_session,)),
+)
+
+
 @by_release
 def rebalance_rules(release: Release) -> Rules:
     """Return the rules of a release that more than one request leads to."""
@@ -210,6 +234,7 @@ def rebalance_rules(release: Release) -> Rules:
         leader=rows_of_release(ON_LEADER, release),
         complete=rows_of_release(ON_COMPLETE, release),
         generation=rows_of_release(ON_GENERATION, release),
+        joins_answered=rows_of_release(ON_JOINS_ANSWERED, release),
         session_end=rows_of_release(ON_SESSION_END, release),
         session_ended=rows_of_release(ON_SESSION_ENDED, release),
         pending_gone=rows_of_release(ON_PENDING_GONE, release),

@@ -79,6 +79,8 @@ class Rules(msgspec.Struct, frozen=True):
     complete: GroupRows
     generation: GroupRows
     """A generation with members has begun."""
+    joins_answered: MemberRows
+    """A member has been told its generation."""
     session_end: MemberRows
     session_ended: GroupRows
     """A member is gone because its session ended."""
@@ -260,10 +262,11 @@ class Rebalancing:
         self.changed(group)
 
     def answer_joins(self, group: Group) -> None:
-        """Tell each member its generation; its session starts anew."""
+        """Tell each member its generation."""
         for member in list(group.members.values()):
             group.answer_join(member.member_id, group.generation_for(member.member_id))
-            self.renew(member)
+            event = MemberEvent(self, group, member.member_id)
+            apply_first(self.rules.joins_answered, event, event)
             member.is_new = False
 
     def begin_syncing(self, group: Group) -> None:

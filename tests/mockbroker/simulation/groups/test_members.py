@@ -181,7 +181,7 @@ def test_sync_in_a_stable_group_counts_as_this_generation_s(release: tuple[int, 
     ("release", "state", "code", "renewed"),
     [
         ((1, 1), "completing", 27, False),
-        ((2, 3), "completing", 27, False),
+        ((2, 0), "completing", 27, False),
         ((2, 5), "completing", 27, False),
         ((2, 6), "completing", 0, True),
         (NEWEST, "completing", 0, True),

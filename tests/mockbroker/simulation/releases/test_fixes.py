@@ -135,6 +135,16 @@ def members_that_do_not_sync(of: Profile) -> str:
     return at.state
 
 
+def a_new_member_that_never_syncs(of: Profile) -> list[str]:
+    states = []
+    for session in (10_000, 299_999, 300_000):
+        at = Coordinator(of.software)
+        at.join(session=session, rebalance=900_000)
+        at.advance(session)
+        states.append(at.state)
+    return states
+
+
 def offsets_during_a_rebalance(of: Profile) -> int | None:
     cluster = offsets.coordinated(release=of.software)
     groups = cluster.offsets.groups = offsets.Groups(cluster.groups)
@@ -455,6 +465,8 @@ CASES: Final = (
     Case("KAFKA-6773", "kafka-3.9", beat_without_a_group_id, 24, 25),
     Case("KAFKA-7610", "kafka-3.9", a_new_member_waits_for_five_minutes, True, False),
     Case("KAFKA-8386", "kafka-3.9", sync_with_a_dead_group, 15, 25),
+    Case("KAFKA-9752", "kafka-2.4", a_new_member_that_never_syncs, ["Empty"] * 3,
+         ["CompletingRebalance", "CompletingRebalance", "Empty"]),
     Case("KAFKA-9801", "kafka-3.9", a_static_member_returns_before_the_assignment,
          "PreparingRebalance", "CompletingRebalance"),
     Case("KAFKA-9885", "kafka-3.9", join_a_group_above_its_limit, 0, 81),
@@ -508,9 +520,9 @@ FIRST: Final = {
     "KAFKA-5793": "1.0", "KAFKA-6773": "2.0", "KAFKA-7190": "2.4", "KAFKA-7298": "2.0.1 2.1",
     "KAFKA-7610": "2.1.1 2.2", "KAFKA-8386": "2.3", "KAFKA-8875": "2.3.1 2.4", "KAFKA-9038": "2.4",
     "KAFKA-9329": "2.5", "KAFKA-9600": "2.6", "KAFKA-9644": "2.6", "KAFKA-9656": "2.6",
-    "KAFKA-9666": "2.6", "KAFKA-9801": "2.5", "KAFKA-9885": "2.6", "KAFKA-10033": "2.7",
-    "KAFKA-10284": "2.6.1 2.7", "KAFKA-10312": "2.7", "KAFKA-12330": "3.0", "KAFKA-12778": "3.0",
-    "KAFKA-12890": "2.8.1 3.0", "KAFKA-12996": "2.7.2 2.8.1 3.0",
+    "KAFKA-9666": "2.6", "KAFKA-9752": "2.5", "KAFKA-9801": "2.5", "KAFKA-9885": "2.6",
+    "KAFKA-10033": "2.7", "KAFKA-10284": "2.6.1 2.7", "KAFKA-10312": "2.7",
+    "KAFKA-12330": "3.0", "KAFKA-12778": "3.0", "KAFKA-12890": "2.8.1 3.0", "KAFKA-12996": "2.7.2 2.8.1 3.0",
     "KAFKA-13636": "2.8.2 3.0.1 3.1.1 3.2", "KAFKA-13661": "3.1.1 3.2", "KAFKA-13767": "3.2",
     "KAFKA-13837": "3.3", "KAFKA-13863": "3.3", "KAFKA-13899": "3.3", "KAFKA-14009": "3.3.2 3.4",
     "KAFKA-14351": "3.5", "KAFKA-14358": "3.3.2 3.4", "KAFKA-14372": "3.3.2 3.4",
