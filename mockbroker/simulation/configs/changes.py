@@ -354,6 +354,7 @@ class ConfigChanges:
             # Kafka keeps this error code for compatibility (KAFKA-13609).
             raise _invalid(str(bad.message)) from None
         _check_broker_rows(self._broker_default_rows, check)
+        check.changed = {each: changed[each] for each in changed if each not in check.unknown}
         _check_broker_rows(self._broker_value_rows, check)
 
     def _altered_group(self, name: str, operations: ConfigOperations) -> dict[str, str]:

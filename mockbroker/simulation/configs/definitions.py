@@ -37,8 +37,8 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
     ``of_replicas``: the value lists replicas, or is an asterisk; this is how a text says in what
     form. ``of_offsets``: it says where a share group begins to read; this is how a text writes a
-    duration. ``of_formats``: it names a version of the message format. ``of_levels``: it is a level
-    of gzip, or -1.
+    duration. ``of_formats``: it names a version of the message format; this is how a text says that
+    there is no such version. ``of_levels``: it is a level of gzip, or -1.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     called_read_only: bool = False
     of_replicas: str = ""
     of_offsets: str = ""
-    of_formats: bool = False
+    of_formats: str = ""
     of_levels: bool = False
     since: ReleaseNumber = EVER
     until: ReleaseNumber = _STILL
@@ -100,13 +100,19 @@ def _throttled(name: str) -> tuple[ConfigDefinition, ...]:
     )
 
 
-def _message_format(since: ReleaseNumber, until: ReleaseNumber, default: str) -> ConfigDefinition:
-    """Return the message format of these releases; since 3.0 it is fixed."""
+def _message_format(
+    since: ReleaseNumber,
+    until: ReleaseNumber,
+    default: str,
+    text: str = "Version `{}` is not a valid version",
+) -> ConfigDefinition:
+    """Return the message format of these releases; since 3.0 it is fixed. The text has lost its
+    quotes in 3.3: 3.2.3 has them, and 3.3.2 does not."""
     row = _topic(
         "message.format.version", "STRING", default, "log.message.format.version",
         since=since, until=until,
     )  # fmt: skip
-    return replace(row, of_formats=True)
+    return replace(row, of_formats=text)
 
 
 def _hidden(
@@ -184,7 +190,8 @@ _TOPIC = (
     _message_format((2, 6), (2, 6), "2.6-IV0"),
     _message_format((2, 7), (2, 7), "2.7-IV2"),
     _message_format((2, 8), (2, 8), "2.8-IV1"),
-    _message_format((3, 0), (3, 9), "3.0-IV1"),
+    _message_format((3, 0), (3, 2), "3.0-IV1"),
+    _message_format((3, 3), (3, 9), "3.0-IV1", "Version {} is not a valid version"),
     _topic(
         "message.timestamp.after.max.ms", "LONG", _MAX_LONG, "log.message.timestamp.after.max.ms",
         0, since=(3, 6), until=(3, 9),
@@ -353,7 +360,7 @@ def config_definitions(release: Release) -> ConfigDefinitions:
             broker[name] = ConfigDefinition(
                 name, cast("ConfigType", type_), default, least, most,
                 _choices(name, row, release), dynamic="d" in flags, only_set=internal,
-                internal=internal, of_formats=row is not None and row.of_formats,
+                internal=internal, of_formats="" if row is None else row.of_formats,
                 of_levels=row is not None and row.of_levels,
             )  # fmt: skip
     return ConfigDefinitions(

@@ -70,7 +70,7 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
     elif definition.type == "STRING":
         _check_choice(definition, value.strip())
         if definition.of_formats and not _is_format(value.strip()):
-            raise _bad(definition, value.strip(), f"Version {value.strip()} is not a valid version")
+            raise _bad(definition, value.strip(), definition.of_formats.format(value.strip()))
         if definition.of_offsets:
             _check_offset_reset(definition, value.strip())
 

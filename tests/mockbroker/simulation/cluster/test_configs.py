@@ -381,6 +381,25 @@ def test_versions_of_the_message_format() -> None:
         )
 
 
+@pytest.mark.requirement("CONFIG-14")
+@pytest.mark.parametrize(("release", "shown"), [((3, 2), "`x`"), ((3, 3), "x")])
+def test_texts_about_versions_have_quotes_up_to_3_2(release: tuple[int, int], shown: str) -> None:
+    cluster = simulated_cluster(1, topics=["foo:1:1"], reassignment="zookeeper", release=release)
+    code, text = alter(cluster, (TOPIC, "foo"), ("message.format.version", SET, "x"))
+    assert code in (40, 42)
+    assert (text or "").endswith(f"Version {shown} is not a valid version")
+
+
+@pytest.mark.requirement("CONFIG-07", "CONFIG-08", "CONFIG-26")
+@pytest.mark.parametrize(
+    "name", ["remote.log.reader.threads", "max.connection.creation.rate", "log.local.retention.ms"]
+)
+def test_values_of_what_a_release_lacks_are_not_checked(name: str) -> None:
+    cluster = simulated_cluster(1, reassignment="zookeeper", release=(2, 4))
+    for value in ("x", "0", "-1"):
+        assert alter(cluster, (BROKER, ""), (name, SET, value)) == (0, None)
+
+
 @pytest.mark.requirement("CONFIG-10")
 def test_where_a_share_group_begins_to_read(cluster: Cluster) -> None:
     good = ("earliest", " latest ", "by_duration:PT1H", "by_duration:pt0s", "by_duration:P-1DT25H")
