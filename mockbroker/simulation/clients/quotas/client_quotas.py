@@ -193,7 +193,8 @@ class ClientQuotas:
                 if checked.code:
                     return DescribedQuotas(checked.code, checked.text)
                 known.add(part.type)
-        whole = FilterCheck(frozenset(part.type for part in parts), kraft)
+        names = {part.type: part.match if part.match_type == EXACT else _NO_NAME for part in parts}
+        whole = FilterCheck(names, strict, kraft)
         apply_first(self._filter_rows, whole, whole)
         if whole.code:
             return DescribedQuotas(whole.code, whole.text)

@@ -42,6 +42,9 @@ EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
 
+_BAD_ZNODES: Final = ("", ".", "..")
+"""Names that no znode can have."""
+
 _ADDRESSES: Final = (2, 8)
 """The first release with quotas of addresses."""
 
@@ -60,7 +63,7 @@ _CLIENT_KEYS: Final = {
 _IP_KEYS: Final = {"connection_creation_rate": "INT"}
 
 
-class EntityCheck(msgspec.Struct):
+class EntityCheck(Refusable, msgspec.Struct):
     """An entity whose quotas a request alters: names by type, None for the default. ``repeated``: a
     quota of it, or the entity, is named twice. ``shown`` is Kafka's text of it."""
 
@@ -129,16 +132,32 @@ class Component(Refusable, msgspec.Struct):
         return self.type.removesuffix("-id")
 
 
-class FilterCheck(msgspec.Struct):
-    """The types of all components of a filter."""
+class FilterCheck(Refusable, msgspec.Struct):
+    """The names of all components of a filter by type; None for components that fit more than one
+    name. ``strict``: an entity must have no other type."""
 
-    types: frozenset[str]
+    names: Mapping[str, str | None]
+    strict: bool
     kraft: bool
     code: ErrorCode = ErrorCode.NONE
     text: str | None = None
 
+    @property
+    def types(self) -> Set[str]:
+        return self.names.keys()
+
+    @property
+    def reads_bad_znode(self) -> bool:
+        """Whether Kafka reads one entity, whose name is no name of a znode."""
+        types = {IP} if IP in self.types else {USER, CLIENT_ID}
+        return (self.strict or self.types == types) and _has_bad_znode(self.names)
+
 
 _Check: TypeAlias = EntityCheck | ValueCheck | Component | FilterCheck
+
+
+def _has_bad_znode(names: Mapping[str, str | None]) -> bool:
+    return any(name in _BAD_ZNODES for name in names.values())
 
 
 def _unresolvable(check: EntityCheck) -> bool:
@@ -202,6 +221,11 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
         "QUOTA-04",
         _unresolvable,
         (refuse_with_text("{subject.ip} is not a valid IP or resolvable host."),),
+    ),
+    Row(
+        "QUOTA-24",
+        lambda check: _has_bad_znode(check.names) and not check.kraft,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
 )
 
@@ -376,5 +400,10 @@ FILTER_ROWS: Final[Sequence[Row[FilterCheck, FilterCheck]]] = (
                 "used with user or clientId filter component."
             ),
         ),
+    ),
+    Row(
+        "QUOTA-24",
+        lambda check: check.reads_bad_znode and not check.kraft,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
 )

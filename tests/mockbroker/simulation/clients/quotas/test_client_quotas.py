@@ -94,11 +94,13 @@ def describe(
     }
 
 
-def refusal(at: DirectBroker, *parts: tuple[str, int, str | None]) -> tuple[int, str | None]:
+def refusal(
+    at: DirectBroker, *parts: tuple[str, int, str | None], strict: bool = False
+) -> tuple[int, str | None]:
     components = [
         {"entity_type": kind, "match_type": how, "match": match} for kind, how, match in parts
     ]
-    answer = at.ask("DescribeClientQuotas", 0, components=components)
+    answer = at.ask("DescribeClientQuotas", 0, components=components, strict=strict)
     assert answer.entries is None
     return answer.error_code, answer.error_message
 
@@ -342,6 +344,22 @@ def test_kraft_checked_only_that_values_are_whole_before_3_5() -> None:
 )
 def test_filters_in_zookeeper_mode(parts, code, text):
     assert refusal(in_zookeeper_mode(), *parts) == (code, text)
+
+
+@pytest.mark.requirement("QUOTA-24")
+def test_names_that_no_znode_can_have() -> None:
+    at = in_zookeeper_mode()
+    failed = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    for names in ({"user": "."}, {"client-id": ".."}, {"user": "a", "client-id": "."}):
+        assert alter(at, entry(names, (RATE, 1.0), ("none", 1.0))) == [failed]
+        assert one(broker(), names, (RATE, 1.0)) is None
+    both = ("user", 0, "."), ("client-id", 1, None)
+    assert refusal(at, *both) == failed
+    for name in ("..", ""):
+        assert refusal(at, ("ip", 0, name)) == failed
+    assert refusal(at, both[0], strict=True) == failed
+    assert describe(at, both[0]) == describe(at, ("user", 0, "a"), both[1]) == {}
+    assert describe(broker(), *both) == {}
 
 
 @pytest.mark.requirement("QUOTA-24")
