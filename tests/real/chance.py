@@ -36,6 +36,7 @@ ZNODE: Final = -1
 INTERNAL: Final = "counts metadata records and elections, most of which are internal"
 ANY_BROKER: Final = "KRaft names any live broker, since each forwards to the controller"
 HASHED: Final = "Kafka gathers them in a hash map"
+RESOURCES: Final = "older releases hash resources by the address of their type"
 
 
 class Chance(NamedTuple):
@@ -180,7 +181,9 @@ UNORDERED: Final = (
     Unordered(29, "resources", (), HASHED),
     Unordered(29, "resources[].acls", (), HASHED),
     Unordered(31, "filterResults[].matchingAcls", (), "KRaft hashes rules by random ids"),
+    Unordered(32, "results", ("resourceType", "resourceName"), RESOURCES),
     Unordered(32, "results[].configs", ("name",), HASHED),
+    Unordered(33, "responses", ("resourceType", "resourceName"), RESOURCES),
     Unordered(34, "results", ("topicName",), HASHED),
     Unordered(34, "results[].partitions", ("partitionIndex",), HASHED),
     Unordered(35, "results[].topics", ("name",), HASHED),
@@ -189,6 +192,7 @@ UNORDERED: Final = (
     Unordered(42, "results", ("groupId",), HASHED),
     Unordered(43, "replicaElectionResults", ("topic",), HASHED),
     Unordered(43, "replicaElectionResults[].partitionResult", ("partitionId",), HASHED),
+    Unordered(44, "responses", ("resourceType", "resourceName"), RESOURCES),
     Unordered(46, "topics", ("name",), HASHED),
     Unordered(46, "topics[].partitions", ("partitionIndex",), HASHED),
     Unordered(47, "topics", ("name",), HASHED),

@@ -2,8 +2,7 @@
 
 The number 0 is UNKNOWN in each of the four enumerations. Kafka's classes for DescribeAcls,
 CreateAcls and DeleteAcls refuse it (seen with 3.9.2 and 4.4.0), and the broker closes the
-connection; those of filters do so since 2.5, those of rules since 2.0. Numbers without a meaning
-decode, and are answered with INVALID_REQUEST."""
+connection, since 2.5. Numbers without a meaning decode, and are answered with INVALID_REQUEST."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def known_elements(
     }
 
     def check(call: Call) -> int:
-        if call.release.has(facts.UNKNOWN_RULES_READ):
+        if call.release.has(facts.UNKNOWN_ACL_ELEMENTS_READ):
             return 0
         for holder in holders(call.body):
             unknown = [name for name, field in fields.items() if getattr(holder, field) == _UNKNOWN]
@@ -48,10 +47,4 @@ def known_elements(
 
 def known_filters(filters: Callable[[Any], Iterable[Any]]) -> Requirement:
     """As ``known_elements``, for filters."""
-    known = known_elements(filters, "resource_type_filter", "pattern_type_filter")
-
-    def check(call: Call) -> int:
-        is_read = call.release.has(facts.UNKNOWN_ACL_ELEMENTS_READ)
-        return 0 if is_read else known.check(call)
-
-    return Requirement(check)
+    return known_elements(filters, "resource_type_filter", "pattern_type_filter")

@@ -34,6 +34,7 @@ from mockbroker.apis.registry import Answer, Call, register
 from mockbroker.simulation.clients.quotas.throttling import Throttle
 from mockbroker.simulation.fetching.fetches import StartedFetch
 from mockbroker.simulation.fetching.query import FetchQuery, PartitionAnswer, PartitionPosition
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 from mockbroker.simulation.state.cluster_parts import find_partition
 from mockbroker.simulation.state.timers import Later, wait_for_call
@@ -82,6 +83,8 @@ def _failure(call: Call) -> FetchResponse:
     response = FetchResponse(error_code=code, session_id=request.session_id)
     if call.version < _TOPIC_IDS_SINCE:
         positions = _positions(call, request, by_id=False)
+        if call.release.has(facts.FAILED_FETCHES_MERGED):
+            positions = list({each.key: each for each in positions}.values())
         response.responses = _topics(map(call.cluster.fetches.failed, positions))
     return response
 

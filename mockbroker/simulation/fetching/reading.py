@@ -86,6 +86,7 @@ def _is_known(controller: Controller, query: FetchQuery, position: PartitionPosi
 
 # ---- access --------------------------------------------------------------------------------------
 
+_NO_EPOCH: Final = -1
 _NO_OWN_REPLICA: Final = (2, 4)
 """The first release whose leaders hold no state of themselves as followers."""
 
@@ -342,6 +343,14 @@ ACCESS: Final[tuple[Row[_Access, _Access], ...]] = (
         lambda at: 0 <= at.position.leader_epoch < at.partition.leader_epoch,
         (refuse(ErrorCode.FENCED_LEADER_EPOCH),),
         since=(2, 1),
+    ),
+    # By bytecode any other number below 0 stands for an epoch up to 2.6.3, and for none in 2.7.2.
+    Row(
+        "DP-FETCH-02",
+        lambda at: at.position.leader_epoch < _NO_EPOCH,
+        (refuse(ErrorCode.FENCED_LEADER_EPOCH),),
+        since=(2, 1),
+        until=(2, 7),
     ),
     Row(
         "DP-FETCH-02",

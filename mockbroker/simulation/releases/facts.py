@@ -24,7 +24,8 @@ __all__ = [
     "DELETE_HORIZONS", "DELETION_MARK_NAMED", "DESCRIBED_GROUPS_UNIQUE",
     "DESCRIBED_RESOURCES_MAPPED", "ELECTIONS_FORWARDED", "ELECTION_TYPES_NAMED",
     "EMPTY_PROTOCOL_NAMES_NULL", "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED",
-    "FAILURES_EXPLAINED", "FEATURES_ZNODE", "FIRST_FEATURE_ERROR_REFUSES_ALL",
+    "FAILED_FETCHES_MERGED", "FAILURES_EXPLAINED", "FEATURES_ZNODE",
+    "FIRST_FEATURE_ERROR_REFUSES_ALL",
     "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION",
     "GROUP_VERSION_NEEDED", "HELD_TASKS_STAY", "HOSTS_OF_RULES_READ",
     "INTERNAL_CONFIGS_OF_NEW_TOPICS",
@@ -52,7 +53,7 @@ __all__ = [
     "TRANSACTIONAL_OFFSETS_VERIFIED", "TRANSACTION_START_KEPT", "TWO_PHASE_COMMIT",
     "UNCLEAN_ELECTION_RECORDED", "UNKNOWN_ACL_ELEMENTS_READ", "UNKNOWN_CONFIGS_NAMED",
     "UNKNOWN_CONFIG_OF_TOPIC", "UNKNOWN_CONFIG_TYPE_NAMED", "UNKNOWN_LOGGER_OPERATIONS_NAMED",
-    "UNKNOWN_RULES_READ", "UNKNOWN_TOPICS_DESCRIBED", "UNREQUESTED_OPERATIONS_ZERO",
+    "UNKNOWN_TOPICS_DESCRIBED", "UNREQUESTED_OPERATIONS_ZERO",
     "UNSUPPORTED_VERSION_ROW", "UNWRITTEN_GROUPS_DELETED", "VALID_OFFSET_ROWS_UNIQUE",
     "VALUES_OF_TOPICS_FAIL", "WRONG_LOGGER", "WRONG_QUOTAS_IGNORED", "ZOOKEEPER_CONTROLLER",
 ]  # fmt: skip
@@ -115,6 +116,10 @@ CLIENT_TELEMETRY: Final = Fact("TELEM-20", since=(3, 7))
 DELETED_OFFSETS_REPEATED: Final = Fact("REL-41", until=(2, 6))
 """OffsetDelete lists a topic once for each of its partitions. By bytecode present in 2.5.1 and
 absent in 2.6.3."""
+
+FAILED_FETCHES_MERGED: Final = Fact("DP-FETCH-27", until=(3, 1))
+"""Fetch that fails as a whole lists each partition once. By bytecode so in 3.0.2, and not in
+3.1.2."""
 
 EPOCH_ENDS_MERGED: Final = Fact("REL-42", until=(2, 8))
 """OffsetForLeaderEpoch lists each topic and partition once. By bytecode present in 2.7.2 and absent
@@ -210,13 +215,9 @@ HOSTS_OF_RULES_READ: Final = Fact("REL-111", since=(4, 4))
 """With KRaft CreateAcls refuses an empty host. By bytecode absent in 4.3.1 and present in 4.4.0;
 3.9.2 and 4.1.2 accept it."""
 
-UNKNOWN_RULES_READ: Final = Fact("REL-77", until=(2, 0))
-"""CreateAcls with an element that is UNKNOWN is answered. By the source so in 1.1.1, and not in
-2.0.1."""
-
 UNKNOWN_ACL_ELEMENTS_READ: Final = Fact("REL-77", until=(2, 5))
-"""DescribeAcls and DeleteAcls with an element that is UNKNOWN are answered. By the source so in
-2.4.1, and not in 2.5.1."""
+"""DescribeAcls, CreateAcls and DeleteAcls with an element that is UNKNOWN are answered. By bytecode
+so in 2.4.1, whose classes check only what a client sends, and not in 2.5.1."""
 
 NULL_TEXT_OF_QUOTAS: Final = Fact("QUOTA-22", until=(2, 8))
 """The text of a success in DescribeClientQuotas is null. So in 2.7.2, and not in 2.8.2."""

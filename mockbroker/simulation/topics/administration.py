@@ -268,19 +268,12 @@ class Topics(Mapping[str, Topic]):
         take_quota: TakeQuota = no_quota,
     ) -> tuple[CreatePartitionsResult, ...]:
         """Add partitions. Each row is (name, new total count, None or the broker ids of each new
-        partition). Raises Refusal, in ZooKeeper mode, for a topic whose name no znode has: nothing
-        of the request is carried out.
+        partition). Raises Refusal, in ZooKeeper mode, for a topic whose name no znode has: those
+        before it have grown by then.
         """
         answers = self.answers.growth
         validate_only = validate_only and answers.only_validates
         times = Counter(name for name, _, _ in topics)
-        if self._controller.keeps_znodes:
-            for name, count in times.items():
-                problem = path_problem(f"{_TOPICS}{name}")
-                if count == 1 and problem:
-                    raise Refusal(
-                        ErrorCode.UNKNOWN_SERVER_ERROR, problem if self._explains else None
-                    )
         results: dict[str, CreatePartitionsResult] = {}
         excess = self._refusals_of_excess(topics)
         for (name, count, assignments), too_many in zip(topics, excess, strict=True):
@@ -289,7 +282,12 @@ class Topics(Mapping[str, Topic]):
                     raise Refusal(ErrorCode.INVALID_REQUEST, answers.repeated)
                 if too_many is not None:
                     raise too_many
+                if self._controller.keeps_znodes and (problem := path_problem(f"{_TOPICS}{name}")):
+                    text = problem if self._explains else None
+                    raise _NoZnodeError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
                 added = self._additional_partitions(name, count, assignments, take_quota)
+            except _NoZnodeError:
+                raise
             except Refusal as refusal:
                 results[name] = CreatePartitionsResult(name, refusal.code, refusal.message)
                 continue
@@ -439,6 +437,10 @@ class Topics(Mapping[str, Topic]):
         take_quota(len(found.partitions))
         self._controller.record("delete_topics", TopicDeleted(found.name, found.topic_id))
         return DeleteTopicResult(found.name, found.topic_id if answers.ids_found else topic_id)
+
+
+class _NoZnodeError(Refusal):
+    """The name of a topic is no name of a znode, so that the whole request fails."""
 
 
 class _NamedByIdError(Refusal):

@@ -377,9 +377,11 @@ def test_partitions_of_topics_without_a_name(name: str, explained: bool) -> None
         return [(each.name, each.error_code, each.error_message) for each in answer.results]
 
     text = "Path must not end with / character" if explained else None
-    assert grown("foo", "") == [("foo", -1, text), ("", -1, text)]
-    assert len(at.cluster.topics["foo"].partitions) == 1
-    assert [code for _, code, _ in grown("foo", "", "")] == [0, 42]
+    # The topics before it have grown.
+    for names, count in ((("", "foo"), 1), (("foo", ""), 3)):
+        assert grown(*names) == [(each, -1, text) for each in names]
+        assert len(at.cluster.topics["foo"].partitions) == count
+    assert [code for _, code, _ in grown("foo", "", "")] == [37, 42]
 
 
 @pytest.mark.requirement("REL-29")

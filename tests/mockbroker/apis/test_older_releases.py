@@ -214,7 +214,7 @@ def test_filters_of_access_rules_with_unknown_elements(release: Release, is_read
 
 
 @pytest.mark.requirement("REL-77")
-@pytest.mark.parametrize(("release", "is_read"), [((1, 1), True), ((2, 0), False)])
+@pytest.mark.parametrize(("release", "is_read"), [((2, 4), True), ((2, 5), False)])
 def test_rules_with_unknown_elements(release: Release, is_read: bool) -> None:
     answer = broker(release).ask("CreateAcls", 0, creations=[rule(operation=0), rule()])
     codes = answer and [each.error_code for each in answer.results]
@@ -352,6 +352,20 @@ def test_requests_that_cannot_be_read(request_: Any, version: int, until: Releas
     before = (until[0], until[1] - 1)
     assert broker(before).ask(request_, version) is None
     assert broker(until).ask(request_, version) is not None
+
+
+@pytest.mark.requirement("DP-FETCH-27")
+@pytest.mark.parametrize(("release", "rows"), [((3, 0), 1), ((3, 1), 3)])
+def test_a_fetch_that_fails_as_a_whole_and_names_a_partition_again(
+    release: Release, rows: int
+) -> None:
+    request = fetch_query(isolation_level=2)
+    request.topics *= 3
+    answer = broker(release).ask(request, 8)
+    assert answer.error_code == -1
+    assert [each.error_code for topic in answer.responses for each in topic.partitions] == (
+        [-1] * rows
+    )
 
 
 @pytest.mark.requirement("REL-72")

@@ -53,6 +53,11 @@ def _repeats_protocols(body: Mapping[str, Any]) -> bool:
     return any(times > 1 for times in named.values())
 
 
+def _is_older_join(body: Mapping[str, Any]) -> bool:
+    """Before members can be static."""
+    return "groupInstanceId" not in body
+
+
 def _has_null_records(body: Mapping[str, Any]) -> bool:
     return any(
         partition["records"] is None
@@ -164,6 +169,10 @@ DECISIONS: Final = (
         after=_DELETE_RECORDS,
     ),
     Decision(11, ANY, "Kafka fails once members are listed", _repeats_protocols),
+    Decision(
+        11, ANY, "Kafka fails to tell an older leader of static members", _is_older_join,
+        releases=("2.4.1", "2.8.2", "2.8.2-zk", "3.0.2"), codes=(35, 0),
+    ),
     Decision(24, "", "Kafka never answers without a transaction", _names_no_transaction),
     Decision(27, "", "Kafka never answers a marker with a partition twice", _repeats_partitions),
     Decision(

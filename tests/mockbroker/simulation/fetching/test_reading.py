@@ -164,6 +164,19 @@ def test_the_leader_epoch_is_checked(epoch: int, code: int) -> None:
     assert row(ask(broker, {FOO: position}, broker_id=2)).error_code == code
 
 
+@pytest.mark.requirement("DP-FETCH-02")
+@pytest.mark.parametrize(
+    ("release", "code"),
+    [((2, 0), 0), ((2, 1), 74), ((2, 6), 74), ((2, 7), 0), ((4, 4), 0)],
+)
+def test_numbers_below_any_epoch_are_epochs_up_to_2_6(release: tuple[int, int], code: int) -> None:
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
+    broker = DirectBroker(cluster)
+    for epoch, expected in ((-1, 0), (-2, code)):
+        position = {"fetch_offset": 0, "current_leader_epoch": epoch}
+        assert row(ask(broker, {FOO: position})).error_code == expected
+
+
 @pytest.mark.requirement("DP-FETCH-01")
 def test_the_first_error_in_order_counts(cluster: Cluster, broker: DirectBroker) -> None:
     """Each request has the errors below its own, too."""
