@@ -440,7 +440,7 @@ class Topics(Mapping[str, Topic]):
 
 
 class _NoZnodeError(Refusal):
-    """The name of a topic is no name of a znode, so that the whole request fails."""
+    """No znode can have the name of a topic, so that the whole request fails."""
 
 
 class _NamedByIdError(Refusal):

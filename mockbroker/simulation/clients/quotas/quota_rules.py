@@ -148,7 +148,7 @@ class FilterCheck(Refusable, msgspec.Struct):
 
     @property
     def reads_bad_znode(self) -> bool:
-        """Whether Kafka reads one entity, whose name is no name of a znode."""
+        """Whether Kafka reads one entity, whose name no znode can have."""
         types = {IP} if IP in self.types else {USER, CLIENT_ID}
         return (self.strict or self.types == types) and _has_bad_znode(self.names)
 

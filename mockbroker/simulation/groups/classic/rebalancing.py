@@ -80,7 +80,7 @@ class Rules(msgspec.Struct, frozen=True):
     generation: GroupRows
     """A generation with members has begun."""
     joins_answered: MemberRows
-    """A member has been told its generation."""
+    """The JoinGroup of a member has been answered."""
     session_end: MemberRows
     session_ended: GroupRows
     """A member is gone because its session ended."""
