@@ -34,25 +34,18 @@ CONFIGS: Final = 0.4
 """How many changes of requests with configs are of a config."""
 KNOWN_CONFIGS: Final = 0.6
 """How many of these are of any config that Kafka has for the type of resource."""
+_CREATE_TOPICS: Final = 19
 _PRODUCERS: Final = "producerId"
 """A type of entities."""
 LONG: Final = "l" * 300
 LONGEST: Final = "L" * 5000
 
+_SHARED_TEXTS: Final = ("-1", "NONE")
 _TEXTS: Final = (
-    "",
-    "a b",
-    ".",
-    "no.such",
-    LONG,
-    LONGEST,
-    "é",
-    "$t",
-    "$g",
-    INTERNAL_TOPIC,
-    "-1",
-    "NONE",
-)
+    "", "$a b", ".", "$none", f"${LONG}", f"${LONGEST}", "$é", "$t", "$g", INTERNAL_TOPIC,
+    *_SHARED_TEXTS,
+)  # fmt: skip
+"""Those with a dollar are the program's own: groups and topics of others would change."""
 _ENDS: Final = (-1, -2, -7)
 _TAGS: Final = ({"99": "0102"}, {"1000000": ""}, {"0": "00"})
 
@@ -210,7 +203,7 @@ def _of_field(api_key: int, field: Field, version: int, value: Any, path: Path) 
         options = [None] if field.is_nullable(version) else []
         options += _whole(api_key, field.type.struct, version, path)
     else:
-        options = _values(field, field.type.kind, value)
+        options = _values(api_key, field, field.type.kind, value)
     seen: list[Any] = [value]
     timed = field_name(field).endswith("imeoutMs") or field_name(field) == "maxWaitMs"
     for each in options:
@@ -249,7 +242,7 @@ def _arrays(api_key: int, field: Field, version: int, value: Any, path: Path) ->
     options: list[Any] = [[], None]
     if element.struct is None:
         row = rows[0] if rows else {"string": "", "uuid": UNKNOWN_ID}.get(element.kind, 0)
-        values = _values(field, element.kind, row)
+        values = _values(api_key, field, element.kind, row)
         options += [[row], [row, row]]
         options += [[each] for each in values if each is not None]
         options += [[row, each] for each in values[:3] if each is not None]
@@ -277,8 +270,10 @@ def _plain(field: Field) -> Any:
     }.get(field.type.kind, 0)
 
 
-def _values(field: Field, kind: str, value: Any) -> Sequence[Any]:
+def _values(api_key: int, field: Field, kind: str, value: Any) -> Sequence[Any]:
     """What stands in place of a leaf, or of an element of an array of them."""
+    if api_key == _CREATE_TOPICS and field.entity_type == "topicName":
+        return [each for each in _leaves(kind, value) if each not in _SHARED_TEXTS]
     if field.entity_type == _PRODUCERS:
         return [-1, -2, UNKNOWN_PRODUCER, -_LIMITS[kind], _LIMITS[kind] - 1]
     return _leaves(kind, value)
