@@ -24,7 +24,7 @@ from tests.real.answers import leaves
 from tests.real.programs.model import Program
 from tests.real.search.changes import INTERNAL_TOPIC, apply, changes
 from tests.real.search.clusters import RELEASES, search_mock
-from tests.real.search.decisions import harms, undecided
+from tests.real.search.decisions import ends, harms, undecided
 from tests.real.search.encode import encode_body
 from tests.real.search.generator import requests
 from tests.real.search.kinds import (
@@ -287,6 +287,14 @@ def test_kafka_never_answers_markers_of_which_only_the_last_writes_nothing() -> 
     assert undecided(markers("$t", "no.such"), [silent]) == []
     for step in (markers("no.such", "$t"), markers("no.such")):
         assert undecided(step, [silent]) == [silent]
+
+
+def test_a_program_ends_with_null_records() -> None:
+    produced = _step(0, 7)
+    assert not ends(produced)
+    produced["body"]["topicData"][0]["partitionData"][0]["records"] = None
+    assert ends(produced)
+    assert not ends(_step(1, 4))
 
 
 class _Closing(Arena):

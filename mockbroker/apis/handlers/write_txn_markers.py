@@ -37,6 +37,23 @@ _Results = dict[int, dict[TopicPartition, ErrorCode]]
 def write_txn_markers(call: Call) -> Answer:
     request: WriteTxnMarkersRequest = call.body
     found: _Results = {}
+    writer = call.cluster.marker_writer
+    made = [
+        all(writer.can_make(call.broker_id, tp, _marker(marker)) for tp in _partitions(marker))
+        for marker in request.markers
+    ]
+    if not all(made):
+        for marker in request.markers[: made.index(False)]:
+            for tp in _partitions(marker):
+                writer.write(call.broker_id, tp, _marker(marker), lambda _: None)
+        return _response(
+            {
+                marker.producer_id: dict.fromkeys(
+                    _partitions(marker), ErrorCode.UNKNOWN_SERVER_ERROR
+                )
+                for marker in request.markers
+            }
+        )
     wanted = [(marker, tp) for marker in request.markers for tp in _partitions(marker)]
     answer = GroupAnswer[_Results]()
     left = len(wanted)
@@ -51,9 +68,7 @@ def write_txn_markers(call: Call) -> Answer:
     for marker, tp in wanted:
         found.setdefault(marker.producer_id, {}).setdefault(tp, ErrorCode.NONE)
     for marker, tp in wanted:
-        call.cluster.marker_writer.write(
-            call.broker_id, tp, _marker(marker), partial(finish, marker.producer_id, tp)
-        )
+        writer.write(call.broker_id, tp, _marker(marker), partial(finish, marker.producer_id, tp))
     if not wanted:
         answer.give(found)
     return when_answered(answer, _response)

@@ -32,7 +32,11 @@ from mockbroker.simulation.state.actions import (
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, TopicPartition, find_partition
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.timers import Timer
-from mockbroker.simulation.transactions.partition_rules import ON_MARKER, MarkerArrival
+from mockbroker.simulation.transactions.partition_rules import (
+    ON_MARKER,
+    ON_MARKER_MADE,
+    MarkerArrival,
+)
 from mockbroker.simulation.transactions.transactional_ids import (
     CodeAnswer,
     Transaction,
@@ -77,6 +81,13 @@ class MarkerWriter:
 
     def _use_release(self, release: Release) -> None:
         self._rows = rows_of_release(ON_MARKER, release)
+        self._rows_of_making = rows_of_release(ON_MARKER_MADE, release)
+
+    def can_make(self, broker_id: int, tp: TopicPartition, marker: MarkerToWrite) -> bool:
+        """Whether Kafka can make the batch of a marker; if it cannot, the whole request fails."""
+        arrival = self._arrival(broker_id, tp, marker)
+        apply_first(self._rows_of_making, arrival, arrival)
+        return not arrival.code
 
     def write(
         self,
@@ -126,10 +137,15 @@ class MarkerWriter:
             self._offsets.end_transaction(marker.producer_id, tp, committed=marker.committed)
 
     def _refusal(self, broker_id: int, tp: TopicPartition, marker: MarkerToWrite) -> ErrorCode:
+        arrival = self._arrival(broker_id, tp, marker)
+        apply_first(self._rows, arrival, arrival)
+        return arrival.code
+
+    def _arrival(self, broker_id: int, tp: TopicPartition, marker: MarkerToWrite) -> MarkerArrival:
         partition = find_partition(self._controller.state.topics, tp)
         is_hosted = partition is not None and broker_id in partition.hosts
         is_hosted = is_hosted and not self._logs.is_failed(tp, broker_id)
-        arrival = MarkerArrival(
+        return MarkerArrival(
             is_hosted=is_hosted,
             leads=partition is not None and partition.leader == broker_id,
             is_loaded=tp not in self._coordinators.loading,
@@ -141,9 +157,8 @@ class MarkerWriter:
             epoch=marker.epoch,
             coordinator_epoch=marker.coordinator_epoch,
             version=marker.version,
+            of_offsets=tp[0] == _OFFSETS_TOPIC,
         )
-        apply_first(self._rows, arrival, arrival)
-        return arrival.code
 
 
 class MarkerSender:

@@ -20,6 +20,7 @@ from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
 __all__ = [
     "ON_FIRST_BATCH",
     "ON_MARKER",
+    "ON_MARKER_MADE",
     "ON_PRODUCE_REPLY",
     "ON_REPLY",
     "MarkerArrival",
@@ -150,7 +151,8 @@ ON_PRODUCE_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
 class MarkerArrival(Refusable, msgspec.Struct):
     """A marker at a broker. ``is_hosted``: the broker has a replica of the partition; ``leads``: it
     leads it. ``is_loaded`` is False at a group coordinator that still loads its partition.
-    ``version`` is the transaction version, 0 where the request has none."""
+    ``version`` is the transaction version, 0 where the request has none. ``of_offsets``: the
+    partition is one of committed offsets."""
 
     is_hosted: bool
     leads: bool
@@ -162,7 +164,12 @@ class MarkerArrival(Refusable, msgspec.Struct):
     epoch: int
     coordinator_epoch: int
     version: int
+    of_offsets: bool = False
     code: ErrorCode = ErrorCode.NONE
+
+
+def _has_no_producer(marker: MarkerArrival) -> bool:
+    return marker.epoch == _NO_EPOCH or marker.producer_id == NO_PRODUCER_ID
 
 
 def _has_old_epoch(marker: MarkerArrival) -> bool:
@@ -217,7 +224,7 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
     # Kafka's own classes throw before they look at the producer.
     Row(
         "DP-MARK-01",
-        lambda marker: marker.epoch == _NO_EPOCH or marker.producer_id == NO_PRODUCER_ID,
+        _has_no_producer,
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
     ),
     Row(
@@ -235,3 +242,12 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
     ),
     Row("DP-MARK-01", _has_old_coordinator, (refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED),)),
 )
+
+ON_MARKER_MADE: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
+    Row("DP-MARK-04", lambda marker: not marker.is_hosted, ()),
+    Row("DP-MARK-04", lambda marker: marker.magic < 2, (), until=(4, 0)),
+    # A group coordinator makes its own.
+    Row("DP-MARK-04", lambda marker: marker.of_offsets, (), since=(4, 0)),
+    Row("DP-MARK-04", _has_no_producer, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),
+)
+"""A broker makes the batches of a marker. A refusal is one of the whole request."""

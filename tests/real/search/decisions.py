@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tests.real.search.side import SILENT
 
-__all__ = ["DECISIONS", "Decision", "harms", "undecided"]
+__all__ = ["DECISIONS", "Decision", "ends", "harms", "undecided"]
 
 Field: TypeAlias = tuple[str, Any, Any]
 """A path, Kafka's value and the mock's."""
@@ -156,6 +156,8 @@ class Decision(NamedTuple):
     after: int | None = None
     harms: bool = False
     """Kafka fails for good: no program may have such a request."""
+    ends: bool = False
+    """The connection has another answer, or none: a program ends with such a request."""
 
 
 _PREVIEWS: Final = ("2.8.2", "3.0.2")
@@ -163,7 +165,9 @@ _PREVIEWS: Final = ("2.8.2", "3.0.2")
 
 
 DECISIONS: Final = (
-    Decision(0, ANY, "Kafka fails after the answer, which may not go out", _has_null_records),
+    Decision(
+        0, ANY, "Kafka fails after the answer, which may not go out", _has_null_records, ends=True
+    ),
     Decision(
         2, ANY, "Kafka may find a deleted record of the first segment", _asks_for_newest,
         after=_DELETE_RECORDS,
@@ -253,6 +257,14 @@ def _explains(decision: Decision, step: Mapping[str, Any], field: Field) -> bool
         if not path and kafka != SILENT:
             return False
     return decision.applies(step["body"])
+
+
+def ends(step: Mapping[str, Any]) -> bool:
+    """Whether answers to later requests cannot be compared."""
+    return bool(step["body"]) and any(
+        each.ends and each.api_key == step["api"] and each.applies(step["body"])
+        for each in DECISIONS
+    )
 
 
 def harms(step: Mapping[str, Any], release: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from tests.real.answers import leaves
 from tests.real.programs.model import Program
 from tests.real.search.coverage import Coverage
-from tests.real.search.decisions import undecided
+from tests.real.search.decisions import ends, undecided
 from tests.real.search.neighbours import Turns
 from tests.real.search.side import CLOSED, SILENT, Side
 
@@ -260,7 +260,7 @@ class Lane:
         self._played.fields += count
         self._coverage.add(step, real)
         left = undecided(step, fields, self._release, self._sent)
-        self._decided |= len(left) < len(fields) and step["api"] not in READS
+        self._decided |= ends(step) or (len(left) < len(fields) and step["api"] not in READS)
         return Found(place, tuple(left)) if left else None
 
     def _may_pass(self, step: Mapping[str, Any], real: Any, mock: Any) -> bool:

@@ -210,6 +210,12 @@ ENTITY_ROWS: Final[Sequence[Row[EntityCheck, EntityCheck]]] = (
     Row(
         "QUOTA-04",
         lambda check: IP in check.names and len(check.names) > 1,
+        (refuse_with_text("Invalid empty client quota entity"),),
+        until=(3, 0),
+    ),
+    Row(
+        "QUOTA-04",
+        lambda check: IP in check.names and len(check.names) > 1,
         (
             refuse_with_text(
                 "Invalid quota entity combination, IP entity shouldnot be combined with User or "

@@ -488,6 +488,35 @@ def test_markers_are_written(release: tuple[int, int], versions: tuple[int, ...]
         assert client.ask(request_of("WriteTxnMarkers", markers=[]), version).markers == []
 
 
+@pytest.mark.parametrize("release", [(2, 7), OLD, NEWEST])
+@pytest.mark.requirement("DP-MARK-04")
+def test_a_marker_of_no_producer_fails_the_request(release: tuple[int, int]) -> None:
+    def written(client: Client, *rows: Any) -> dict[int, dict[tuple[str, int], int]]:
+        version = 0 if release == (2, 7) else 1
+        return marked(client.ask(request_of("WriteTxnMarkers", markers=rows), version))
+
+    for bad in (marker(-1, FOO, ("foo", 9)), marker(7, FOO, ("foo", 9), epoch=-1)):
+        client = Client(release)
+        assert written(client, marker(8, BAR), bad, marker(9, BAR), marker(9, FOO)) == {
+            8: {BAR: -1}, bad["producer_id"]: {FOO: -1, ("foo", 9): -1}, 9: {FOO: -1}
+        }  # fmt: skip
+        assert markers(client.cluster, BAR) == [("COMMIT", 8, 0, 3)]
+        assert markers(client.cluster) == []
+    client = Client(release)
+    client.add_offsets(version=2)
+    absent = marker(-1, ("foo", 9)), marker(8, BAR)
+    assert written(client, *absent) == {-1: {("foo", 9): 3}, 8: {BAR: 0}}
+    code = 0 if release == NEWEST else -1
+    assert written(client, marker(-1, OFFSETS), marker(8, BAR)) == {
+        -1: {OFFSETS: -1},
+        8: {BAR: code},
+    }
+    if release == (2, 7):
+        config = ("message.format.version", 0, "0.10.2")
+        client.cluster.config_changes.alter_incrementally([(2, "foo", [config])])
+        assert written(client, marker(-1, FOO), marker(8, BAR)) == {-1: {FOO: 43}, 8: {BAR: 0}}
+
+
 # ---- DescribeTransactions, ListTransactions ------------------------------------------------------
 
 

@@ -135,6 +135,9 @@ def test_addresses() -> None:
         "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
     )
     assert one(at, {"ip": "1.2.3.4", "user": "a"}, rate) == combination
+    preview = "Invalid empty client quota entity"
+    assert one(broker((2, 8)), {"ip": "1.2.3.4", "user": "a"}, rate) == preview
+    assert one(broker((3, 0)), {"ip": "1.2.3.4", "user": "a"}, rate) == combination
     assert one(at, {"ip": "1.2.3.400"}, rate) == "1.2.3.400 is not a valid IP or resolvable host."
     for name in ("1.2.3.4", "::1", "localhost", None):
         assert one(at, {"ip": name}, rate) is None
