@@ -45,9 +45,12 @@ class OffsetRow(msgspec.Struct):
 
 
 class OffsetRows:
-    """The partitions of a request. ``valid`` are those that the coordinator decides about."""
+    """The partitions of a request. ``valid`` are those that the coordinator decides about, or, with
+    ``in_znodes``, which are stored in ZooKeeper one by one."""
 
-    def __init__(self, call: Call, topics: Iterable[Any], *, by_id: bool = False) -> None:
+    def __init__(
+        self, call: Call, topics: Iterable[Any], *, by_id: bool = False, in_znodes: bool = False
+    ) -> None:
         topics = list(topics)
         view = call.cluster.controller.metadata_view(call.broker_id)
         names = [_name(view, topic, by_id=by_id) for topic in topics]
@@ -72,7 +75,7 @@ class OffsetRows:
                 found = self._refused.setdefault(key, []) if row.error else self.valid
                 found.append(row)
         self._is_unique = call.release.has(facts.VALID_OFFSET_ROWS_UNIQUE)
-        if self._is_unique:
+        if self._is_unique and not in_znodes:
             self.valid = _unique(self.valid)
         if call.release.has(facts.REFUSED_OFFSET_ROWS_UNIQUE):
             self._refused = {key: _unique(rows) for key, rows in self._refused.items() if rows}

@@ -37,6 +37,8 @@ from mockbroker.simulation.state.results import ConfigEntry
 
 __all__ = ["describe_configs"]
 
+_NO_SUBSCRIPTIONS: Final = "Config type client-metrics is only supported on KRaft clusters"
+
 _EVER: Final = (TOPIC, BROKER)
 """The resource types of every release."""
 
@@ -107,6 +109,8 @@ def _describe(
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
     keys = resource.configuration_keys
+    if kind == CLIENT_METRICS and name and call.cluster.controller.keeps_znodes:
+        return _refused(resource, ErrorCode.INVALID_REQUEST, _NO_SUBSCRIPTIONS)
     if kind == BROKER_LOGGER:
         result = call.cluster.loggers.describe(name, keys, call.broker_id)
     else:

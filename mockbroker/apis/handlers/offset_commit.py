@@ -38,7 +38,12 @@ _IDS_SINCE_VERSION: Final = 10
 @register(8, "0-10", requires=(group_access(AclOperation.READ),))
 def offset_commit(call: Call) -> Answer:
     request: OffsetCommitRequest = call.body
-    rows = OffsetRows(call, request.topics, by_id=call.version >= _IDS_SINCE_VERSION)
+    rows = OffsetRows(
+        call,
+        request.topics,
+        by_id=call.version >= _IDS_SINCE_VERSION,
+        in_znodes=call.version == 0,
+    )
     valid = rows.valid
     if not valid:
         return _response(rows)

@@ -25,10 +25,15 @@ _RESULTS_UNTIL = 1
 @register(57, "0-2", requires=(cluster_operation(AclOperation.ALTER), controller))
 def update_features(call: Call) -> UpdateFeaturesResponse:
     request: UpdateFeaturesRequest = call.body
+    updates = request.feature_updates
+    if call.cluster.controller.keeps_znodes:
+        # For each update Kafka looks up the first one of that feature.
+        first = {each.feature: each for each in reversed(updates)}
+        updates = [first[each.feature] for each in updates]
     results = call.cluster.features.update(
         [
             FeatureUpdate(each.feature, each.max_version_level, _upgrade_type(call, each))
-            for each in request.feature_updates
+            for each in updates
         ],
         validate_only=request.validate_only,
     )

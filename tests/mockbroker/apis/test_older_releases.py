@@ -480,6 +480,41 @@ def test_subscriptions_of_metrics_in_zookeeper_mode(release: tuple[int, int], te
         assert (row.error_code, row.error_message) == (42, text)
 
 
+@pytest.mark.requirement("DP-API-33")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x", "Config type client-metrics is only supported on KRaft clusters"),
+        ("", "Client metrics subscription name must not be empty"),
+    ],
+)
+def test_described_subscriptions_in_zookeeper_mode(name: str, text: str) -> None:
+    resource = {"resource_type": 16, "resource_name": name, "configuration_keys": None}
+    (row,) = broker((3, 9)).ask("DescribeConfigs", 4, resources=[resource]).results
+    assert (row.error_code, row.error_message, row.configs) == (42, text, [])
+
+
+@pytest.mark.requirement("FEAT-16")
+def test_the_first_update_of_a_feature_counts_in_zookeeper_mode() -> None:
+    """As Kafka 3.9.2 answers."""
+    updates = [
+        {"feature": "transaction.version", "max_version_level": level, "upgrade_type": 1}
+        for level in (2, 0)
+    ]
+    (row,) = broker((3, 9)).ask("UpdateFeatures", 1, feature_updates=updates).results
+    assert row.error_message == (
+        "Could not apply finalized feature update because the provided feature is not supported."
+    )
+
+
+@pytest.mark.requirement("DP-OFFSET-11")
+def test_offsets_in_zookeeper_are_committed_one_by_one() -> None:
+    """As Kafka 3.9.2 answers, also for a partition that comes again."""
+    topic = {"name": "foo", "partitions": [{"partition_index": 0, "committed_offset": 1}]}
+    found = broker((3, 9)).ask("OffsetCommit", 0, group_id="g", topics=[topic, topic]).topics
+    assert [[row.error_code for row in each.partitions] for each in found] == [[0, 0]]
+
+
 @pytest.mark.requirement("REL-75")
 @pytest.mark.parametrize(
     ("count", "factor", "text"),

@@ -43,6 +43,8 @@ READS: Final = frozenset(
 """APIs that change nothing, and can be asked again."""
 
 
+CREATE_TOPICS: Final = 19
+TOPIC_ALREADY_EXISTS: Final = 36
 DELETE_TOPICS: Final = 20
 OF_DELETED: Final = frozenset({DELETE_TOPICS, 37, 43})
 """APIs of topics. A topic that a program has deleted exists in Kafka's ZooKeeper mode a moment
@@ -237,7 +239,7 @@ class Lane:
         self, place: int, step: Mapping[str, Any], answers: Sequence[Any]
     ) -> Found | None:
         real, mock = answers
-        is_of_deleted = step["api"] in OF_DELETED and DELETE_TOPICS in self._sent
+        is_of_deleted = step["api"] in {*OF_DELETED, CREATE_TOPICS} and DELETE_TOPICS in self._sent
         deadline = time.monotonic() + self._by_load(
             DELETION_SECONDS if is_of_deleted else SPREAD_SECONDS
         )
@@ -273,6 +275,8 @@ class Lane:
             return bool(passing) or (ENDED in self._sent and has_no_session)
         if step["api"] in OF_DELETED and DELETE_TOPICS in self._sent:
             return True
+        if step["api"] == CREATE_TOPICS and DELETE_TOPICS in self._sent:
+            return TOPIC_ALREADY_EXISTS in set(_codes(real)) - set(_codes(mock))
         return step["api"] in READS or bool(passing)
 
     async def _deferred(self, steps: Sequence[Mapping[str, Any]], patience: float) -> Found | None:
