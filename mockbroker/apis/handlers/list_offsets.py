@@ -38,6 +38,7 @@ from mockbroker.simulation.fetching.list_offsets import (
     segment_starts,
 )
 from mockbroker.simulation.log.replicas.leadership import access_error
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import (
     Refusable,
@@ -239,6 +240,7 @@ def _segments_of(
             requested.max_num_offsets,
             call.cluster.timers.now_ms,
             for_consumer=request.replica_id == CONSUMER,
+            knows_local=call.release.has(facts.LOCAL_START_OF_SEGMENTS),
         )
     except ValueError:
         return _error(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -65,6 +65,30 @@ class Change(msgspec.Struct):
         return None
 
     @property
+    def lacking(self) -> tuple[int, tuple[int, int]] | None:
+        """The same, where a broker that lacks the feature does not support level 0, either."""
+        return next(
+            (
+                (broker_id, (lowest, highest))
+                for broker_id, (lowest, highest) in self.brokers.items()
+                if not highest or not lowest <= self.level <= highest
+            ),
+            None,
+        )
+
+    @property
+    def lacking_broker(self) -> str:
+        """What the refusal says of that broker."""
+        assert self.lacking is not None
+        broker_id, (lowest, highest) = self.lacking
+        if not highest:
+            return f"Broker {broker_id} does not support this feature."
+        return (
+            f"Broker {broker_id} does not support the given version. It supports {lowest} to "
+            f"{highest}."
+        )
+
+    @property
     def lagging_broker(self) -> str:
         """What the refusal says of that broker."""
         assert self.lagging is not None
@@ -138,6 +162,13 @@ KRAFT_ROWS: Final[Sequence[ChangeRow]] = (
                 + "Local controller {subject.controller_id} only supports versions {subject.span}"
             ),
         ),
+    ),
+    Row(
+        "FEAT-18",
+        lambda change: change.lacking is not None,
+        (_refuse(_INVALID + "{subject.lacking_broker}"),),
+        since=(3, 3),
+        until=(3, 7),
     ),
     Row(
         "FEAT-18",

@@ -410,14 +410,21 @@ def old_timestamp_error(release: Release, timestamp: int) -> ErrorCode:
 
 
 def segment_starts(
-    log: PartitionLog, timestamp: int, most: int, now_ms: int, *, for_consumer: bool
+    log: PartitionLog,
+    timestamp: int,
+    most: int,
+    now_ms: int,
+    *,
+    for_consumer: bool,
+    knows_local: bool = False,
 ) -> list[int]:
     """Return what version 0 answers: at most ``most`` offsets at which segments begin that were
     last modified at or before ``timestamp``, newest first. Those in remote storage only are left
     out.
 
     The end of the log counts as the start of a segment of this moment, unless the newest segment is
-    empty; for a consumer it is the high watermark. Raises ValueError if ``most`` is negative.
+    empty; for a consumer it is the high watermark. ``knows_local``: the local start of the log is a
+    special timestamp, too. Raises ValueError if ``most`` is negative.
     """
     if most < 0:
         raise ValueError(f"{most} offsets cannot be returned")
@@ -431,7 +438,7 @@ def segment_starts(
     starts.append((max(active.base_offset, log.start_offset), log.appended_ms))
     if active.base_offset < log.end_offset:
         starts.append((log.end_offset, now_ms))
-    if timestamp == EARLIEST:
+    if timestamp == EARLIEST or (timestamp == EARLIEST_LOCAL and knows_local):
         del starts[1:]
     elif timestamp != LATEST:
         while starts and starts[-1][1] > timestamp:

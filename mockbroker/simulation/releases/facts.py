@@ -31,7 +31,8 @@ __all__ = [
     "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
     "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_BEGIN_EPOCHS", "LEADERS_WRITE_ISR",
-    "LISTED_REASSIGNMENTS_TIMED", "LIST_CONFIGS_ARE_SETS", "LOGGERS_REPLACED",
+    "LISTED_REASSIGNMENTS_TIMED", "LIST_CONFIGS_ARE_SETS", "LOCAL_START_OF_SEGMENTS",
+    "LOGGERS_REPLACED",
     "LOGGING_CONTROLLER_LISTED", "LOG_DIRS_CORDONED", "LOG_LEVELS", "MEMBER_EPOCHS_STORED",
     "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
     "METADATA_TOPIC_EXPLAINED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
@@ -245,6 +246,10 @@ in 2.3.1."""
 COORDINATOR_TYPES_UNEXPECTED: Final = Fact("REL-78", until=(2, 8))
 """FindCoordinator with an unknown key type fails with UNKNOWN_SERVER_ERROR. By the source so in
 2.7.2, and not in 2.8.2."""
+
+LOCAL_START_OF_SEGMENTS: Final = Fact("DP-LISTOFF-09", since=(3, 5))
+"""ListOffsets 0 knows the timestamp -4. Kafka 3.6.2 answers so; by bytecode absent in 3.4.1 and
+present in 3.5.2. Since 3.9 such timestamps are refused."""
 
 ISOLATION_LEVELS_READ: Final = Fact("REL-71", until=(2, 7))
 """Fetch and ListOffsets with an unknown isolation level cannot be read. By bytecode present in

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kproto.error_codes import ErrorCode
+from kproto.error_codes import ErrorCode, message
 from kproto.records.model import NO_PRODUCER_ID
 from mockbroker.simulation.log.producing.producer_states import Producer
 from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse
@@ -103,6 +103,10 @@ def _refuse_not_added(reply: Reply) -> None:
     reply.text = "Partition was not added to the transaction"
 
 
+def _explain(reply: Reply) -> None:
+    reply.text = message(reply.code)
+
+
 def _refuse_as_underlying_error(reply: Reply) -> None:
     """Clients that do not know the error try again after this one."""
     reply.text = (
@@ -142,6 +146,7 @@ ON_PRODUCE_REPLY: Final[tuple[Row[Reply, Reply], ...]] = (
     Row("DP-TXN-43", lambda reply: reply.code == ErrorCode.INVALID_TXN_STATE, (_refuse_not_added,)),
     Row("DP-TXN-44", lambda reply: reply.code in _UNREACHABLE, (_refuse_as_underlying_error,)),
     Row("DP-TXN-44 DP-TXN-45", _is_concurrent_for_old, (_refuse_as_underlying_error,)),
+    Row("DP-TXN-43", always, (_explain,), since=(3, 6), until=(3, 7)),
 )
 """What Produce makes of it."""
 

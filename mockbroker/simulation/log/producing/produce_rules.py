@@ -399,6 +399,13 @@ ARRIVAL_ROWS: Final[Sequence[Row[Arrival, Refusal]]] = (
         lambda arrival: arrival.has_formats_of_now and arrival.batches > 1,
         (refuse_data(ErrorCode.INVALID_RECORD),),
     ),
+    Row(
+        "DP-PRODUCE-10",
+        lambda arrival: not arrival.has_valid_acks,
+        (refuse_data(ErrorCode.INVALID_REQUIRED_ACKS),),
+        since=(3, 6),
+        until=(3, 8),
+    ),
 )
 """The transaction coordinator is asked about partitions to which none of these applies."""
 

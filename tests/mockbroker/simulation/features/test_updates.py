@@ -1,6 +1,7 @@
 """UpdateFeatures: what it refuses, in which order, and what it changes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,9 @@ from kproto.error_codes import ErrorCode
 from kproto.messages.update_features_response import UpdateFeaturesResponse
 from mockbroker.profiles import profile
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.features.feature_rules import KRAFT_ROWS, Change
+from mockbroker.simulation.releases.release import Release
+from mockbroker.simulation.releases.rows import apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import Authorizer
 from mockbroker.simulation.security.policy import Security
 from mockbroker.simulation.state.cluster_state import replay
@@ -100,6 +104,34 @@ def test_unknown_features() -> None:
     assert refusal(new, ("unknown", 0, UPGRADE)) == invalid(
         "unknown", 0, "Feature unknown not found."
     )
+
+
+@pytest.mark.requirement("FEAT-18")
+@pytest.mark.parametrize(
+    ("release", "lower", "none"),
+    [
+        ((3, 2), "only supports versions 1-10", None),
+        ((3, 3), "does not support the given version. It supports 1 to 10.", "Broker 1 does not "),
+        ((3, 6), "does not support the given version. It supports 1 to 10.", "Broker 1 does not "),
+        ((3, 7), "only supports versions 1-10", None),
+    ],
+)
+def test_brokers_that_support_lower_levels(
+    release: tuple[int, int], lower: str, none: str | None
+) -> None:
+    """As Kafka 3.6.2 and 3.9.2 answer; by bytecode 3.3.2 is like 3.6.2, and 3.7.2 like 3.9.2."""
+    rows = rows_of_release(KRAFT_ROWS, Release(release))
+
+    def text(**about: Any) -> str | None:
+        change = Change(upgrade_type=UPGRADE, current=0, controller_id=1, **about)
+        apply_first(rows, change, change)
+        return change.text
+
+    brokers = {1: (1, 14), 2: (1, 10)}
+    known = text(feature=METADATA, level=12, supported=(1, 14), known=True, brokers=brokers)
+    assert known == invalid(METADATA, 12, f"Broker 2 {lower}")
+    unknown = text(feature="x", level=0, supported=(0, 0), known=False, brokers={1: (0, 0)})
+    assert unknown == (none and invalid("x", 0, f"{none}support this feature."))
 
 
 @pytest.mark.requirement("FEAT-04")

@@ -238,6 +238,15 @@ def test_version_0_has_two_special_timestamps(release: tuple[int, int], code: in
     assert codes == [0, 0, code]
 
 
+@pytest.mark.requirement("DP-LISTOFF-09")
+@pytest.mark.parametrize(("release", "offsets"), [((3, 4), []), ((3, 5), [0])])
+def test_version_0_knows_the_local_start(release: tuple[int, int], offsets: list[int]) -> None:
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
+    broker = DirectBroker(cluster, profile_name=f"kafka-3.{release[1]}")
+    (topic,) = broker.ask(request(-4, max_num_offsets=1), 0).topics
+    assert topic.partitions[0].old_style_offsets == offsets
+
+
 @pytest.mark.requirement("DP-LISTOFF-12", "DP-LISTOFF-13")
 @pytest.mark.parametrize(
     ("broker_id", "fields", "code"),

@@ -108,6 +108,15 @@ def test_batches_of_a_later_magic(release: tuple[int, ...], code: int) -> None:
     assert produce(new_cluster(release), GOOD, version=2).error == code
 
 
+@pytest.mark.requirement("DP-PRODUCE-10", "DP-PRODUCE-12")
+@pytest.mark.parametrize(("release", "code"), [((3, 6), 21), ((3, 7), 21), ((3, 8), 48)])
+def test_whether_acks_or_the_transaction_count_first(release: tuple[int, int], code: int) -> None:
+    """As Kafka 3.6.2 and 3.9.2 answer; by bytecode 3.7.2 is like 3.6.2, and 3.8.1 like 3.9.2."""
+    unverified = {FOO: (ErrorCode.INVALID_TXN_STATE, "why")}
+    data = changed(WITH_ID, attributes=0x10)
+    assert produce(new_cluster(release), data, acks=7, unverified=unverified).error == code
+
+
 @pytest.mark.requirement("DP-PRODUCE-10")
 @pytest.mark.parametrize(("release", "code"), [((1, 1), 21), ((2, 0), 3)])
 def test_acks_in_a_partition_that_a_topic_lacks(release: tuple[int, int], code: int) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kproto.error_codes import message
 from mockbroker.errors import ClusterError
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.operations.simulated import Operations
@@ -96,6 +97,15 @@ def test_an_open_transaction_of_an_older_epoch(release: Release, asks: bool) -> 
     assert (found.errors == {FOO: (47, None)}, bool(found.guards)) == (asks, False)
     # Before 4.0 the log took it for verified, and the batch by its sequence.
     assert producer.produce(sequence=0).error == (47 if asks else 0)
+
+
+@pytest.mark.requirement("DP-TXN-43")
+@pytest.mark.parametrize(("release", "text"), [((3, 6), message(49)), ((3, 7), None)])
+def test_whether_an_error_of_the_coordinator_has_a_text(release: Release, text: str | None) -> None:
+    """As Kafka 3.6.2 and 3.9.2 answer; by bytecode 3.7.2 is like 3.9.2."""
+    producer = Producer(coordinator(release), version=0)
+    producer.init()
+    assert producer.verify(producer_id=99).errors == {FOO: (49, text)}
 
 
 @BOTH
