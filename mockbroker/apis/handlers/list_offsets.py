@@ -33,6 +33,7 @@ from mockbroker.simulation.fetching.list_offsets import (
     TIMESTAMPS_CHECKED,
     OffsetQuery,
     is_unsupported_timestamp,
+    lacks_debugged_replica,
     list_offset,
     old_timestamp_error,
     segment_starts,
@@ -224,9 +225,13 @@ def _segments_of(
 ) -> ListOffsetsPartitionResponse:
     request: ListOffsetsRequest = call.body
     leader_only = request.replica_id != DEBUGGER
-    code = old_timestamp_error(call.cluster.logs.release, requested.timestamp)
+    release, partition = call.cluster.logs.release, known_partition(call, tp)
+    code = old_timestamp_error(release, requested.timestamp)
+    is_lacking = lacks_debugged_replica(partition, call.broker_id, request.replica_id)
+    if not code and is_lacking and release.has(facts.DEBUGGED_REPLICAS_NAMED):
+        code = ErrorCode.REPLICA_NOT_AVAILABLE
     code = code or access_error(
-        known_partition(call, tp),
+        partition,
         call.broker_id,
         leader_only=leader_only,
         is_failed=call.cluster.state.replica_dirs.is_failed(call.broker_id, tp),

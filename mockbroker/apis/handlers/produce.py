@@ -224,10 +224,10 @@ def _facts(call: Call, request: ProduceRequest) -> RequestFacts:
                 producers.append((header.producer_id, header.producer_epoch))
     if facts.is_transactional:
         facts.producers = frozenset(producers)
-        if request.transactional_id is not None:
-            facts.may_write_id = call.authorizes(
-                AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-            )
+        facts.has_authorizer = call.authorizer is not None
+        facts.may_write_id = call.authorizes(
+            AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id or ""
+        )
     if facts.is_idempotent:
         facts.may_be_idempotent = call.authorizes(AclOperation.IDEMPOTENT_WRITE)
     return facts

@@ -86,7 +86,9 @@ class BrokerConfigCheck(msgspec.Struct):
     @property
     def stores(self) -> list[str]:
         """Key stores and trust stores that are not those of a listener."""
-        return [name for name in self.changed if _STORES.fullmatch(name)]
+        return [
+            name for name in self.changed if name not in self.unknown and _STORES.fullmatch(name)
+        ]
 
     @property
     def of_one_broker(self) -> list[str]:

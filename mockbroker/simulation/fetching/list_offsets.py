@@ -17,6 +17,7 @@ from mockbroker.simulation.log.logs import Logs, PartitionData
 from mockbroker.simulation.log.partition_log import PartitionLog
 from mockbroker.simulation.log.replicas.leadership import ANY_EPOCH, access_error
 from mockbroker.simulation.log.timestamps import TimedOffset, first_at_or_after, first_of_newest
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import (
     Effect,
@@ -41,6 +42,7 @@ __all__ = [
     "ListedOffset",
     "OffsetQuery",
     "is_unsupported_timestamp",
+    "lacks_debugged_replica",
     "list_offset",
     "old_timestamp_error",
     "segment_starts",
@@ -99,6 +101,12 @@ class ListedOffset(msgspec.Struct):
     timestamp: int = -1
     offset: int = -1
     leader_epoch: int = -1
+
+
+def lacks_debugged_replica(partition: Partition | None, broker_id: int, replica_id: int) -> bool:
+    """Whether a debugger asks a broker for a replica that it does not have."""
+    hosts = () if partition is None else partition.hosts
+    return replica_id == DEBUGGER and broker_id not in hosts
 
 
 class _Lookup:
@@ -295,6 +303,14 @@ REFUSALS: Final[tuple[_LookupRow, ...]] = (
         _timestamp_is_unsupported,
         (refuse(ErrorCode.UNSUPPORTED_VERSION),),
         since=TIMESTAMPS_CHECKED,
+    ),
+    Row(
+        "DP-LISTOFF-16",
+        lambda lookup: lacks_debugged_replica(
+            lookup.partition, lookup.query.broker_id, lookup.query.replica_id
+        ),
+        (refuse(ErrorCode.REPLICA_NOT_AVAILABLE),),
+        since=facts.DEBUGGED_REPLICAS_NAMED,
     ),
     Row("DP-LISTOFF-12", lambda lookup: bool(lookup.access_error), (refuse_access,)),
 )

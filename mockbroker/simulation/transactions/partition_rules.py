@@ -250,7 +250,7 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
 
 ON_MARKER_MADE: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
     Row("DP-MARK-04", lambda marker: not marker.is_hosted, ()),
-    Row("DP-MARK-04", lambda marker: marker.magic < 2, (), until=(4, 0)),
+    Row("DP-MARK-04", lambda marker: marker.magic < 2, ()),
     # A group coordinator makes its own.
     Row("DP-MARK-04", lambda marker: marker.of_offsets, (), since=(4, 0)),
     Row("DP-MARK-04", _has_no_producer, (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),)),

@@ -407,6 +407,19 @@ def test_fetches_of_replicas_that_are_none(release: Release, replica_id: int, co
     assert answer.responses[0].partitions[0].error_code == code
 
 
+@pytest.mark.requirement("DP-LISTOFF-16")
+@pytest.mark.parametrize(("release", "code"), [((2, 0), 9), ((2, 1), 3)])
+def test_replicas_that_a_debugger_asks_for(release: Release, code: int) -> None:
+    for version in (0, 1):
+        for replica_id, partitions, expected in (
+            (-2, [9], [code]), (-1, [9], [3]), (-2, [0], [0]),
+        ):  # fmt: skip
+            request = offsets_query(partitions=partitions)
+            request.replica_id, request.topics = replica_id, request.topics[:1]
+            answer = broker(release).ask(request, version)
+            assert [each.error_code for each in answer.topics[0].partitions] == expected
+
+
 @pytest.mark.requirement("DP-LISTOFF-14")
 @pytest.mark.parametrize(
     ("release", "version", "partitions", "codes"),

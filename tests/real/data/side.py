@@ -60,10 +60,9 @@ class Cluster:
     async def find_coordinator(self) -> None:
         """Create the internal topics by asking for them, and remember who leads them. Wait until
         every broker has producer ids to give."""
+        await self.give_ids()
         side = Side(self, "warm-up", 10, 3, {10: Versions(3, 3)})
         try:
-            for broker in self.addresses:
-                await self._gives_ids(side, broker, time.monotonic() + PATIENCE)
             for kind in (1, 0):
                 body = FindCoordinatorRequest(key="warm-up", key_type=kind)
                 deadline = time.monotonic() + PATIENCE
@@ -79,13 +78,20 @@ class Cluster:
         finally:
             side.close()
 
-    async def _gives_ids(self, side: Side, broker: int, deadline: float) -> None:
+    async def give_ids(self) -> None:
+        """Wait until every broker has given out its first producer id."""
+        side = Side(self, "warm-up", 22, 0, {22: Versions(0, 0)})
         body = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MINUTE_MS)
-        while time.monotonic() < deadline:
-            answer = await side.exchange(body, 1, broker, "main")
-            if answer is CLOSED or answer.error_code not in _NOT_READY:
-                return
-            await asyncio.sleep(POLL_SECONDS)
+        deadline = time.monotonic() + PATIENCE
+        try:
+            for broker in self.addresses:
+                while time.monotonic() < deadline:
+                    answer = await side.exchange(body, 0, broker, "main")
+                    if answer is CLOSED or answer.error_code not in _NOT_READY:
+                        break
+                    await asyncio.sleep(POLL_SECONDS)
+        finally:
+            side.close()
 
     async def _loaded(self, side: Side, broker: int, kind: int, deadline: float) -> None:
         """Wait until the coordinator answers."""

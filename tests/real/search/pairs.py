@@ -78,6 +78,8 @@ async def warm_up(address: tuple[str, int], served: Mapping[int, Versions]) -> N
     highest = served[10].highest
     if 22 in served and highest >= 3:
         await cluster.find_coordinator()
+    elif 22 in served:
+        await cluster.give_ids()
     side = Side(cluster, "warm-up", 10, 0, {})
     deadline = time.monotonic() + PATIENCE
     kinds = (0,) if highest < 1 else (0, 1, 2) if 78 in served else (0, 1)

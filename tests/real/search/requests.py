@@ -140,6 +140,7 @@ VALUES: Final[Mapping[int, Mapping[str, Any]]] = {
     40: {"hmac": "aG1hYw==", "expiryTimePeriodMs": 1000},
     41: {"owners[].principalType": "User", "owners[].principalName": "$u"},
     42: {"groupsNames": "$g"},
+    43: {"timeoutMs": 5000},
     44: {"resources[].resourceType": 2, "resources[].resourceName": "$t",
          "resources[].configs[].name": "retention.ms", "resources[].configs[].value": "100000"},
     48: {"components[].entityType": "user", "components[].matchType": 0,

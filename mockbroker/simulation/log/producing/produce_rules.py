@@ -114,7 +114,8 @@ def disconnect(refusal: Refusal, reason: str) -> None:
 class RequestFacts(msgspec.Struct):
     """``data`` are the records of all partitions, ``producers`` the (producer id, epoch) of
     transactional batches. ``is_transactional``: there is such a batch, maybe without a producer id.
-    ``may_write_id``: the caller may write the request's transactional id.
+    ``may_write_id``: the caller may write the request's transactional id, or an empty one in its
+    place. ``has_authorizer``: it is an authorizer that says so.
     ``may_be_idempotent``: the caller has IdempotentWrite on the cluster. ``layouts`` are those of
     ``data``, in its order.
     ``names_unknown_codec``: the first batch of a partition that the broker knows has a codec that
@@ -132,6 +133,7 @@ class RequestFacts(msgspec.Struct):
     is_idempotent: bool = False
     may_write_id: bool = True
     may_be_idempotent: bool = True
+    has_authorizer: bool = False
     data: Sequence[bytes | None] = ()
     unverified: Mapping[TopicPartition, tuple[ErrorCode, str | None]] | None = None
     guards: Mapping[TopicPartition, Guard] | None = None
@@ -166,23 +168,25 @@ class RequestFacts(msgspec.Struct):
         is_usual = None not in [layout.header for layout in self.layouts]
         return RequestForm(
             self.version,
-            is_usual or all(layout.is_one_batch for layout in self.layouts),
+            is_usual or all(each.is_one_batch and not each.is_corrupt for each in self.layouts),
             is_usual or all(layout.batches for layout in self.layouts),
             not is_usual and bool(self.corruption),
             self.names_unknown_codec,
             len(self.producers),
             self.is_transactional,
             self.is_idempotent,
-            self.transactional_id is not None and self.may_write_id,
+            self.transactional_id is not None,
+            self.may_write_id,
             self.may_be_idempotent,
+            self.has_authorizer,
         )
 
 
 class RequestForm(msgspec.Struct, frozen=True):
     """What decides about a whole request. ``is_one_batch_each``: the data of every partition is one
     batch of magic 2. ``has_batches``: it begins with a whole batch. ``producers`` is how many write
-    transactions, and ``may_write_id`` says whether the request has a transactional id that the
-    caller may write."""
+    transactions, and ``may_write_id`` says whether the caller may write the request's transactional
+    id, or an empty one in its place."""
 
     version: int
     is_one_batch_each: bool
@@ -192,8 +196,10 @@ class RequestForm(msgspec.Struct, frozen=True):
     producers: int
     is_transactional: bool
     is_idempotent: bool
+    has_id: bool
     may_write_id: bool
     may_be_idempotent: bool
+    has_authorizer: bool
 
 
 REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
@@ -222,6 +228,20 @@ REQUEST_ROWS: Final[Sequence[Row[RequestForm, Refusal]]] = (
         "DP-PRODUCE-09",
         lambda request: 3 <= request.version < 7 and request.names_unknown_codec,
         (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=(2, 1),
+    ),
+    # By bytecode 2.0.1 gives its authorizer the null, which fails; 2.1.1 looks for it before.
+    Row(
+        "DP-PRODUCE-02",
+        lambda request: request.is_transactional and not request.has_id and request.has_authorizer,
+        (refuse_data(ErrorCode.UNKNOWN_SERVER_ERROR),),
+        since=(2, 0),
+        until=(2, 1),
+    ),
+    Row(
+        "DP-PRODUCE-02",
+        lambda request: request.is_transactional and not request.has_id,
+        (refuse_data(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),),
         since=(2, 1),
     ),
     Row(

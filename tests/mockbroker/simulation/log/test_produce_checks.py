@@ -257,6 +257,22 @@ def test_transactional_batches_need_an_id_that_the_caller_may_write(facts, code)
     assert refusal(NEW, request) == code
 
 
+@pytest.mark.requirement("DP-PRODUCE-02")
+@pytest.mark.parametrize(
+    ("release", "alone", "authorized"),
+    [((0, 11), 0, 0), ((1, 1), 0, 0), ((2, 0), 0, -1), ((2, 1), 53, 53)],
+)
+def test_older_brokers_look_for_no_transactional_id(release, alone, authorized):
+    request = RequestFacts(1, 5, is_transactional=True, is_idempotent=True)
+    assert refusal(release, request) == alone
+    request.has_authorizer = True
+    assert refusal(release, request) == authorized
+    request.transactional_id = "t"
+    assert refusal(release, request) == 0
+    request.may_write_id = False
+    assert refusal(release, request) == 53
+
+
 @pytest.mark.requirement("DP-PRODUCE-03")
 def test_until_2_7_produce_needs_idempotent_write() -> None:
     request = RequestFacts(1, 9, is_idempotent=True, may_be_idempotent=False)
@@ -278,11 +294,11 @@ def test_bytes_behind_a_batch_are_wrong_once_they_contain_a_size(rest: bytes) ->
 
 
 @pytest.mark.requirement("DP-PRODUCE-08")
-@pytest.mark.parametrize("data", [None, b"", OLD, GOOD + GOOD, GOOD[:50]])
+@pytest.mark.parametrize("data", [None, b"", OLD, GOOD + GOOD, GOOD[:50], GOOD + bytes(12)])
 def test_until_2_7_requests_without_batches_close_the_connection(data: bytes | None) -> None:
     """Up to 2.0 that all data is one batch of magic 2 is part of reading it."""
     request = RequestFacts(1, 7, data=[GOOD, data])
-    begins = data in (OLD, GOOD + GOOD)
+    begins = data in (OLD, GOOD + GOOD, GOOD + bytes(12))
     later = 0 if begins else "closed"
     releases = ((0, 11), (2, 0), (2, 1), (2, 7), (2, 8))
     found = [refusal(release, request) for release in releases]
