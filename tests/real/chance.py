@@ -149,6 +149,7 @@ UNORDERED: Final = (
     ),
     Unordered(8, "topics", ("name", "topicId"), HASHED),
     Unordered(8, "topics[].partitions", ("partitionIndex",), HASHED),
+    Unordered(9, "groups", ("groupId",), HASHED),
     Unordered(9, "groups[].topics", ("name", "topicId"), HASHED),
     Unordered(9, "groups[].topics[].partitions", ("partitionIndex",), HASHED),
     Unordered(9, "topics", ("name",), HASHED),

@@ -29,6 +29,7 @@ from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.coordinators.offset_store import FetchedOffset
+from mockbroker.simulation.releases import facts
 from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, always, apply_first, rows_of_release
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
@@ -118,9 +119,12 @@ def _groups(call: Call) -> list[_Group]:
     view = call.cluster.controller.metadata_view(call.broker_id)
     if call.version < _GROUPS_SINCE_VERSION:
         return [_Group(request.group_id, _topics(call, view, request.topics))]
+    requested = request.groups
+    if call.release.has(facts.GROUPS_OF_OFFSETS_MAPPED):
+        requested = list({each.group_id: each for each in requested}.values())
     return [
         _Group(each.group_id, _topics(call, view, each.topics), each.member_id, each.member_epoch)
-        for each in request.groups
+        for each in requested
     ]
 
 

@@ -27,7 +27,8 @@ __all__ = [
     "EMPTY_PROTOCOL_NAMES_NULL", "EPOCH_ENDS_MERGED", "EXCESSIVE_GROWTH_NAMED",
     "FAILED_FETCHES_MERGED", "FAILURES_EXPLAINED", "FEATURES_ZNODE",
     "FIRST_FEATURE_ERROR_REFUSES_ALL",
-    "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS", "GROUP_METADATA_VERSION",
+    "GROUPS_OF_OFFSETS_MAPPED", "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS",
+    "GROUP_METADATA_VERSION",
     "GROUP_VERSION_NEEDED", "HELD_TASKS_STAY", "HOSTS_OF_RULES_READ",
     "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
@@ -122,6 +123,10 @@ absent in 2.6.3."""
 DEBUGGED_REPLICAS_NAMED: Final = Fact("DP-LISTOFF-16", until=(2, 1))
 """ListOffsets of the replica -2 fails with REPLICA_NOT_AVAILABLE where a broker has no replica. By
 bytecode so in 2.0.1, and not in 2.1.1."""
+
+GROUPS_OF_OFFSETS_MAPPED: Final = Fact("REL-112", until=(3, 5))
+"""OffsetFetch answers a group once, for what the request says of it last. By bytecode so in 3.4.1,
+and not in 3.5.2."""
 
 FAILED_FETCHES_MERGED: Final = Fact("DP-FETCH-27", until=(3, 1))
 """Fetch that fails as a whole lists each partition once. By bytecode so in 3.0.2, and not in

@@ -407,6 +407,19 @@ def test_fetches_of_replicas_that_are_none(release: Release, replica_id: int, co
     assert answer.responses[0].partitions[0].error_code == code
 
 
+@pytest.mark.requirement("REL-112")
+@pytest.mark.parametrize(("release", "once"), [((3, 4), True), ((3, 5), False)])
+def test_groups_whose_offsets_are_fetched_twice(release: Release, once: bool) -> None:
+    groups = [
+        {"group_id": group, "topics": [{"name": name, "partition_indexes": [0]}]}
+        for group, name in (("g", "foo"), ("h", "foo"), ("g", "none"))
+    ]
+    answer = broker(release).ask("OffsetFetch", 8, groups=groups)
+    rows = [(each.group_id, each.topics[0].name) for each in answer.groups]
+    every = [("g", "foo"), ("h", "foo"), ("g", "none")]
+    assert rows == ([("g", "none"), ("h", "foo")] if once else every)
+
+
 @pytest.mark.requirement("DP-LISTOFF-16")
 @pytest.mark.parametrize(("release", "code"), [((2, 0), 9), ((2, 1), 3)])
 def test_replicas_that_a_debugger_asks_for(release: Release, code: int) -> None:

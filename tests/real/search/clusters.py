@@ -117,6 +117,8 @@ class SearchKafka(RealKafka):
             # Internal topics appear in ListOffsets and logs; their retention is nothing that
             # requests show.
             "log.retention.check.interval.ms": "3600000",
+            # With expired offsets Kafka deletes groups that have neither members nor offsets.
+            "offsets.retention.check.interval.ms": "3600000",
         }  # fmt: skip
 
     @property

@@ -31,6 +31,9 @@ SPREAD_SECONDS: Final = 5.0
 DELETION_SECONDS: Final = 20.0
 """How long a controller with ZooKeeper may take to delete a topic."""
 POLL_SECONDS: Final = 0.03
+UNCONFIRMED_SECONDS: Final = 0.1
+"""How long a broker may take to append what it does not confirm. The next request goes by another
+connection."""
 
 PASSING: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 100})
 """Error codes that Kafka gives for a moment after a change: metadata that a broker has not read
@@ -173,7 +176,7 @@ class Lane:
         else:
             tasks = [await side.send(step) for side in self._sides]
             if step["api"] == 0 and step["body"].get("acks") == 0:
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(self._by_load(UNCONFIRMED_SECONDS))
                 if any(task.done() for task in tasks):
                     await asyncio.wait(tasks, timeout=SPREAD_SECONDS)
                 for side, task in zip(self._sides, tasks, strict=True):

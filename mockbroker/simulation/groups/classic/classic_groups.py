@@ -266,10 +266,10 @@ class ClassicGroups(ClassicOperations):
     # ---- expiry and moves of coordinators ----------------------------------------------------
 
     def forget_if_empty(self, group_id: str) -> bool:
-        """Delete a group whose last offset expired, unless it has members or ids that may join.
-        Returns whether it is gone."""
+        """Delete a group without offsets, unless it has members: ids that may join are forgotten
+        with it. Returns whether it is gone."""
         group = self._groups.get(group_id)
-        if group is None or not group.is_in(GroupState.EMPTY) or group.pending:
+        if group is None or not group.is_in(GroupState.EMPTY):
             return False
         self._delete(group)
         return True
