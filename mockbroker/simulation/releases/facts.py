@@ -29,7 +29,7 @@ __all__ = [
     "FIRST_FEATURE_ERROR_REFUSES_ALL",
     "GROUPS_OF_OFFSETS_MAPPED", "GROUP_CONFIGS_HAVE_SYNONYMS", "GROUP_CONFIG_OPERATIONS",
     "GROUP_METADATA_VERSION",
-    "GROUP_VERSION_NEEDED", "HELD_TASKS_STAY", "HOSTS_OF_RULES_READ",
+    "GROUP_VERSION_NEEDED", "GROWING_TOPICS_HASHED", "HELD_TASKS_STAY", "HOSTS_OF_RULES_READ",
     "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
     "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_BEGIN_EPOCHS", "LEADERS_WRITE_ISR",
@@ -123,6 +123,10 @@ absent in 2.6.3."""
 DEBUGGED_REPLICAS_NAMED: Final = Fact("DP-LISTOFF-16", until=(2, 1))
 """ListOffsets of the replica -2 fails with REPLICA_NOT_AVAILABLE where a broker has no replica. By
 bytecode so in 2.0.1, and not in 2.1.1."""
+
+GROWING_TOPICS_HASHED: Final = Fact("REL-82", until=(2, 5))
+"""ZooKeeper mode: CreatePartitions extends topics in the order of a hash map. By bytecode so in
+2.4.1, and not in 2.5.1."""
 
 GROUPS_OF_OFFSETS_MAPPED: Final = Fact("REL-112", until=(3, 5))
 """OffsetFetch answers a group once, for what the request says of it last. By bytecode so in 3.4.1,

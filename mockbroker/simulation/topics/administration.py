@@ -25,6 +25,7 @@ from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.actions import PartitionsAdded, TopicCreated, TopicDeleted
 from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, Topic
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.java_maps import hash_order
 from mockbroker.simulation.state.results import (
     CreatePartitionsResult,
     CreateTopicResult,
@@ -109,6 +110,7 @@ class Topics(Mapping[str, Topic]):
             facts.INTERNAL_CONFIGS_OF_NEW_TOPICS
         )
         self._explains = release.has(facts.FAILURES_EXPLAINED)
+        self._hashes = self._controller.keeps_znodes and release.has(facts.GROWING_TOPICS_HASHED)
 
     def __getitem__(self, name: str) -> Topic:
         return self._controller.state.topics[name]
@@ -274,6 +276,9 @@ class Topics(Mapping[str, Topic]):
         answers = self.answers.growth
         validate_only = validate_only and answers.only_validates
         times = Counter(name for name, _, _ in topics)
+        if self._hashes:
+            rows = {row[0]: row for row in topics}
+            topics = [rows[name] for name in hash_order(rows)]
         results: dict[str, CreatePartitionsResult] = {}
         excess = self._refusals_of_excess(topics)
         for (name, count, assignments), too_many in zip(topics, excess, strict=True):
