@@ -73,6 +73,10 @@ def _may_not_describe(lookup: _Lookup) -> bool:
     return _is_no_broker(lookup) and not lookup.query.may_describe
 
 
+def _is_before_all(lookup: _Lookup) -> bool:
+    return lookup.query.epoch < lookup.logs.log(lookup.query.tp).epochs.oldest
+
+
 _LookupRow: TypeAlias = Row[_Lookup, _Lookup]
 
 ROWS: Final[tuple[_LookupRow, ...]] = (
@@ -84,6 +88,8 @@ ROWS: Final[tuple[_LookupRow, ...]] = (
     ),
     Row("DP-EPOCH-02", _may_not_describe, (refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),)),
     Row("DP-EPOCH-02", lambda lookup: bool(lookup.access_error), (refuse_access,)),
+    # By bytecode so in 1.1.1; 2.0.1 answers with the first offset.
+    Row("DP-EPOCH-04", _is_before_all, (), until=(2, 0)),
     Row("DP-EPOCH-01", always, (answer_end,)),
 )
 

@@ -42,6 +42,11 @@ class LeaderEpochs:
         return self._starts[-1].epoch if self._starts else -1
 
     @property
+    def oldest(self) -> int:
+        """The oldest epoch; -1 if none is known."""
+        return self._starts[0].epoch if self._starts else -1
+
+    @property
     def latest_start(self) -> int:
         """The first offset of the newest epoch; 0 if none is known."""
         return self._starts[-1].start_offset if self._starts else 0

@@ -75,6 +75,16 @@ def test_epochs_that_the_log_no_longer_has() -> None:
     assert ask(DirectBroker(cluster), request(0)) == (0, 0, 3)
 
 
+@pytest.mark.requirement("DP-EPOCH-04")
+@pytest.mark.parametrize(("release", "ends"), [((1, 1), [-1, 1]), ((2, 0), [0, 1])])
+def test_epochs_before_all_that_are_known(release: tuple[int, int], ends: list[int]) -> None:
+    cluster = simulated_cluster(1, topics=["foo=1"], release=release)
+    broker = DirectBroker(cluster, profile_name="kafka-1.1")
+    append_times(cluster, 1)
+    first = cluster.topics.partition(*FOO).leader_epoch
+    assert [ask(broker, request(epoch), version=0)[2] for epoch in (-2, first)] == ends
+
+
 @pytest.mark.requirement("DP-EPOCH-03")
 @pytest.mark.parametrize(("release", "begins"), [((1, 1), False), ((2, 0), True)])
 def test_epochs_without_batches(release: tuple[int, int], begins: bool) -> None:
