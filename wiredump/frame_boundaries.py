@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from kproto.dialects import Dialect, dialect
 from kproto.framing import DEFAULT_MAX_SIZE, SIZE_LENGTH
+from wiredump.native import quick
 from wiredump.open_requests import MOST_HALVES
 from wiredump.search import Candidate, Search, Undecided
 
@@ -68,6 +69,8 @@ class RequestShape:
             + b")\\x00[\\x00-\\x1f])",
             re.DOTALL,
         )
+        known = sum(1 << key for key in self._newest)
+        self._keys = known.to_bytes(1 << 13, "little")
 
     @property
     def newest(self) -> dict[int, int]:
@@ -109,6 +112,11 @@ class RequestShape:
     def candidates(self, data: bytearray, start: int) -> Iterator[int]:
         """Yield the places that a quick look does not rule out."""
         # One search at a time: an iterator of matches would keep the bytearray from shrinking.
+        if (module := quick()) is not None:
+            while (start := module.find_request(data, start, self._keys)) >= 0:
+                yield start
+                start += 1
+            return
         while (match := self._pattern.search(data, start)) is not None:
             yield match.start()
             start = match.start() + 1

@@ -80,6 +80,10 @@ class Recognition:
     ``in_step`` is whether it begins with a frame.
     """
 
+    _name: str | None = None
+    _named_by: tuple[bool, int, int] | None = None
+    """What ``_name`` was derived from: the client's direction, and the lengths of both heads."""
+
     def __init__(
         self, requests: Requests, most: int, *, forward: bool, from_start: bool, known: bool
     ) -> None:
@@ -226,7 +230,7 @@ class Recognition:
             if self._looks[forward].finds(final=over):
                 return self._kafka(forward)
         if self._known and max(map(len, self._heads.values())) >= _LEAST:
-            name = other_protocol(*self.heads)
+            name = self._other_protocol()
             if name is not None:
                 return cast(Protocol, name)
             client, server = self._looks[self.forward], self._looks[not self.forward]
@@ -245,6 +249,13 @@ class Recognition:
                 if self._looks[forward].has_responses() and not self._heads[not forward]:
                     return self._kafka(not forward)
         return None
+
+    def _other_protocol(self) -> str | None:
+        """Name another protocol by the first bytes, which are looked at again if there are more."""
+        seen = self.forward, len(self._heads[True]), len(self._heads[False])
+        if seen != self._named_by:
+            self._named_by, self._name = seen, other_protocol(*self.heads)
+        return self._name
 
     def _kafka(self, forward: bool) -> Protocol:
         if not self._known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from struct import pack
 from typing import Any
 
@@ -20,9 +21,10 @@ from kproto.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from tests.support.full import quick
+from tests.support.full import either, quick
 from tests.wiredump.talk import KAFKA, Piece, listen
-from wiredump.frame_boundaries import Expected, Responses
+from wiredump import native
+from wiredump.frame_boundaries import Expected, Responses, every_request
 from wiredump.model import Anomaly, Exchange, Item
 from wiredump.search import JUDGED_AT_LEAST, JUDGED_PER_BYTE, Candidate, Search
 
@@ -203,3 +205,23 @@ def test_looking_is_linear(size: int, packet: int) -> None:
     assert frames.judged <= JUDGED_AT_LEAST + JUDGED_PER_BYTE * total
     # Each candidate that has to wait is met a second time.
     assert frames.looked <= 2 * total // 8 + number
+
+
+@pytest.mark.usefixtures("extension")
+def test_the_extension_finds_the_same_candidates(rng: random.Random) -> None:
+    """Among bytes in which headers of requests, whole and spoilt, overlap with zeros and noise."""
+    shape, found = every_request(), 0
+    for _ in range(either(20_000, 1_000)):
+        held = bytearray()
+        for _ in range(rng.randrange(12)):
+            size, key = rng.choice((0, 7, 8, 300, 1 << 27, -1)), rng.randrange(-2, 100)
+            version = rng.randrange(34)
+            held += rng.choice((pack(">ihh", size, key, version), bytes(9), rng.randbytes(9)))
+            del held[len(held) - rng.choice((0, 0, 1, 5)) :]
+        start = rng.randrange(len(held) + 2)
+        with native.using(None):
+            expected = [*shape.candidates(held, start)]
+        with native.using(native.built()):
+            assert [*shape.candidates(held, start)] == expected
+        found += len(expected)
+    assert found

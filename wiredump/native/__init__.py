@@ -15,7 +15,7 @@ import kproto
 
 __all__ = ["INTERFACE", "built", "quick", "using"]
 
-INTERFACE: Final = 3
+INTERFACE: Final = 4
 """That of the extension, counted up with each change (``native/wire.h``)."""
 
 _chosen: list[ModuleType | None] = []

@@ -7,6 +7,8 @@ from wiredump.connection_state import ConnectionState
 
 INTERFACE: int
 
+def find_request(data: bytes | bytearray, start: int, keys: bytes, /) -> int: ...
+
 @final
 class Packets:
     """Whole records of a chunk, in its order."""

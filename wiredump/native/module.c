@@ -15,6 +15,7 @@ static PyMethodDef functions[] = {{"walk_pcap", walk_pcap, METH_VARARGS, NULL},
                                   {"read_run", read_run, METH_VARARGS, NULL},
                                   {"carried_run", carried_run, METH_VARARGS, NULL},
                                   {"order_runs", order_runs, METH_O, NULL},
+                                  {"find_request", find_request, METH_VARARGS, NULL},
                                   {"feed_rows", feed_rows, METH_VARARGS, NULL},
                                   {"steps", steps, METH_NOARGS, NULL},
                                   {0}};

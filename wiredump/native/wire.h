@@ -25,7 +25,7 @@
 extern uint64_t native_steps;
 #define STEPS(n) (native_steps += (uint64_t)(n))
 /* The interface to wiredump, counted up with each change of it (wiredump/native/__init__.py). */
-enum { INTERFACE = 3 };
+enum { INTERFACE = 4 };
 
 enum { BYTES_A_STEP = 64 }; /* bytes copied or moved in one step */
 
@@ -518,6 +518,9 @@ static inline void note_packet(const arrival *in) {
         trips_acknowledge(&in->on->streams[!in->direction], in->segment.acknowledgement,
                           in->packet->time);
 }
+
+/* candidates.c */
+PyObject *find_request(PyObject *module, PyObject *args);
 
 /* opening.c: connections from SYN to FIN */
 enum outcome open_connection(const arrival *in);
