@@ -274,6 +274,8 @@ def test_the_preview_of_kraft_cannot_store_that_a_config_is_deleted(
     config = {"name": "retention.ms", "configOperation": operation, "value": value}
     step = _step(44, 0, resources=[{"resourceType": 2, "resourceName": "a", "configs": [config]}])
     assert harms(step, "2.8.2") == deletes
+    topic = {"name": "a", "configs": [{"name": "retention.ms", "value": value}], "assignments": []}
+    assert harms(_step(19, 4, topics=[topic]), "2.8.2") == (value is None)
     assert not harms(step, "2.8.2-zk")
 
 

@@ -97,6 +97,12 @@ def _has_format(body: Mapping[str, Any]) -> bool:
     )
 
 
+def _has_null_configs(body: Mapping[str, Any]) -> bool:
+    return any(
+        config["value"] is None for each in body["topics"] or () for config in each["configs"] or ()
+    )
+
+
 def _lists_no_replicas(body: Mapping[str, Any]) -> bool:
     """Or leaves partitions out."""
     return any(
@@ -217,6 +223,10 @@ DECISIONS: Final = (
     ),
     Decision(
         19, ANY, "Kafka's controller resigns", _lists_no_replicas, releases=_PREVIEWS, harms=True
+    ),
+    Decision(
+        19, ANY, "Kafka's controller cannot store a config without a value", _has_null_configs,
+        releases=("2.8.2",), harms=True,
     ),
     Decision(
         19, ANY, "Kafka creates two topics of a name", _repeats_topics, releases=("2.8.2",),
