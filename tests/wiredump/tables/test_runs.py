@@ -138,10 +138,10 @@ def test_modes(
     both, more = written("append", captures[1])
     assert first < both
     assert more > some > 0
-    before = sorted(map(str, out.files()))
     code, _, err = run(capsys, "table", captures[0], *common)
     assert (code, "is not empty" in err) == (1, True)
     assert written("append", captures[1]) == (both, more)
+    before = sorted(map(str, out.files()))
     code, _, err = run(capsys, "table", str(tmp_path / "none"), *common, "--mode", "overwrite")
     assert (code, "none" in err) == (1, True)
     assert sorted(map(str, out.files())) == before

@@ -24,7 +24,12 @@ from mockbroker.running.mock_cluster import MockCluster
 from mockbroker.simulation.cluster import Cluster
 from mockbroker.simulation.groups.classic.classic_group import GroupState
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
-from mockbroker.simulation.log.producing.producer_states import ROWS, ProducerBatch, SequenceCheck
+from mockbroker.simulation.log.producing.producer_states import (
+    ROWS,
+    Guard,
+    ProducerBatch,
+    SequenceCheck,
+)
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.releases.fixes import FIXES
 from mockbroker.simulation.releases.release import Release
@@ -48,6 +53,7 @@ from tests.mockbroker.simulation.fetching.test_sessions import Client
 from tests.mockbroker.simulation.groups.consumers import Consumers
 from tests.mockbroker.simulation.groups.members import Coordinator
 from tests.mockbroker.simulation.groups.streams import Streams
+from tests.mockbroker.simulation.groups.test_mixed_groups import Mixed
 from tests.mockbroker.simulation.log import test_idempotence as idempotence
 from tests.mockbroker.simulation.log.producing import new_cluster
 from tests.mockbroker.simulation.transactions.transacting import (
@@ -189,6 +195,12 @@ def a_static_member_returns_to_a_full_group(of: Profile) -> int:
     return at.join("b", instance_id="i").error_code
 
 
+def join_with_an_unreadable_subscription(of: Profile) -> int:
+    at = Mixed(of.software.number[:2], ["foo:6:1"], fixes=of.software.fixes)
+    at.join("a")
+    return at.classic_join(protocols=(("range", b"meta"),)).code
+
+
 def a_standby_of_two_members(of: Profile) -> list[str]:
     """One of them runs the task once the member that ran it has left, and another has come."""
     topology = Topology(0, (Subtopology("0", ("foo",), changelogs=(InternalTopic("log"),)),))
@@ -227,7 +239,8 @@ def a_producer_whose_batches_are_gone(of: Profile) -> int:
 
 
 def an_unknown_producer_of_version_2(of: Profile) -> int:
-    unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, implicit=True)
+    guard = Guard(8, 0, True, idempotence.NOW_MS)
+    unknown = ProducerBatch(None, 0, 8, 8, is_transactional=True, guard=guard)
     check = SequenceCheck(unknown)
     apply_first(rows_of_release(ROWS, of.software), unknown.form, check)
     return int(check.code)
@@ -478,6 +491,7 @@ CASES: Final = (
     Case("KAFKA-19233", "kafka-4.4", join_again_with_epoch_0, 0, 110),
     Case("KAFKA-19431", "kafka-4.4", unsubscribe, ["foo-0"], ["bar-0", "foo-0"]),
     Case("KAFKA-20601", "kafka-4.4", a_static_member_returns_to_a_full_group, 0, 81),
+    Case("KAFKA-20662", "kafka-4.4", join_with_an_unreadable_subscription, 23, -1),
     Case("KAFKA-20899", "kafka-4.4", a_standby_of_two_members, ["c"], ["d"]),
     Case("KAFKA-5793", "kafka-2.4", an_unknown_producer, 59, 45),
     Case("KAFKA-7298", "kafka-2.4", a_producer_known_by_its_marker, 59, 45),
@@ -529,7 +543,7 @@ FIRST: Final = {
     "KAFKA-14351": "3.5", "KAFKA-14358": "3.3.2 3.4", "KAFKA-14372": "3.3.2 3.4",
     "KAFKA-15243": "3.5.2 3.6", "KAFKA-15583": "3.7", "KAFKA-18202": "4.1", "KAFKA-19233": "4.2",
     "KAFKA-19367": "4.0.1 4.1", "KAFKA-19431": "4.2", "KAFKA-19975": "4.3", "KAFKA-20601": "4.4",
-    "KAFKA-20899": "4.2.2 4.4",
+    "KAFKA-20662": "4.2.2 4.4", "KAFKA-20899": "4.2.2 4.4",
 }  # fmt: skip
 """The first releases with each fix, by Kafka's tags: of the lines that were open, and then all."""
 
