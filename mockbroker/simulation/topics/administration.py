@@ -27,6 +27,7 @@ from mockbroker.simulation.state.cluster_parts import NO_LEADER, Partition, Topi
 from mockbroker.simulation.state.controller import Controller
 from mockbroker.simulation.state.java_maps import hash_order
 from mockbroker.simulation.state.results import (
+    ConfigEntry,
     CreatePartitionsResult,
     CreateTopicResult,
     DeleteTopicResult,
@@ -225,15 +226,23 @@ class Topics(Mapping[str, Topic]):
             topic_id=topic_id,
             num_partitions=len(partitions),
             replication_factor=len(partitions[0].replicas),
-            configs=self._configs.of_new_topic(configs, internal_too=self._lists_internal)
-            if new.answers.lists_configs
-            else (),
+            configs=self._shown_configs(configs) if new.answers.lists_configs else (),
         )
         if not validate_only:
             created = Topic(topic.name, topic_id, partitions)
             self._controller.record("create_topics", TopicCreated(created))
             self._config_changes.store_new(topic.name, configs)
         return result
+
+    def _shown_configs(self, given: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+        """The configs of a new topic. KRaft shows texts as they were given."""
+        entries = self._configs.of_new_topic(given, internal_too=self._lists_internal)
+        if self._controller.keeps_znodes:
+            return entries
+        return tuple(
+            replace(each, value=given[each.name]) if each.name in given else each
+            for each in entries
+        )
 
     def auto_create(self, name: str) -> int:
         """Create an unknown topic that Metadata requests; return the error code to answer.

@@ -541,6 +541,21 @@ def test_offsets_in_zookeeper_are_committed_one_by_one() -> None:
     assert [[row.error_code for row in each.partitions] for each in found] == [[0, 0]]
 
 
+@pytest.mark.requirement("DP-API-33")
+@pytest.mark.parametrize(("zookeeper", "value"), [(True, "1"), (False, " 1 ")])
+def test_configs_of_a_new_topic_are_shown_as_given_by_kraft(zookeeper: bool, value: str) -> None:
+    """As Kafka 3.9.2 answers with ZooKeeper, and 4.1.2."""
+    topic = {
+        "name": "new",
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "configs": [{"name": "retention.ms", "value": " 1 "}],
+    }
+    at = broker((3, 9), zookeeper=zookeeper)
+    (row,) = at.ask("CreateTopics", 6, topics=[topic], timeout_ms=5000).topics
+    assert {each.name: each.value for each in row.configs}["retention.ms"] == value
+
+
 @pytest.mark.requirement("REL-75")
 @pytest.mark.parametrize(
     ("count", "factor", "text"),
