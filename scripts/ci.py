@@ -48,13 +48,14 @@ def make(name: str, target: str, *arguments: str, niceness: int = 0) -> Step:
 
 LANES: Final = (
     # Four processes on two cores: many tests wait. The other lane's step, which is mostly one
-    # process, goes first: it would end last, with the second core idle.
+    # process, goes first: it would end last, with the second core idle. Not by more than this:
+    # Spark gives its Python processes ten seconds to start.
     (
         make(
             "tests",
             "test",
             "PYTEST_ARGS=-n4 --maxfail=20 --durations=40 --seconds-by-folder --requirements=check",
-            niceness=5,
+            niceness=2,
         ),
     ),
     (

@@ -13,6 +13,7 @@ from kspec.runner import toolchains
 from tests.support.class_data import SparkClassData
 from tests.support.maven import artifacts, with_dependencies
 from tests.support.toolchain import require, require_module
+from tests.wiredump.spark import starved
 
 _CLIENTS = (
     # Of Spark 4.2, the newest that was published in November 2026.
@@ -30,6 +31,11 @@ _SDK = (
     ),
     ("software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3", "1.3.1"),
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    return starved.play(item, nextitem)
 
 
 def _clients() -> dict[str, str]:
