@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs/how-to/recipes/fuzzing"
-SECONDS = 120
+SECONDS = 480
 
 
 def corpus(recipe: str, folder: Path, seeds: int = 200) -> list[Path]:
