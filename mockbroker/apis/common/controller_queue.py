@@ -5,6 +5,8 @@ The simulated controller is never behind, so only a request without any time wai
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from kproto.error_codes import ErrorCode
@@ -14,7 +16,7 @@ from mockbroker.simulation.releases import fixes
 from mockbroker.simulation.releases.release import Release, by_release
 from mockbroker.simulation.releases.rows import Row, apply_first, rows_of_release
 
-__all__ = ["controller_queue", "queued"]
+__all__ = ["queued", "queued_if", "queued_topics"]
 
 
 def _has_no_time(call: Call) -> bool:
@@ -36,10 +38,28 @@ def _error(call: Call) -> int:
     return ErrorCode.REQUEST_TIMED_OUT if apply_first(_rows(call.release), call, None) else 0
 
 
+def queued_if(waits: Callable[[Call], bool]) -> Requirement:
+    """The request does not wait in the controller's queue for longer than its time-out. ``waits``
+    says whether it waits at all, and is asked only if it has no time."""
+
+    def check(call: Call) -> int:
+        code = _error(call)
+        return code if code and waits(call) else 0
+
+    return Requirement(check)
+
+
 def queued(field: str) -> Requirement:
-    """As ``controller_queue``, for requests that do not wait if the list in ``field`` is empty."""
-    return Requirement(lambda call: 0 if getattr(call.body, field) == [] else _error(call))
+    """As ``queued_if``, for requests that do not wait if the list in ``field`` is empty."""
+    return queued_if(lambda call: getattr(call.body, field) != [])
 
 
-controller_queue: Final = Requirement(_error)
-"""The request does not wait in the controller's queue for longer than its time-out."""
+def queued_topics(may: Callable[[Call, Iterable[str]], Collection[str]]) -> Requirement:
+    """As ``queued_if``: KRaft's controller gets the topics that are named once, of those that the
+    caller ``may`` change."""
+
+    def waits(call: Call) -> bool:
+        times = Counter(topic.name for topic in call.body.topics)
+        return any(times[name] == 1 for name in may(call, times))
+
+    return queued_if(waits)

@@ -17,10 +17,10 @@ from kproto.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.controller_queue import queued_topics
 from mockbroker.apis.common.mutation_quotas import mutation_quota
 from mockbroker.apis.common.refusals import refusal
-from mockbroker.apis.common.requirements import controller, silent, when
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.errors import Refusal
 from mockbroker.simulation.releases import fixes
@@ -36,13 +36,7 @@ def _may_grow(call: Call, names: Iterable[str]) -> frozenset[str]:
     return authorized_names(call, names, AclOperation.ALTER)
 
 
-def _waits(call: Call) -> bool:
-    """KRaft's controller gets the topics that are named once and may grow."""
-    times = Counter(topic.name for topic in call.body.topics)
-    return any(times[name] == 1 for name in _may_grow(call, times))
-
-
-@register(37, "0-3", requires=silent(controller, when(_waits, controller_queue)))
+@register(37, "0-3", requires=silent(controller, queued_topics(_may_grow)))
 def create_partitions(call: Call) -> Message:
     request: CreatePartitionsRequest = call.body
     times = Counter(topic.name for topic in request.topics)

@@ -19,9 +19,9 @@ from kproto.messages.create_topics_response import (
     CreateTopicsResponse,
 )
 from mockbroker.apis.common.authorization import authorized_names
-from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.controller_queue import queued_topics
 from mockbroker.apis.common.mutation_quotas import mutation_quota
-from mockbroker.apis.common.requirements import controller, silent, when
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.errors import UnreadableError
 from mockbroker.simulation.releases.facts import NULLS_READ
@@ -37,18 +37,12 @@ def _may_create(call: Call, names: Iterable[str]) -> frozenset[str]:
     return authorized_names(call, names, AclOperation.CREATE)
 
 
-def _waits(call: Call) -> bool:
-    """KRaft's controller gets the topics that are named once and may be created."""
-    times = Counter(topic.name for topic in call.body.topics)
-    return any(times[name] == 1 for name in _may_create(call, times))
-
-
 @register(
     19,
     "0-7",
     requires=(
         replace(controller, text=lambda _call, _code: ""),
-        *silent(when(_waits, controller_queue)),
+        *silent(queued_topics(_may_create)),
     ),
 )
 def create_topics(call: Call) -> CreateTopicsResponse:

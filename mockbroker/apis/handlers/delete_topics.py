@@ -14,9 +14,9 @@ from kproto.messages.delete_topics_request import DeleteTopicsRequest
 from kproto.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kproto.schema.model import ZERO_UUID
 from mockbroker.apis.common.authorization import authorized_names, text_of
-from mockbroker.apis.common.controller_queue import controller_queue
+from mockbroker.apis.common.controller_queue import queued_if
 from mockbroker.apis.common.mutation_quotas import mutation_quota
-from mockbroker.apis.common.requirements import controller, silent, when
+from mockbroker.apis.common.requirements import controller, silent
 from mockbroker.apis.registry import Call, register
 from mockbroker.simulation.security.authorizer import AclOperation, ResourceType
 
@@ -43,7 +43,7 @@ def _waits(call: Call) -> bool:
     )
 
 
-@register(20, "0-6", requires=silent(controller, when(_waits, controller_queue)))
+@register(20, "0-6", requires=silent(controller, queued_if(_waits)))
 def delete_topics(call: Call) -> DeleteTopicsResponse:
     request: DeleteTopicsRequest = call.body
     requested, refused = _sift(call, _requested(call))
