@@ -34,6 +34,10 @@ _CHANGING: Final = frozenset({5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """The levels of metadata.version that changed the format of a record."""
 
 
+_BrokerLevels: TypeAlias = tuple[int, tuple[int, int]]
+"""A broker, and the lowest and the highest level of a feature that it supports."""
+
+
 class Change(msgspec.Struct):
     """One feature that a request changes. ``supported`` is (lowest, highest) of the controller,
     (0, 0) for a feature that is not ``known``; ``current`` is the finalized level, 0 if it is off.
@@ -57,45 +61,41 @@ class Change(msgspec.Struct):
         return _span(self.supported)
 
     @property
-    def lagging(self) -> tuple[int, tuple[int, int]] | None:
+    def lagging(self) -> _BrokerLevels | None:
         """The first broker that does not support the level, and the levels that it supports."""
+        return self._lagging(off_needs_feature=False)
+
+    @property
+    def lacking(self) -> _BrokerLevels | None:
+        """The same, where a broker that lacks the feature does not support level 0, either."""
+        return self._lagging(off_needs_feature=True)
+
+    def _lagging(self, *, off_needs_feature: bool) -> _BrokerLevels | None:
         for broker_id, (lowest, highest) in self.brokers.items():
-            if not lowest <= self.level <= highest:
+            if (off_needs_feature and not highest) or not lowest <= self.level <= highest:
                 return broker_id, (lowest, highest)
         return None
 
     @property
-    def lacking(self) -> tuple[int, tuple[int, int]] | None:
-        """The same, where a broker that lacks the feature does not support level 0, either."""
-        return next(
-            (
-                (broker_id, (lowest, highest))
-                for broker_id, (lowest, highest) in self.brokers.items()
-                if not highest or not lowest <= self.level <= highest
-            ),
-            None,
-        )
+    def lagging_broker(self) -> str:
+        """What the refusal says of that broker."""
+        return _refusal(self.lagging, "only supports versions {span}")
 
     @property
     def lacking_broker(self) -> str:
-        """What the refusal says of that broker."""
-        assert self.lacking is not None
-        broker_id, (lowest, highest) = self.lacking
-        if not highest:
-            return f"Broker {broker_id} does not support this feature."
-        return (
-            f"Broker {broker_id} does not support the given version. It supports {lowest} to "
-            f"{highest}."
-        )
+        """The same in other words."""
+        text = "does not support the given version. It supports {lowest} to {highest}."
+        return _refusal(self.lacking, text)
 
-    @property
-    def lagging_broker(self) -> str:
-        """What the refusal says of that broker."""
-        assert self.lagging is not None
-        broker_id, supported = self.lagging
-        if supported[1] == 0:
-            return f"Broker {broker_id} does not support this feature."
-        return f"Broker {broker_id} only supports versions {_span(supported)}"
+
+def _refusal(broker: _BrokerLevels | None, text: str) -> str:
+    """What is said of a broker that is there; ``text`` if it has the feature."""
+    assert broker is not None, "the row's condition found it"
+    broker_id, (lowest, highest) = broker
+    if not highest:
+        text = "does not support this feature."
+    said = text.format(lowest=lowest, highest=highest, span=_span((lowest, highest)))
+    return f"Broker {broker_id} {said}"
 
 
 def _span(supported: tuple[int, int]) -> str:
