@@ -87,5 +87,7 @@ async def test_java_share_consumers() -> None:
         view = mock.group("g")
         assert view is not None
         assert view.share_partitions is not None
-        in_flight = [each.in_flight for each in view.share_partitions]
-        assert (view.state, in_flight) == ("Empty", [(), (), ()])
+        # What was stored last names the offset at which the partition began then, so that what is
+        # loaded when the group has no more sessions still has the records behind it.
+        in_flight = {each.state for part in view.share_partitions for each in part.in_flight}
+        assert (view.state, in_flight) == ("Empty", {"Acknowledged"})
