@@ -20,6 +20,7 @@ from wiredump.tables.making import Made
 
 if TYPE_CHECKING:
     from wiredump.spark.connections import Options
+    from wiredump.spark.progress import Follower
     from wiredump.spark.streaming import Stream
 
 __all__ = ["follow", "follow_options", "seconds", "stopping", "stream_of"]
@@ -27,6 +28,8 @@ __all__ = ["follow", "follow_options", "seconds", "stopping", "stream_of"]
 _BATCH_BYTES: Final = 1 << 30
 _LOOK: Final = 0.2
 """Seconds between two looks at a query."""
+_STARTS: Final = 4
+"""Of a query, if Spark's Python process does not start in time."""
 CommandT = TypeVar("CommandT", bound=Callable[..., int | None])
 
 
@@ -104,6 +107,7 @@ def follow(spark: Any, options: Options, how: dict[str, Any], say: Callable[[str
     """Run a query until it ends, or until it is to stop, and complete the tables. Raises the
     KprotoError that ended the query, or what Spark raises."""
     from wiredump.spark.progress import Follower
+    from wiredump.spark.session import is_starved
     from wiredump.spark.stream_folder import StreamFolder
     from wiredump.spark.streaming import cause_of
 
@@ -117,8 +121,25 @@ def follow(spark: Any, options: Options, how: dict[str, Any], say: Callable[[str
 
     at_once = how["available_now"] or how["end"]
     when = {"availableNow": True} if at_once else {"processingTime": f"{how['trigger']} seconds"}
-    query = stream.start(spark, when)
     follower = Follower(stream.folder, first, report)
+    for left in reversed(range(_STARTS)):
+        try:
+            _run(stream, spark, when, follower, say)
+            break
+        except Exception as error:
+            if left == 0 or not is_starved(error):
+                raise cause_of(error) or error from error
+        echo("wiredump: Python did not start in ten seconds: the query starts again", err=True)
+    follower.poll()
+    made = stream.complete(spark, ending=how["end"]) if at_once else stream.made()
+    return made._replace(unread=bad)
+
+
+def _run(
+    stream: Stream, spark: Any, when: dict[str, Any], follower: Follower,
+    say: Callable[[str], object],
+) -> None:  # fmt: skip
+    query = stream.start(spark, when)
     try:
         with stopping(_LOOK, say) as wait:
             while query.isActive:
@@ -126,14 +147,9 @@ def follow(spark: Any, options: Options, how: dict[str, Any], say: Callable[[str
                 if not wait() and not query.status["isTriggerActive"]:
                     query.stop()
         query.awaitTermination()
-    except Exception as error:
-        raise cause_of(error) or error from error
     finally:
         with suppress(Exception):
             query.stop()
-    follower.poll()
-    made = stream.complete(spark, ending=how["end"]) if at_once else stream.made()
-    return made._replace(unread=bad)
 
 
 def _write(place: str, line: str) -> None:

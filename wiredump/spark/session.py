@@ -28,6 +28,7 @@ __all__ = [
     "cores_of",
     "describe",
     "failure",
+    "is_starved",
     "master_of",
     "reason_of",
     "require_spark",
@@ -142,12 +143,23 @@ def _started(builder: SparkSession.Builder, where: str) -> SparkSession:
         ) from error
 
 
+def is_starved(error: Exception) -> bool:
+    """Whether Spark gave a Python process no time: it waits ten seconds for it to connect, which no
+    setting changes. On a busy machine, importing PySpark takes longer."""
+    return "Python worker failed to connect back" in str(error)
+
+
 def failure(error: Exception) -> KprotoError:
     """Return the error of a job, in one line, with the reason that the last failed task gave."""
     name, text = type(error).__name__, str(error)
     if "Python worker exited unexpectedly" in text:
         why = "the Python process of a task was killed, perhaps for lack of memory"
         why = f"{why}: use more --partitions, or fewer tasks at a time (--master local[N])"
+    elif is_starved(error):
+        why = (
+            "a Python process took more than Spark's ten seconds to start: the driver's machine is"
+        )
+        why = f"{why} busy; repeat the command when it is less so"
     elif isinstance(error, ConnectionError) or name in ("Py4JError", "Py4JNetworkError"):
         why = "Spark's Java process ended, or can no longer be reached"
     else:
@@ -157,8 +169,9 @@ def failure(error: Exception) -> KprotoError:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the line of the innermost exception, which is the last in front of Java's stack."""
-    text = re.split(r"\n\s+at ", str(error), maxsplit=1)[0]
+    """Return the line of the innermost exception, which is the last in front of Java's stack, or in
+    front of what Spark Connect says of it."""
+    text = re.split(r"\n\s+at |\n\nJVM stacktrace:\n", str(error), maxsplit=1)[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [_EXCEPTION.match(line) for line in lines]
     named = [each[1] for each in found if each is not None]

@@ -20,6 +20,11 @@ from wiredump.rows.schema import ON_REQUEST
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("connect_server.py")
+SLOW = """#!/bin/sh
+case "$*" in *foreach_batch_worker*) mkdir "{mark}" 2>/dev/null && sleep 12;; esac
+exec "{python}" "$@"
+"""
+"""A Python that takes longer to begin the first stream than Spark waits for it."""
 
 
 @pytest.fixture
@@ -27,7 +32,10 @@ def server(tmp_path: Path) -> Iterator[str]:
     require("java")
     require_module("pyspark")
     require_module("grpc")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    slow = tmp_path / "slow-python"
+    slow.write_text(SLOW.format(mark=tmp_path / "began", python=sys.executable))
+    slow.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": str(slow)}
     with (
         (tmp_path / "server.log").open("wb") as log,
         subprocess.Popen(
@@ -45,7 +53,8 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_stream(server: str, tmp_path: Path) -> None:
-    """By two commands, the second of which continues the first, and ends the stream."""
+    """By two commands, the second of which continues the first, and ends the stream. The first
+    starts its query again, since Spark did not wait for Python."""
     files = rotate(knowing(), [15, 30], tmp_path / "in")
     command = [
         sys.executable, "-m", "wiredump", "spark", "--follow", str(tmp_path / "in"),
@@ -59,6 +68,8 @@ def test_a_stream(server: str, tmp_path: Path) -> None:
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
+        if mode == "--available-now":
+            assert "the query starts again" in done.stderr
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert [line["batch"] for line in lines] == [2]
     every = one_process(files, tmp_path / "one")

@@ -119,6 +119,14 @@ def test_the_log_has_no_stacks_unless_they_are_wanted(
             RuntimeError("Traceback:\nwiredump.storage.errors.ChangedError: a.pcap changed"),
             "a.pcap changed (",
         ),
+        (
+            RuntimeError("Queries end\n\nJVM stacktrace:\norg.SparkException\n\tat org.A (A:1)\n"),
+            "Queries end (",
+        ),
+        (
+            RuntimeError("Python worker failed to connect back.\n\nJVM stacktrace:\norg.A\n\tat o"),
+            "a Python process took more than Spark's ten seconds to start: ",
+        ),
         (RuntimeError(), "RuntimeError ("),
     ],
 )  # fmt: skip
