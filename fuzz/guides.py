@@ -32,6 +32,8 @@ __all__ = [
 
 SECONDS_AN_INPUT: Final = 20
 """An input that takes longer is a finding."""
+SECONDS_HUNG: Final = 300
+"""So is one that takes longer in a run of some executions, which is to pass on a busy machine."""
 MOST_MEGABYTES: Final = 1024
 _RESULTS: Final = CACHE / "results"
 _SUMMARY: Final = re.compile(
@@ -96,33 +98,33 @@ def fuzz(target: Target, guide: str, *, seconds: int, seed: int, show: bool) -> 
     """Fuzz for a time, starting from the committed corpus, which includes the seeds, and inputs
     kept by earlier runs."""
     folders = [found_folder(target.name), _begin(target)]
-    limit = f"-max_total_time={seconds}"
-    ran = _fuzz(target, guide, limit, folders, seed=seed, show=show)._replace(seconds=seconds)
+    limits = [f"-max_total_time={seconds}", f"-timeout={SECONDS_AN_INPUT}"]
+    ran = _fuzz(target, guide, limits, folders, seed=seed, show=show)._replace(seconds=seconds)
     _remember(ran)
     return ran
 
 
 def fuzz_afresh(target: Target, guide: str, *, executions: int, seed: int) -> RunStatistics:
     """Fuzz for a number of executions, from the committed corpus only, independent of earlier runs
-    and of the machine's speed. A seed gives mostly the same executions; libFuzzer guarantees no
-    more."""
+    and of the machine's speed: an input may take minutes beside other processes. A seed gives
+    mostly the same executions; libFuzzer guarantees no more."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as kept:
         folders = [Path(kept), _begin(target)]
-        limit = f"-runs={executions}"
-        ran = _fuzz(target, guide, limit, folders, seed=seed, show=False)
+        patience = f"={SECONDS_HUNG}"
+        limits = [f"-runs={executions}", f"-timeout{patience}", f"-report_slow_units{patience}"]
+        ran = _fuzz(target, guide, limits, folders, seed=seed, show=False)
     return ran._replace(seconds=round(time.monotonic() - began))
 
 
 def _fuzz(
-    target: Target, guide: str, limit: str, folders: list[Path], *, seed: int, show: bool
+    target: Target, guide: str, limits: list[str], folders: list[Path], *, seed: int, show: bool
 ) -> RunStatistics:
     CRASHES.mkdir(parents=True, exist_ok=True)
     options = [
-        limit,
+        *limits,
         f"-seed={seed}",
         f"-max_len={target.max_length}",
-        f"-timeout={SECONDS_AN_INPUT}",
         f"-rss_limit_mb={2 * MOST_MEGABYTES}",
         f"-artifact_prefix={CRASHES}/{target.name}-",
         "-print_final_stats=1",
