@@ -34,9 +34,6 @@ from wiredump.tables import jobs
 
 OF_THE_WIRE = frozenset({"hops", "network", "attempts"})
 """Questions about connections, of which two points of capture show more."""
-FOLLOWED = frozenset({"transactions", "reassignments", "elections", "rebalances", "groups"})
-"""Questions about rows that several exchanges make, of whichever connections: these count what was
-captured with other addresses, too."""
 
 
 def _seeds(name: str, full: int, sampled: int) -> list[int]:
@@ -125,10 +122,10 @@ def _without(answers: list[dict[str, Any]], skipped: frozenset[str]) -> list[dic
     return [each for each in answers if each["question"] not in skipped]
 
 
-def _ranked(answers: list[dict[str, Any]], skipped: frozenset[str]) -> list[dict[str, Any]]:
-    """Return the answers without the findings about the network, and without ranks."""
+def _ranked(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the answers without those about connections, and without ranks."""
     return [
-        each | {"rank": None} for each in _without(answers, skipped)
+        each | {"rank": None} for each in _without(answers, OF_THE_WIRE)
         if each.get("command") != "wiredump ask network FILE"
     ]  # fmt: skip
 
@@ -196,8 +193,7 @@ def check_commands(made: Composed, folder: Path) -> None:
         hops = frozenset({"hops"})
         assert _without(answers, hops) == _without(expected, hops), made.what
     elif made.is_whole:
-        skipped = OF_THE_WIRE | FOLLOWED
-        assert _ranked(answers, skipped) == _ranked(expected, skipped), made.what
+        assert _ranked(answers) == _ranked(expected), made.what
         assert _network(answers, made) == _network(expected, made), made.what
 
 

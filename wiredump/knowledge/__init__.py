@@ -11,6 +11,7 @@ sessions, the brokers of each cluster, and reassignments, rebalances and transac
     reassignments  reassignments from request to end (KIP-455)
     groups         rebalances of groups, by generation or epoch
     transactions   transactions from their first request to EndTxn
+    copies         exchanges that were captured twice, before and after a translation of addresses
     following      these tables, and what makes each
 
 No files, no Parquet, no Spark. Each class takes ``Excerpt`` values in the order of requests, is

@@ -5,15 +5,14 @@ Exchanges with different keys do not affect each other's rows, so that they can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
+from wiredump.knowledge.copies import Follower, WithoutCopies
 from wiredump.knowledge.excerpts import KEYS_OF, TABLE_OF, Excerpt
 from wiredump.knowledge.groups import Groups
 from wiredump.knowledge.reassignments import Reassignments
 from wiredump.knowledge.sessions import Fetches
 from wiredump.knowledge.transactions import Transactions, transactional_id_of
-from wiredump.rows.exchanges import Row
 from wiredump.rows.fields import NameOf
 
 __all__ = ["FOLLOWED", "Follower", "follower_of", "key_of"]
@@ -22,27 +21,18 @@ FOLLOWED: Final = tuple(KEYS_OF)
 """The names of these tables."""
 
 
-class Follower(Protocol):
-    """Makes the rows of a table. Takes the exchanges of its API keys, in the order of requests."""
-
-    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
-        """Return the rows that this exchange completes."""
-
-    def end(self) -> Iterator[Row]:
-        """Return the rows that are complete after the last exchange."""
-
-
 def follower_of(table: str, name_of: NameOf) -> Follower:
-    """Return what makes the rows of a table."""
+    """Return what makes the rows of a table. A fetch has a row of its own, also where it is a copy,
+    like any row of one exchange."""
     match table:
         case "fetches":
             return Fetches(name_of)
         case "reassignments":
-            return Reassignments()
+            return WithoutCopies(Reassignments())
         case "groups":
-            return Groups()
+            return WithoutCopies(Groups())
         case "transactions":
-            return Transactions()
+            return WithoutCopies(Transactions())
     raise KeyError(table)
 
 

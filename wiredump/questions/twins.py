@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from wiredump.knowledge.copies import LONGEST_HOP_NS
 from wiredump.rows.schema import TABLES
 
 __all__ = ["FOLDED", "TWINS", "TWINS_TABLE"]
 
 TWINS: Final = "twins"
 """The view with a row for each twin: ``run``, ``connection`` and ``twin_of``."""
-
-_LONGEST_HOP_NS: Final = 50_000_000
 
 _SMALLEST_DRAWN: Final = 1 << 16
 """One of 65,536 random numbers is below it."""
@@ -48,7 +47,7 @@ JOIN drawn earlier
 WHERE (earlier.opened_ns < later.opened_ns
     OR (earlier.opened_ns = later.opened_ns AND earlier.connection < later.connection))
   AND later.points <= {_MOST_POINTS}
-  AND later.opened_ns - earlier.opened_ns <= {_LONGEST_HOP_NS}
+  AND later.opened_ns - earlier.opened_ns <= {LONGEST_HOP_NS}
   AND (earlier.client <> later.client OR earlier.broker <> later.broker)
   AND earlier.client <> later.broker
   AND coalesce(earlier.client_id, '') = coalesce(later.client_id, '')
