@@ -70,7 +70,7 @@ LANES: Final = (
         # Bounded: with more rows than time, KPROTO_SEED draws the rows. `make mutate` tries all.
         make("mutation of the rules' rows", "mutate", "MUTATE_ARGS=--within 60"),
         # The seed is the same each time, so these look for regressions; `make fuzz` searches.
-        make("fuzz targets", "fuzz-smoke", "FUZZ_ARGS=--executions 300"),
+        make("fuzz targets", "fuzz-smoke", "FUZZ_ARGS=--executions 150"),
     ),
 )
 

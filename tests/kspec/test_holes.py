@@ -200,8 +200,8 @@ def test_a_defect_without_another_value_is_the_same() -> None:
 @pytest.mark.slow
 def test_a_sample_is_played_and_counted() -> None:
     command = ["--case", "fetch/001", "--case", "fetch/004", "--subject", "fetch", "--jobs", "2"]
-    process = holes(*command, "--seed", "1", "--sample", "120", "--json")
-    out, err = process.communicate(timeout=300)
+    process = holes(*command, "--seed", "1", "--sample", "40", "--json")
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     found = json.loads(out)
     whole = found["subjects"][-1]
@@ -220,7 +220,7 @@ def test_an_interrupted_search_keeps_what_it_has() -> None:
         if " defects: " in line:
             break
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 128 + signal.SIGTERM
     assert "interrupted after" in err
     found = json.loads(out)
