@@ -10,6 +10,7 @@ from rich.table import Table
 
 from kproto.cli.tables import print_table
 from kproto.cli.terminal import echo, echo_json
+from wiredump.cli.following import seconds
 from wiredump.cli.spark_session import spark_session
 from wiredump.storage import shown
 from wiredump.tables import require_pyarrow
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["compact_command"]
 
 _TARGET: Final = 128 << 20
+
+
+def _seconds(ctx: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    return None if value is None else seconds(ctx, option, value)
 
 
 @click.command("compact")
@@ -35,10 +40,14 @@ _TARGET: Final = 128 << 20
               help="With delta and iceberg: Spark's master, as of `wiredump spark`.")  # fmt: skip
 @click.option("--remote", metavar="URL",
               help="With delta and iceberg: a Spark Connect server, not --master.")  # fmt: skip
+@click.option("--expire", metavar="DURATION", callback=_seconds,
+              help="With delta and iceberg: also delete files that only versions older than this "
+                   "have, by VACUUM or expire_snapshots: 168h for a week.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compact_command(
-    tables: str, target_bytes: int, form: str, master: str | None, remote: str | None, as_json: bool
-) -> None:
+    tables: str, target_bytes: int, form: str, master: str | None, remote: str | None,
+    expire: float | None, as_json: bool,
+) -> None:  # fmt: skip
     """Merge the small files of TABLES, a folder that `wiredump table` or `wiredump spark` wrote, or
     a namespace of Iceberg (CATALOG.NAMESPACE), into larger ones.
 
@@ -47,8 +56,9 @@ def compact_command(
     """
     require_pyarrow()
     if form == "parquet":
-        if master or remote:
-            raise click.UsageError("--master and --remote need --table-format delta or iceberg")
+        if master or remote or expire is not None:
+            options = "--master, --remote and --expire"
+            raise click.UsageError(f"{options} need --table-format delta or iceberg")
         from wiredump.tables.compaction import compact
 
         found = compact(tables, target_bytes)
@@ -57,7 +67,7 @@ def compact_command(
             from wiredump.spark.sinks import Layout, sink_of
 
             layout = Layout(form="delta" if form == "delta" else "iceberg")
-            found = sink_of(layout, tables, run="").compact(spark, target_bytes)
+            found = sink_of(layout, tables, run="").compact(spark, target_bytes, expire)
     if as_json:
         echo_json({"out": shown(tables), "tables": msgspec.to_builtins(found)})
     else:

@@ -27,8 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -61,6 +62,7 @@ __all__ = [
 ]
 
 Format: TypeAlias = Literal["parquet", "delta", "iceberg"]
+ResultT = TypeVar("ResultT")
 Files: TypeAlias = Mapping[str, Sequence[Location]]
 """Files by table."""
 
@@ -68,6 +70,11 @@ _ROWS: Final = 4096
 _ATTEMPTS: Final = 10
 """Of a change of a table that other writers change at the same time."""
 _OPTIMIZE: Final = "spark.databricks.delta.optimize"
+_CONTENDED: Final = (
+    "DELTA_CONCURRENT", "another concurrent Iceberg operation", "Missing required files to delete",
+    "Found conflicting files",
+)  # fmt: skip
+"""What an error has if another writer changed the table meanwhile."""
 _ABSENT: Final = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 """What the error of Spark has for a table of Delta that does not exist."""
 
@@ -114,8 +121,11 @@ class Sink(Protocol):
     def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
         """Whether one of the tables, which exist, has a row of the run."""
 
-    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
-        """Merge small files of the tables that there are, by the means of the format."""
+    def compact(
+        self, spark: SparkSession, target_bytes: int, keep_seconds: float | None = None
+    ) -> dict[str, Compacted]:
+        """Merge small files of the tables that there are, by the means of the format. With
+        ``keep_seconds`` delete the files that only versions older than this need."""
 
 
 def sink_of(layout: Layout, out: str, run: str, stream: str = "") -> Sink:
@@ -178,7 +188,7 @@ def _rows(work: tuple[str, str, str, list[str]]) -> Iterator[pa.RecordBatch]:
 def _is_contended(error: Exception) -> bool:
     """Whether a change failed because another writer changed the table meanwhile."""
     text = f"{type(error).__name__} {error}"
-    return "DELTA_CONCURRENT" in text or "Concurrent" in text.partition("\n")[0]
+    return "Concurrent" in text.partition("\n")[0] or any(each in text for each in _CONTENDED)
 
 
 def _has_run(found: Iterable[DataFrame], run: str) -> bool:
@@ -188,14 +198,14 @@ def _has_run(found: Iterable[DataFrame], run: str) -> bool:
     return bool(every.where(every.run == run).take(1))
 
 
-def _repeated(change: Callable[[], object]) -> None:
-    for attempt in range(1, _ATTEMPTS + 1):
+def _repeated(change: Callable[[], ResultT]) -> ResultT:
+    for _ in range(_ATTEMPTS - 1):
         try:
-            change()
-            return
+            return change()
         except Exception as error:  # of Java
-            if attempt == _ATTEMPTS or not _is_contended(error):
+            if not _is_contended(error):
                 raise
+    return change()
 
 
 @contextmanager
@@ -212,6 +222,11 @@ def _set(spark: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, was)
+
+
+def _answer(spark: SparkSession, statement: str) -> Any:
+    """Return the first row of what a statement returns that changes a table."""
+    return _repeated(lambda: spark.sql(statement).collect()[0])
 
 
 def _some(found: dict[str, Compacted], where: str) -> dict[str, Compacted]:
@@ -233,8 +248,20 @@ class DeltaSink:
 
     def prepare(self, spark: SparkSession, tables: Sequence[str]) -> None:
         for table in tables:
-            # An append without rows creates the table, or adds the columns that it lacks.
-            _repeated(self._writer(spark, table, []).mode("append").save)
+            if not self._fits(spark, table):
+                # An append without rows creates the table, adds the columns that it lacks, or fails
+                # because it is divided otherwise.
+                _repeated(self._writer(spark, table, []).mode("append").save)
+
+    def _fits(self, spark: SparkSession, table: str) -> bool:
+        """Whether a table has all columns, and is divided by the keys."""
+        keys = keys_of(table, self._by)
+        if not {*spark_schema(table).names, *keys} <= {*self._columns(spark, table)}:
+            return False
+        if not keys:
+            return True
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {self._name(table)}").collect()
+        return list(detail["partitionColumns"]) == keys
 
     def write(self, spark: SparkSession, files: Files, batch: int | None = None) -> None:
         for table, sources in files.items():
@@ -250,24 +277,33 @@ class DeltaSink:
         reader = spark.read.format("delta")
         return _has_run((reader.load(f"{self._out}/{each}") for each in tables), self._run)
 
-    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
+    def compact(
+        self, spark: SparkSession, target_bytes: int, keep_seconds: float | None = None
+    ) -> dict[str, Compacted]:
         found = {}
         settings = {"maxFileSize": target_bytes, "minFileSize": max(1, target_bytes // 2)}
         with _set(spark, {f"{_OPTIMIZE}.{name}": size for name, size in settings.items()}):
             for table in TABLES:
-                if self._has(spark, table):
-                    rows = spark.sql(f"OPTIMIZE delta.`{self._out}/{table}`").collect()
-                    made = rows[0]["metrics"]
-                    size = made["filesRemoved"]["totalSize"]
-                    found[table] = Compacted(made["numFilesRemoved"], made["numFilesAdded"], size)
+                if not self._columns(spark, table):
+                    continue
+                made = _answer(spark, f"OPTIMIZE {self._name(table)}")["metrics"]
+                size = made["filesRemoved"]["totalSize"]
+                found[table] = Compacted(made["numFilesRemoved"], made["numFilesAdded"], size)
+                if keep_seconds is not None:
+                    keep = f"RETAIN {keep_seconds / 3600:f} HOURS"
+                    spark.sql(f"VACUUM {self._name(table)} {keep}").collect()
         return _some(found, self._out)
 
-    def _has(self, spark: SparkSession, table: str) -> bool:
+    def _name(self, table: str) -> str:
+        return f"delta.`{self._out}/{table}`"
+
+    def _columns(self, spark: SparkSession, table: str) -> Sequence[str]:
+        """Return the columns of a table; none if it does not exist."""
         try:
-            return bool(spark.read.format("delta").load(f"{self._out}/{table}").columns)
+            return spark.read.format("delta").load(f"{self._out}/{table}").columns
         except Exception as error:  # of Java
             if any(text in str(error) for text in _ABSENT):
-                return False
+                return []
             raise
 
     def _writer(self, spark: SparkSession, table: str, files: Sequence[Location]) -> Any:
@@ -318,13 +354,15 @@ class IcebergSink:
         for table, sources in files.items():
             if batch is None:
                 self._replace(spark, table, sources)
-            elif batch > self._last(spark, table):
+            elif sources and not self._has_batch(spark, table, sources, batch):
                 self._writer(spark, table, sources, batch).append()
 
     def has_run(self, spark: SparkSession, tables: Sequence[str]) -> bool:
         return _has_run((spark.table(self._name(each)) for each in tables), self._run)
 
-    def compact(self, spark: SparkSession, target_bytes: int) -> dict[str, Compacted]:
+    def compact(
+        self, spark: SparkSession, target_bytes: int, keep_seconds: float | None = None
+    ) -> dict[str, Compacted]:
         catalog, _, namespace = self._namespace.partition(".")
         wanted = {
             "target-file-size-bytes": target_bytes,
@@ -336,15 +374,19 @@ class IcebergSink:
         for table in TABLES:
             if not spark.catalog.tableExists(self._name(table)):
                 continue
-            name = f"{namespace}.{table}"
-            (made,) = spark.sql(
-                f"CALL {catalog}.system.rewrite_data_files(table => '{name}', "
-                f"options => map({options}))"
-            ).collect()
+            name = f"table => '{namespace}.{table}'"
+            made = _answer(
+                spark,
+                f"CALL {catalog}.system.rewrite_data_files({name}, options => map({options}))",
+            )
             found[table] = Compacted(
                 made["rewritten_data_files_count"], made["added_data_files_count"],
                 made["rewritten_bytes_count"],
             )  # fmt: skip
+            if keep_seconds is not None:
+                until = datetime.now(UTC) - timedelta(seconds=keep_seconds)
+                older = f"older_than => TIMESTAMP '{until.isoformat()}'"
+                _answer(spark, f"CALL {catalog}.system.expire_snapshots({name}, {older})")
         return _some(found, self._namespace)
 
     def _writer(
@@ -358,15 +400,34 @@ class IcebergSink:
         writer = writer.option("snapshot-property.wiredump.stream", self._stream)
         return writer.option("snapshot-property.wiredump.batch", str(batch))
 
-    def _last(self, spark: SparkSession, table: str) -> int:
-        """Return the last batch of the stream that the table has; -1 without one."""
+    def _has_batch(
+        self, spark: SparkSession, table: str, files: Sequence[Location], batch: int
+    ) -> bool:
+        """Whether the table has the rows of a batch of the stream, which batches up to the last one
+        in the history of its snapshots are. That ends where a snapshot has expired; if no batch is
+        left in it, the rows of the table decide."""
+        name = self._name(table)
         rows = spark.sql(
-            "SELECT max(CAST(summary['wiredump.batch'] AS BIGINT)) FROM "
-            f"{self._name(table)}.snapshots WHERE summary['wiredump.run'] = '{self._run}' "
-            f"AND summary['wiredump.stream'] = '{self._stream}'"
+            f"SELECT max(CAST(summary['wiredump.batch'] AS BIGINT)) FROM {name}.snapshots "
+            f"WHERE summary['wiredump.run'] = '{self._run}' "
+            f"AND summary['wiredump.stream'] = '{self._stream}' "
+            f"AND snapshot_id IN (SELECT snapshot_id FROM {name}.history)"
         )
         last = rows.collect()[0][0]
-        return -1 if last is None else int(last)
+        return self._has_row(spark, table, files[0]) if last is None else batch <= int(last)
+
+    def _has_row(self, spark: SparkSession, table: str, file: Location) -> bool:
+        """Whether the table has the first row of a file. No other batch has one that is equal: it
+        says where its bytes are."""
+        with file.open_input() as opened, pq.ParquetFile(opened) as rows:
+            (row,) = next(rows.iter_batches(1)).to_pylist()
+        found = spark.table(self._name(table))
+        found = found.where(found.run == self._run)
+        for column in TABLES[table].columns:
+            value = row[column.name]
+            if column.name in found.columns and not isinstance(value, list):
+                found = found.where(found[column.name].eqNullSafe(value))
+        return bool(found.take(1))
 
     def _replace(self, spark: SparkSession, table: str, files: Sequence[Location]) -> None:
         from pyspark.sql.functions import col
@@ -377,5 +438,6 @@ class IcebergSink:
             if "Cannot delete file where some, but not all, rows match" not in str(error):
                 raise
             # Compaction has put rows of several runs in one file.
-            spark.sql(f"DELETE FROM {self._name(table)} WHERE run = '{self._run}'")
+            delete = f"DELETE FROM {self._name(table)} WHERE run = '{self._run}'"
+            _repeated(lambda: spark.sql(delete))
             self._writer(spark, table, files).append()

@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ class Session:
     def __init__(self) -> None:
         self.conf, self.read, self.catalog = Settings(), self, self
         self.statements: list[tuple[str, dict[str, Any]]] = []
+        self.failures: list[str] = []
 
     def format(self, form: str) -> Session:
         assert form == "delta"
@@ -45,6 +48,8 @@ class Session:
 
     def sql(self, statement: str) -> Session:
         self.statements.append((statement, dict(self.conf)))
+        if self.failures:
+            raise RuntimeError(self.failures.pop())
         return self
 
     def collect(self) -> list[dict[str, Any]]:
@@ -85,23 +90,46 @@ def test_delta(session: Session) -> None:
     setting = "spark.databricks.delta.optimize"
     session.conf.set(f"{setting}.maxFileSize", "5")
     made = {"merged": 9, "into": 1, "bytes": 700, "changed": []}
-    found = compacted("s3://lake/kafka", "--table-format", "delta", "--target-bytes", "1000")
+    wanted = ["--table-format", "delta", "--target-bytes", "1000", "--expire", "180h"]
+    found = compacted("s3://lake/kafka", *wanted)
     assert found == {"out": "s3://lake/kafka", "tables": dict.fromkeys(sorted(THERE), made)}
     then = {f"{setting}.maxFileSize": 1000, f"{setting}.minFileSize": 500}
     assert sorted(session.statements, key=str) == [
-        (f"OPTIMIZE delta.`s3a://lake/kafka/{name}`", then) for name in sorted(THERE)
+        (statement.format(f"delta.`s3a://lake/kafka/{name}`"), then)
+        for statement in ("OPTIMIZE {}", "VACUUM {} RETAIN 180.000000 HOURS")
+        for name in sorted(THERE)
     ]
     assert session.conf == {f"{setting}.maxFileSize": "5"}
 
 
+def test_a_table_that_another_writer_changes(session: Session) -> None:
+    """It is compacted again, and only for this reason."""
+    session.failures = ["[DELTA_CONCURRENT_DELETE_READ] ..."] * 3
+    assert compacted("/lake", "--table-format", "delta")["tables"].keys() == set(THERE)
+    assert len(session.statements) == len(THERE) + 3
+    session.failures = ["o1.sql\n: conflicted with another concurrent Iceberg operation"] * 20
+    arguments = ["compact", "lake.x", "--table-format", "iceberg", "--master", "local"]
+    assert "concurrent Iceberg" in str(CliRunner().invoke(cli, arguments).exception)
+    session.failures = ["the disk is full"]
+    assert "the disk is full" in str(CliRunner().invoke(cli, arguments).exception)
+    assert not session.failures
+
+
 def test_iceberg(session: Session) -> None:
-    found = compacted("lake.prod.kafka", "--table-format", "iceberg", "--target-bytes", "1000")
+    wanted = ["--table-format", "iceberg", "--target-bytes", "1000", "--expire", "1h"]
+    before = datetime.now(UTC)
+    found = compacted("lake.prod.kafka", *wanted)
     assert {name: each["merged"] for name, each in found["tables"].items()} == {
         "requests": 9, "frames": 9,
     }  # fmt: skip
-    for name, (statement, _) in zip(
-        sorted(THERE), sorted(session.statements, key=str), strict=True
-    ):
+    statements = sorted(statement for statement, _ in session.statements)
+    assert len(statements) == 2 * len(THERE)
+    for name, statement in zip(sorted(THERE), statements, strict=False):
+        assert statement.startswith("CALL lake.system.expire_snapshots(")
+        assert f"table => 'prod.kafka.{name}'" in statement
+        (older,) = re.findall(r"older_than => TIMESTAMP '(.*)'", statement)
+        assert before <= datetime.fromisoformat(older) + timedelta(hours=1) <= datetime.now(UTC)
+    for name, statement in zip(sorted(THERE), statements[len(THERE) :], strict=True):
         assert statement.startswith("CALL lake.system.rewrite_data_files(")
         assert f"table => 'prod.kafka.{name}'" in statement
         options = re.findall(r"'([\w-]+)', '(\d+)'", statement)
@@ -117,3 +145,10 @@ def test_no_tables(session: Session, monkeypatch: pytest.MonkeyPatch, form: str)
     refused = CliRunner().invoke(cli, arguments)
     assert "lake.none has no tables" in str(refused.exception)
     assert not session.statements
+
+
+@pytest.mark.parametrize("option", ["--master", "--remote", "--expire"])
+def test_options_of_tables(tmp_path: Path, option: str) -> None:
+    refused = CliRunner().invoke(cli, ["compact", str(tmp_path), option, "168h"])
+    assert refused.exit_code == 2
+    assert "need --table-format delta or iceberg" in refused.output
