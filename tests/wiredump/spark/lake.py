@@ -1,30 +1,42 @@
-"""Write runs and a stream to tables of Delta or Iceberg, and print what these have.
+"""Write runs and a stream to tables of Delta or Iceberg, compact them meanwhile, ask questions
+about them, and print what these have.
 
 A program of its own, because it needs another Spark than the other tests: ``python lake.py FORMAT
-JAR,JAR FOLDER CAPTURE CAPTURE ROTATED``. The session is not one of ours, as in a notebook.
+JAR,JAR FOLDER CAPTURE CAPTURE ROTATED TABLES QUESTION,QUESTION``. TABLES are Parquet files to ask
+about. The session is not one of ours, as in a notebook.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
 
+from wiredump.cli import cli
+from wiredump.cli.spark_tables import tables_in
+from wiredump.questions.answers import answer
+from wiredump.questions.saved import questions
 from wiredump.rows.schema import TABLES
-from wiredump.spark import KafkaCapture, end, run, sinks
+from wiredump.spark import KafkaCapture, end, register, run, sinks
 from wiredump.spark.connections import Options
 from wiredump.spark.rotation import Rotation
-from wiredump.spark.sinks import Format, Layout
+from wiredump.spark.sinks import Format, Layout, sink_of
 from wiredump.spark.stream_folder import Planned, StreamFolder, Taken
 from wiredump.spark.streaming import Stream
+from wiredump.storage import Location
 
-WANTED = ("connections", "requests", "batches")
+WANTED = ("requests", "batches", "topics")
+"""Two of which batches of a stream have rows, and one that its end replaces."""
 KEPT = ("spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch")
 """Settings that the command makes otherwise."""
 BY = ("date", "hour", "requests.api")
@@ -35,11 +47,17 @@ def session(form: str, jars: str, folder: str) -> SparkSession:
     settings = {
         "spark.jars": jars,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         # Iceberg shuffles by the hour, into 200 tasks if nobody says otherwise.
         "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # Code for some rows takes half of the processor's time to generate and compile.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.ui.showConsoleProgress": "false",
+        # Deltas of any age are to be deleted.
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "hadoop",
         f"{catalog}.warehouse": folder,
@@ -83,21 +101,23 @@ def killed(owner: Any, name: str, calls: int) -> Iterator[None]:
 class Lake:
     def __init__(self, spark: SparkSession, form: Format, folder: str) -> None:
         self.spark, self.form, self.folder = spark, form, folder
-        self.out = "lake.kafka" if form == "iceberg" else f"{folder}/tables"
+        self.out = "lake.kafka" if form == "iceberg" else f"{folder}/kafka"
 
-    def write(self, capture: str, run_id: str, **more: Any) -> int:
+    def write(self, capture: str, run_id: str) -> int:
         made = run(
             self.spark, capture, out=self.out, format=self.form, staging=f"{self.folder}/staging",
-            partition_by=BY, mode="append", run=run_id, tables=WANTED, partitions=2, **more,
+            partition_by=BY, mode="append", run=run_id, tables=WANTED, partitions=2,
         )  # fmt: skip
         return made.rows["requests"]
 
     def name(self, table: str) -> str:
         return f"{self.out}.{table}" if self.form == "iceberg" else f"delta.`{self.out}/{table}`"
 
-    def follow(self, where: str) -> int:
+    def follow(self, where: str) -> None:
         """Write a stream, a file a batch, whose driver dies before a table has its rows, before a
-        batch has its record, and before the end has one."""
+        batch has its record, and before the end has one. Before it goes on, tables are compacted,
+        and their versions expire; then they are compacted while it goes on and another query reads
+        them."""
         stream = Stream(
             where=where, checkpoint=f"{self.folder}/checkpoint", max_files=1, closed=True,
             layout=Layout(form=self.form, partition_by=BY, staging=f"{self.folder}/staging"),
@@ -105,16 +125,27 @@ class Lake:
         )  # fmt: skip
         stream.begin(self.spark)
         run_batches = self._query if self.form == "delta" else self._batches
-        prepared = 5 if self.form == "delta" else 0  # by a call for each table
-        with killed(sinks, "rows_of", prepared + 2):
+        with killed(sinks, "rows_of", 1):
             run_batches(stream)
         with killed(StreamFolder, "commit", 0):
             run_batches(stream)
         assert StreamFolder(stream.folder).made is not None
-        run_batches(stream)
+        self._compact_all()
+        before = self.requests()
+        reader = self._reader()
+        with ThreadPoolExecutor(1) as threads:
+            compacting = threads.submit(self.compact, 1 << 30)
+            run_batches(stream)
+            compacting.result()
         with killed(StreamFolder, "end", 0):
             end(self.spark, stream.checkpoint)
-        return end(self.spark, stream.checkpoint).rows["requests"]
+        made = end(self.spark, stream.checkpoint).rows["requests"]
+        assert made > 0
+        reader.processAllAvailable()
+        reader.stop()
+        read = rows_in(self.spark.table("read"))
+        assert read
+        assert sorted([*before, *read]) == self.requests(), "the other query has each row once"
 
     def _query(self, stream: Stream) -> None:
         stream.start(self.spark, {"availableNow": True}).awaitTermination()
@@ -127,38 +158,111 @@ class Lake:
         for number, file in enumerate(files[done:], done):
             stream.batch.run(self.spark, number, Planned(files=[Taken(number, file)]))
 
-    def compact(self) -> None:
-        for table in WANTED:
-            if self.form == "iceberg":
-                named = f"table => '{self.name(table).removeprefix('lake.')}'"
-                options = "options => map('rewrite-all', 'true')"
-                self.spark.sql(f"CALL lake.system.rewrite_data_files({named}, {options})").collect()
-            else:
-                self.spark.sql(f"OPTIMIZE {self.name(table)}").collect()
+    def _reader(self) -> Any:
+        """Start a query that reads what is added from now on."""
+        reader = self.spark.readStream.format(self.form)
+        if self.form == "delta":
+            place, reader = f"{self.out}/requests", reader.option("startingVersion", "latest")
+        else:
+            now = str(time.time_ns() // 1_000_000)
+            place, reader = self.name("requests"), reader.option("stream-from-timestamp", now)
+        query = reader.load(place).writeStream.format("memory").queryName("read")
+        started = query.trigger(processingTime="2 seconds").start()
+        started.processAllAvailable()
+        return started
 
-    def rows(self) -> dict[str, list[list[str]]]:
-        found = {}
-        for table in WANTED:
-            names = [each.name for each in TABLES[table].columns]
-            rows = self.spark.sql(f"SELECT * FROM {self.name(table)}").collect()
-            found[table] = sorted(
-                [row["run"], repr({name: row[name] for name in names})] for row in rows
-            )
+    def _compact_all(self) -> None:
+        """Compact tables, whose version of before is read as it was; then let it expire, so that
+        only the last one has files."""
+        before, version = self.requests(), self._version()
+        made = self.compact(1 << 30)
+        assert made["requests"]["merged"] > made["requests"]["into"] > 0
+        assert self.requests() == before
+        assert self.requests(version) == before, "the version of before"
+        files = self._files()
+        assert self.compact(1 << 30, "--expire", "0")["requests"]["merged"] == 0
+        assert self.requests() == before
+        left = self._files()
+        assert left < files
+        if self.form == "delta":
+            now = self.spark.sql(f"SELECT * FROM {self.name('requests')}").inputFiles()
+        else:
+            now = [row["file_path"] for row in self._sql("SELECT file_path FROM {}.files")]
+        assert {unquote(each.rpartition("/")[2]) for each in now} == left
+
+    def _files(self) -> set[str]:
+        """The names of files of rows."""
+        found = Path(self.folder, "kafka", "requests").rglob("*.parquet")
+        return {each.name for each in found if "_delta_log" not in each.parts}
+
+    def compact(self, target_bytes: int, *more: str) -> dict[str, dict[str, int]]:
+        """By the command, in this session."""
+        arguments = [self.out, "--table-format", self.form, "--target-bytes", str(target_bytes)]
+        done = CliRunner().invoke(cli, ["compact", *arguments, *more, "--json"])
+        assert done.exit_code == 0, (done.output, done.exception)
+        found: dict[str, dict[str, int]] = json.loads(done.stdout)["tables"]
+        assert found.keys() >= set(WANTED)
         return found
 
+    def _version(self) -> int:
+        """The version of a table."""
+        if self.form == "delta":
+            return max(row["version"] for row in self._sql("DESCRIBE HISTORY {}"))
+        statement = "SELECT snapshot_id FROM {}.history ORDER BY made_current_at"
+        return [int(row["snapshot_id"]) for row in self._sql(statement)][-1]
 
-def main(form: Format, jars: str, folder: str, first: str, second: str, rotated: str) -> None:
+    def _sql(self, statement: str) -> list[Any]:
+        return self.spark.sql(statement.format(self.name("requests"))).collect()
+
+    def requests(self, version: int | None = None) -> list[list[str]]:
+        """The rows of a table, as of a version or now."""
+        of = "" if version is None else f" VERSION AS OF {version}"
+        return rows_in(self.spark.sql(f"SELECT * FROM {self.name('requests')}{of}"))
+
+    def rows(self) -> dict[str, list[list[str]]]:
+        return {
+            table: rows_in(self.spark.sql(f"SELECT * FROM {self.name(table)}"), table)
+            for table in WANTED
+        }
+
+    def ask(self, folder: str, names: list[str]) -> dict[str, Any]:
+        """Write tables, and return the answers to questions about them, and what the command
+        prints for one."""
+        needed = {table for name in names for table in tables_in(questions()[name].query)}
+        out = "lake.asked" if self.form == "iceberg" else f"{self.folder}/asked"
+        (run_id,) = {each.name.removeprefix("run=") for each in Path(folder).glob("*/run=*")}
+        sink = sink_of(Layout(form=self.form), out, run_id)
+        sink.prepare(self.spark, sorted(needed))
+        files = {name: list((Location(folder) / name).glob("**/*.parquet")) for name in needed}
+        sink.write(self.spark, files)
+        form = "catalog" if self.form == "iceberg" else "delta"
+        tables = register(self.spark, out, form=form)
+        assert set(tables.names) == needed
+        found = {name: repr(answer(tables, questions()[name].query)) for name in names}
+        command = ["ask", names[0], out, "--spark", "--table-format", form, "--format", "json"]
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 0, (done.output, done.exception)
+        return {"answers": found, "printed": done.stdout}
+
+
+def rows_in(frame: DataFrame, table: str = "requests") -> list[list[str]]:
+    """The rows of a table with their runs, sorted."""
+    names = [each.name for each in TABLES[table].columns]
+    rows = frame.collect()
+    return sorted([row["run"], repr({name: row[name] for name in names})] for row in rows)
+
+
+def main(
+    form: Format, jars: str, folder: str, first: str, second: str, rotated: str, asked: str,
+    names: str,
+) -> None:  # fmt: skip
     spark = session(form, jars, folder)
     before = {name: spark.conf.get(name) for name in KEPT}
     lake = Lake(spark, form, folder)
-    again = [lake.write(first, "a"), lake.write(first, "a")]
-    assert again[0] == again[1] > 0, again
+    assert lake.write(second, "a") != lake.write(first, "a") > 0
+    lake.follow(rotated)
     with ThreadPoolExecutor(2) as threads:
-        assert all(threads.map(lake.write, (first, second), ("b", "c")))
-    assert lake.follow(rotated) > 0
-    lake.compact()
-    lake.write(second, "a")
-    lake.write(first, "a")
+        assert all(threads.map(lake.write, (second, first), ("a", "b")))
     assert {name: spark.conf.get(name) for name in KEPT} == before
     schema = spark.table(lake.name("requests")).schema if form == "iceberg" else None
     requests = spark.sql(f"SELECT * FROM {lake.name('requests')}")
@@ -175,6 +279,7 @@ def main(form: Format, jars: str, folder: str, first: str, second: str, rotated:
             ).distinct().collect()
         ],
         "comment": schema["latency_ns"].metadata.get("comment") if schema is not None else None,
+        "asked": lake.ask(asked, names.split(",")),
     }  # fmt: skip
     spark.dataSource.register(KafkaCapture)
     reader = spark.read.format("kafka_capture").option("table", "requests")

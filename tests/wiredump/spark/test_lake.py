@@ -16,15 +16,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kproto.builds import built, run
 from kproto.errors import AbsentError
 from tests.captures.reading import file_of
+from tests.support.full import drawn
 from tests.support.maven import artifacts
 from tests.support.toolchain import absent, require, require_module
+from tests.wiredump.questions.operations import tables_of_operations
 from tests.wiredump.spark.knowing import knowing
 from tests.wiredump.spark.pipeline import single
 from tests.wiredump.spark.rotating import rotate
+from wiredump.cli import cli
+from wiredump.questions.answers import answer
+from wiredump.questions.database import FolderTables
+from wiredump.questions.saved import questions
 
 SPARK = {"iceberg": "pyspark==4.1.4", "delta": "pyspark==4.2.0"}
 JARS = {
@@ -51,11 +58,17 @@ def spark_folder(release: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.java
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("form", JARS)
 def test_runs_and_streams(tmp_path: Path, form: str) -> None:
-    """Every row of each run once: of one that replaces itself, of two at once, of a stream whose
-    driver dies three times, and of a run whose rows were compacted with those of others."""
+    """Every row of each run once: of one that replaces itself, of a stream whose driver dies three
+    times and whose tables are compacted and lose their old versions, and of two runs at once, of
+    which one replaces rows that were compacted with those of others. A version before compaction
+    has the rows of after, and a query that reads the table meanwhile gets each row once. Questions
+    have the answers of DuckDB."""
     require("java", "maven")
+    asked = tables_of_operations(tmp_path / "asked")
+    names = drawn(f"questions about {form}", sorted(questions()), 3)
     require_module("pyspark")
     first = tmp_path / "a.pcap"
     first.write_bytes(knowing())
@@ -65,9 +78,9 @@ def test_runs_and_streams(tmp_path: Path, form: str) -> None:
     path = os.pathsep.join([str(spark_folder(SPARK[form])), str(ROOT)])
     done = subprocess.run(
         [sys.executable, str(PROGRAM), form, jars, str(tmp_path / "lake"), *captures,
-         str(tmp_path / "in")],
+         str(tmp_path / "in"), asked, ",".join(names)],
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True, text=True, timeout=900, check=False,
+        capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
@@ -77,9 +90,9 @@ def test_runs_and_streams(tmp_path: Path, form: str) -> None:
         for number, each in enumerate(captures)
     ]
     stream = single(list(map(str, rotated)), tmp_path / "rotated", tables=tables, rotated=True)
-    runs = {"a": rows[:1], "b": rows[:1], "c": rows[1:], "stream": [stream]}
+    runs = {"a": rows[1], "b": rows[0], "stream": stream}
     for table in tables:
-        expected = [[name, row] for name, each in runs.items() for of in each for row in of[table]]
+        expected = [[name, row] for name, of in runs.items() for row in of[table]]
         assert found["rows"][table] == sorted(expected), table
     assert found["types"] == {
         "requested_at": "timestamp", "date": "date", "hour": "int", "run": "string",
@@ -87,6 +100,11 @@ def test_runs_and_streams(tmp_path: Path, form: str) -> None:
     assert all(f"{date} {hour}" == at for date, hour, at in found["hours"])
     assert len(found["hours"]) > 1
     assert found["source"] == len(rows[0]["requests"])
+    local = FolderTables(asked)
+    answers = {name: repr(answer(local, questions()[name].query)) for name in names}
+    assert found["asked"]["answers"] == answers
+    printed = CliRunner().invoke(cli, ["ask", names[0], asked, "--format", "json"])
+    assert found["asked"]["printed"] == printed.stdout != ""
     if form == "iceberg":
         comment = "from requested_ns to responded_ns; null where that is negative"
         assert found["comment"] == comment
