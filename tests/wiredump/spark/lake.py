@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wiredump.cli import cli
 from wiredump.cli.spark_tables import tables_in
-from wiredump.questions.answers import answer
+from wiredump.questions.answers import Answer, answer
 from wiredump.questions.saved import questions
 from wiredump.rows.schema import TABLES
 from wiredump.spark import KafkaCapture, end, register, run, sinks
@@ -238,11 +238,16 @@ class Lake:
         form = "catalog" if self.form == "iceberg" else "delta"
         tables = register(self.spark, out, form=form)
         assert set(tables.names) == needed
-        found = {name: repr(answer(tables, questions()[name].query)) for name in names}
+        found = {name: told(answer(tables, questions()[name].query)) for name in names}
         command = ["ask", names[0], out, "--spark", "--table-format", form, "--format", "json"]
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, (done.output, done.exception)
         return {"answers": found, "printed": done.stdout}
+
+
+def told(found: Answer) -> str:
+    """What an answer says. Its types have other names in other engines."""
+    return repr((found.columns, found.rows))
 
 
 def rows_in(frame: DataFrame, table: str = "requests") -> list[list[str]]:

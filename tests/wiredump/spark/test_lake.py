@@ -101,7 +101,8 @@ def test_runs_and_streams(tmp_path: Path, form: str) -> None:
     assert len(found["hours"]) > 1
     assert found["source"] == len(rows[0]["requests"])
     local = FolderTables(asked)
-    answers = {name: repr(answer(local, questions()[name].query)) for name in names}
+    expected_answers = {name: answer(local, questions()[name].query) for name in names}
+    answers = {name: repr((each.columns, each.rows)) for name, each in expected_answers.items()}
     assert found["asked"]["answers"] == answers
     printed = CliRunner().invoke(cli, ["ask", names[0], asked, "--format", "json"])
     assert found["asked"]["printed"] == printed.stdout != ""
