@@ -59,6 +59,8 @@ _LOCALLY = {
     "spark.ui.enabled": "false",
     # Few rows go through Java, and most jobs end before its second compiler pays.
     _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1",
+    # VACUUM lists the files of a table of any size by so many tasks: 10,000 by default, a minute.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }

@@ -52,6 +52,8 @@ def session(form: str, jars: str, folder: str) -> SparkSession:
         # Iceberg shuffles by the hour, into 200 tasks if nobody says otherwise.
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
+        # VACUUM lists the files of a table of any size by so many tasks: 10,000 by default.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         # Code for some rows takes half of the processor's time to generate and compile.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -116,8 +118,8 @@ class Lake:
     def follow(self, where: str) -> None:
         """Write a stream, a file a batch, whose driver dies before a table has its rows, before a
         batch has its record, and before the end has one. Before it goes on, tables are compacted,
-        and their versions expire; then they are compacted while it goes on and another query reads
-        them."""
+        and their versions expire; then they are compacted while it goes on. Another query reads
+        what was added since."""
         stream = Stream(
             where=where, checkpoint=f"{self.folder}/checkpoint", max_files=1, closed=True,
             layout=Layout(form=self.form, partition_by=BY, staging=f"{self.folder}/staging"),
@@ -132,7 +134,7 @@ class Lake:
         assert StreamFolder(stream.folder).made is not None
         self._compact_all()
         before = self.requests()
-        reader = self._reader()
+        since = self._version() if self.form == "delta" else time.time_ns() // 1_000_000
         with ThreadPoolExecutor(1) as threads:
             compacting = threads.submit(self.compact, 1 << 30)
             run_batches(stream)
@@ -141,9 +143,7 @@ class Lake:
             end(self.spark, stream.checkpoint)
         made = end(self.spark, stream.checkpoint).rows["requests"]
         assert made > 0
-        reader.processAllAvailable()
-        reader.stop()
-        read = rows_in(self.spark.table("read"))
+        read = self._added(since)
         assert read
         assert sorted([*before, *read]) == self.requests(), "the other query has each row once"
 
@@ -158,18 +158,19 @@ class Lake:
         for number, file in enumerate(files[done:], done):
             stream.batch.run(self.spark, number, Planned(files=[Taken(number, file)]))
 
-    def _reader(self) -> Any:
-        """Start a query that reads what is added from now on."""
+    def _added(self, since: int) -> list[list[str]]:
+        """The rows that a query reads that begins with a version or, of Iceberg, at a time."""
         reader = self.spark.readStream.format(self.form)
         if self.form == "delta":
-            place, reader = f"{self.out}/requests", reader.option("startingVersion", "latest")
+            place, reader = f"{self.out}/requests", reader.option("startingVersion", str(since))
         else:
-            now = str(time.time_ns() // 1_000_000)
-            place, reader = self.name("requests"), reader.option("stream-from-timestamp", now)
-        query = reader.load(place).writeStream.format("memory").queryName("read")
-        started = query.trigger(processingTime="2 seconds").start()
-        started.processAllAvailable()
-        return started
+            place, reader = (
+                self.name("requests"),
+                reader.option("stream-from-timestamp", str(since)),
+            )
+        writer = reader.load(place).writeStream.format("memory").trigger(availableNow=True)
+        writer.queryName("read").start().awaitTermination()
+        return rows_in(self.spark.table("read"))
 
     def _compact_all(self) -> None:
         """Compact tables, whose version of before is read as it was; then let it expire, so that
@@ -207,7 +208,7 @@ class Lake:
     def _version(self) -> int:
         """The version of a table."""
         if self.form == "delta":
-            return max(row["version"] for row in self._sql("DESCRIBE HISTORY {}"))
+            return max(int(row["version"]) for row in self._sql("DESCRIBE HISTORY {}"))
         statement = "SELECT snapshot_id FROM {}.history ORDER BY made_current_at"
         return [int(row["snapshot_id"]) for row in self._sql(statement)][-1]
 
