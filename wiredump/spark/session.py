@@ -12,12 +12,14 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError, MissingExtraError
 from wiredump.spark.packaged_java import packaged_java
 from wiredump.spark.settings import has_log_settings, is_submitted, outer_settings
+from wiredump.spark.spark_home import quick_spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +122,8 @@ def start(
     builder = builder.master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return _started(builder, master)
+    with quick_spark_home() if master.startswith("local") else nullcontext():
+        return _started(builder, master)
 
 
 def running_session() -> SparkSession | None:

@@ -6,6 +6,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from wiredump.spark.spark_home import quick_spark_home
+
 SETTINGS = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -23,7 +25,8 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with quick_spark_home():
+        spark = builder.getOrCreate()
     companion = "org.apache.spark.sql.connect.service.SparkConnectService$"
     service = getattr(getattr(spark.sparkContext._jvm, companion), "MODULE$")
     print(service.localPort(), flush=True)

@@ -16,6 +16,7 @@ from _pytest.runner import runtestprotocol
 __all__ = ["STARVED", "play"]
 
 STARVED: Final = "Python worker failed to connect back"
+_OF_THE_COMMAND: Final = "a Python process took more than Spark's ten seconds to start"
 
 
 def play(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -35,4 +36,4 @@ def play(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
 
 def _is_starved(reports: Sequence[pytest.TestReport]) -> bool:
     failed = [str(report.longrepr) for report in reports if report.failed]
-    return any(STARVED in each for each in failed)
+    return any(text in each for each in failed for text in (STARVED, _OF_THE_COMMAND))
