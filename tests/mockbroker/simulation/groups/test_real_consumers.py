@@ -18,7 +18,7 @@ from tests.support.toolchain import require_module
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 60
+SECONDS = 240
 PROFILES = ["kafka-0.10.2", "kafka-1.1", "kafka-2.4", "kafka-3.9", "kafka-4.4"]
 Assigned = dict[str, frozenset[int]]
 
