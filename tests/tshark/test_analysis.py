@@ -22,8 +22,9 @@ import pytest
 from tests.captures.reading import NAMES
 from tests.captures.test_captures import uncompressed
 from tests.captures.worse import HEADER, RECORD, made_worse
-from tests.support.full import drawn
+from tests.support.full import drawn, either
 from tests.support.toolchain import require
+from tests.wiredump.composed_captures import composed
 from tests.wiredump.quickly import tables_of
 from wiredump import native
 
@@ -134,3 +135,23 @@ def test_the_analysis_of_captures_made_worse(name, tmp_path, rng, figures):
     total = sum(expected, Counter())
     figures.append(f"{name}: {dict(total - Counter(handshake_ns=total['handshake_ns']))} agree")
     assert found == expected
+
+
+def test_the_analysis_of_composed_captures(tmp_path, rng, figures):
+    """Of any kind at one point of capture, but for those with gaps."""
+    require("tshark")
+    seeds = [rng.randrange(1 << 30) for _ in range(either(300, 40))]
+    total: Counter[str] = Counter()
+    for seed in seeds:
+        made = composed(seed)
+        if not made.ends or "lossy" in made.what or "late start" in made.what:
+            continue
+        capture = tmp_path / f"{seed}.pcap"
+        capture.write_bytes(made.plain)
+        expected, found = theirs(capture), ours(capture, tmp_path / str(seed))
+        assert found == expected, made.what
+        total += sum(expected, Counter())
+    figures.append(
+        f"composed captures: {dict(total - Counter(handshake_ns=total['handshake_ns']))}"
+    )
+    assert total["again_or_late"]
