@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import takewhile
 
 from kproto.error_codes import ErrorCode
 from kproto.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -38,25 +39,30 @@ def write_txn_markers(call: Call) -> Answer:
     request: WriteTxnMarkersRequest = call.body
     found: _Results = {}
     writer = call.cluster.marker_writer
-    made = [
-        all(writer.can_make(call.broker_id, tp, _marker(marker)) for tp in _partitions(marker))
-        for marker in request.markers
-    ]
-    if not all(made):
-        for marker in request.markers[: made.index(False)]:
-            for tp in _partitions(marker):
-                writer.write(call.broker_id, tp, _marker(marker), lambda _: None)
+    markers = [(each.producer_id, _partitions(each), _marker(each)) for each in request.markers]
+    made = list(
+        takewhile(
+            lambda each: all(writer.can_make(call.broker_id, tp, each[2]) for tp in each[1]),
+            markers,
+        )
+    )
+    if len(made) < len(markers):
+        for _, partitions, marker in made:
+            for tp in partitions:
+                writer.write(call.broker_id, tp, marker, lambda _: None)
         return _response(
             {
-                marker.producer_id: dict.fromkeys(
-                    _partitions(marker), ErrorCode.UNKNOWN_SERVER_ERROR
-                )
-                for marker in request.markers
+                producer_id: dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+                for producer_id, partitions, _ in markers
             }
         )
-    wanted = [(marker, tp) for marker in request.markers for tp in _partitions(marker)]
     answer = GroupAnswer[_Results]()
-    left = len(wanted)
+    left = 0
+    for producer_id, partitions, _ in markers:
+        found.setdefault(producer_id, {}).update(dict.fromkeys(partitions, ErrorCode.NONE))
+        left += len(partitions)
+    if not left:
+        answer.give(found)
 
     def finish(producer_id: int, tp: TopicPartition, code: ErrorCode) -> None:
         nonlocal left
@@ -65,12 +71,9 @@ def write_txn_markers(call: Call) -> Answer:
         if not left:
             answer.give(found)
 
-    for marker, tp in wanted:
-        found.setdefault(marker.producer_id, {}).setdefault(tp, ErrorCode.NONE)
-    for marker, tp in wanted:
-        writer.write(call.broker_id, tp, _marker(marker), partial(finish, marker.producer_id, tp))
-    if not wanted:
-        answer.give(found)
+    for producer_id, partitions, marker in markers:
+        for tp in partitions:
+            writer.write(call.broker_id, tp, marker, partial(finish, producer_id, tp))
     return when_answered(answer, _response)
 
 
