@@ -40,9 +40,9 @@ class WithoutCopies:
 
 
 class Copies:
-    """Takes exchanges in the order of requests.
+    """Takes exchanges in the order of requests, file by file.
 
-    A copy is an exchange of another connection at most ``LONGEST_HOP_NS`` later, with the same
+    A copy is an exchange between other addresses at most ``LONGEST_HOP_NS`` later, with the same
     request and response, and as many bytes of requests before it. Two clients that begin alike look
     like one; what depends on several exchanges has names that they do not share (transactional ids,
     member ids).
@@ -54,7 +54,12 @@ class Copies:
 
     def has(self, excerpt: Excerpt) -> bool:
         """Whether an exchange is a copy of one before. Another one is remembered."""
-        while self._recent and self._recent[0].requested_ns < excerpt.requested_ns - LONGEST_HOP_NS:
+        now = excerpt.requested_ns
+        if self._recent and self._recent[-1].requested_ns - now > LONGEST_HOP_NS:
+            # Another file, which is older.
+            self._recent.clear()
+            self._at.clear()
+        while self._recent and self._recent[0].requested_ns < now - LONGEST_HOP_NS:
             gone = self._recent.popleft()
             there = self._at[gone.request_offset]
             there.pop(0)
@@ -70,7 +75,8 @@ class Copies:
 
 def _is_copy(later: Excerpt, earlier: Excerpt) -> bool:
     return (
-        later.connection != earlier.connection
+        0 <= later.requested_ns - earlier.requested_ns <= LONGEST_HOP_NS
+        and (later.client, later.broker) != (earlier.client, earlier.broker)
         and (later.api_key, later.api_version) == (earlier.api_key, earlier.api_version)
         and later.client_id == earlier.client_id
         and later.request == earlier.request

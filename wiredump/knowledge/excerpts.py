@@ -98,7 +98,8 @@ class FetchRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 class Excerpt(msgspec.Struct, frozen=True, gc=False):
     """The attributes are named after the columns of ``requests``. ``request`` and ``response`` are
-    None if nothing of them could be read. A Fetch has ``fetch`` in place of ``request``."""
+    None if nothing of them could be read. A Fetch has ``fetch`` in place of ``request``. ``client``
+    is empty in what earlier releases have stored."""
 
     connection: int
     request_offset: int
@@ -114,6 +115,7 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False):
     request: JsonBody | None
     response: JsonBody | None
     fetch: FetchRequest | None = None
+    client: str = ""
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -182,7 +184,7 @@ def _excerpt(
     name, release = (None, None) if software is None else (software.name, software.version)
     return Excerpt(
         id_, offset, requested_ns, responded_ns, connection.broker, client_id, name, release, key,
-        version, dialect, request, response, fetch,
+        version, dialect, request, response, fetch, connection.client,
     )  # fmt: skip
 
 

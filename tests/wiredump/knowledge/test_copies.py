@@ -56,7 +56,8 @@ def rows_of(excerpts: list[Excerpt]) -> dict[str, list[Any]]:
 def later(excerpt: Excerpt, delay_ns: int) -> Excerpt:
     responded = excerpt.responded_ns
     return msgspec.structs.replace(
-        excerpt, connection=excerpt.connection + 1000, requested_ns=excerpt.requested_ns + delay_ns,
+        excerpt, connection=excerpt.connection + 1000, client="10.9.0.1:7",
+        requested_ns=excerpt.requested_ns + delay_ns,
         responded_ns=None if responded is None else responded + delay_ns,
     )  # fmt: skip
 
@@ -81,12 +82,17 @@ def test_copies_change_no_row(excerpts: list[Excerpt], rng: random.Random) -> No
 
 
 def test_what_is_no_copy(excerpts: list[Excerpt]) -> None:
-    """A transaction's requests count again if they come too late, or at another place."""
+    """A transaction's requests count again if they come too late, at another place, or between the
+    same addresses, as in a journal that is read twice."""
     once = rows_of(excerpts)["transactions"]
     slow = [later(each, LONGEST_HOP_NS + 1) for each in excerpts]
     elsewhere = [
         msgspec.structs.replace(later(each, 1), request_offset=each.request_offset + 1)
         for each in excerpts
     ]
-    for others in (slow, elsewhere):
+    same = [
+        msgspec.structs.replace(later(each, 1), client=each.client, broker=each.broker)
+        for each in excerpts
+    ]
+    for others in (slow, elsewhere, same):
         assert rows_of([*excerpts, *others])["transactions"] != once
