@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wiredump.knowledge.copies import LONGEST_HOP_NS
+from wiredump.knowledge.copies import LONGEST_HOP_NS, MOST_POINTS
 from wiredump.rows.schema import TABLES
 
 __all__ = ["FOLDED", "TWINS", "TWINS_TABLE"]
@@ -25,9 +25,6 @@ TWINS: Final = "twins"
 
 _SMALLEST_DRAWN: Final = 1 << 16
 """One of 65,536 random numbers is below it."""
-
-_MOST_POINTS: Final = 3
-"""Of capture, for one connection: with two translations between them."""
 
 TWINS_TABLE: Final = f"""
 WITH drawn AS (
@@ -46,7 +43,7 @@ JOIN drawn earlier
   AND earlier.response_bytes = later.response_bytes
 WHERE (earlier.opened_ns < later.opened_ns
     OR (earlier.opened_ns = later.opened_ns AND earlier.connection < later.connection))
-  AND later.points <= {_MOST_POINTS}
+  AND later.points <= {MOST_POINTS}
   AND later.opened_ns - earlier.opened_ns <= {LONGEST_HOP_NS}
   AND (earlier.client <> later.client OR earlier.broker <> later.broker)
   AND earlier.client <> later.broker
