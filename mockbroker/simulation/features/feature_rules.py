@@ -89,7 +89,7 @@ class Change(msgspec.Struct):
 
 
 def _refusal(broker: _BrokerLevels | None, text: str) -> str:
-    """What is said of a broker that is there; ``text`` if it has the feature."""
+    """Return the text of a refusal for a broker; ``text`` describes one that has the feature."""
     assert broker is not None, "the row's condition found it"
     broker_id, (lowest, highest) = broker
     if not highest:
