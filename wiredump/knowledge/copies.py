@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from wiredump.knowledge.excerpts import Excerpt
-from wiredump.rows.exchanges import Row
 
-__all__ = ["LONGEST_HOP_NS", "MOST_POINTS", "Copies", "Follower", "WithoutCopies"]
+__all__ = ["LONGEST_HOP_NS", "MOST_POINTS", "Copies"]
 
 LONGEST_HOP_NS: Final = 50_000_000
 """How much later a packet may pass the second point of capture."""
@@ -22,30 +20,6 @@ MOST_POINTS: Final = 3
 _Key: TypeAlias = tuple[int, int, int, str | None, bytes]
 _Addresses: TypeAlias = tuple[str, str]
 """Of the client and the broker."""
-
-
-class Follower(Protocol):
-    """Makes the rows of a table. Takes the exchanges of its API keys, in the order of requests."""
-
-    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
-        """Return the rows that this exchange completes."""
-
-    def end(self) -> Iterator[Row]:
-        """Return the rows that are complete after the last exchange."""
-
-
-class WithoutCopies:
-    """Gives a follower the exchanges that are not copies."""
-
-    def __init__(self, follower: Follower) -> None:
-        self._follower, self._copies = follower, Copies()
-
-    def feed(self, excerpt: Excerpt) -> Iterator[Row]:
-        if not self._copies.has(excerpt):
-            yield from self._follower.feed(excerpt)
-
-    def end(self) -> Iterator[Row]:
-        yield from self._follower.end()
 
 
 class Copies:

@@ -161,10 +161,8 @@ def failure(error: Exception) -> KprotoError:
         why = "the Python process of a task was killed, perhaps for lack of memory"
         why = f"{why}: use more --partitions, or fewer tasks at a time (--master local[N])"
     elif is_starved(error):
-        why = (
-            "a Python process took more than Spark's ten seconds to start: the driver's machine is"
-        )
-        why = f"{why} busy; repeat the command when it is less so"
+        why = "a Python process took more than Spark's ten seconds to start"
+        why = f"{why}: the driver's machine is busy; repeat the command when it is less so"
     elif isinstance(error, ConnectionError) or name in ("Py4JError", "Py4JNetworkError"):
         why = "Spark's Java process ended, or can no longer be reached"
     else:

@@ -42,10 +42,10 @@ def _made() -> Path | None:
     """Return the folder, which is made once; None where PySpark has no archive, or there can be no
     links."""
     package = _folder("pyspark")
-    if package is None or not (package / "python" / "lib" / "pyspark.zip").is_file():
+    if package is None:
         return None
-    stamp = (package / "python" / "lib" / "pyspark.zip").stat().st_mtime_ns
     try:
+        stamp = (package / "python" / "lib" / "pyspark.zip").stat().st_mtime_ns
         return built("spark-home", [str(package), str(stamp)], lambda home: _link(package, home))
     except (AbsentError, OSError):
         return None

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from tests.wiredump.knowledge.test_replayed import excerpt_of_row
+from tests.wiredump.knowledge.test_replayed import excerpts_of
 from tests.wiredump.questions.operations import tables_of_operations
 from wiredump.knowledge.copies import LONGEST_HOP_NS
 from wiredump.knowledge.excerpts import TABLE_OF, Excerpt
@@ -24,23 +24,6 @@ COUNTED_ONCE = [name for name in FOLLOWED if name != "fetches"]
 def read(folder: str, table: str) -> list[dict[str, Any]]:
     files = sorted(Path(folder, table).rglob("*.parquet"))
     return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
-
-
-def excerpts_of(folder: str) -> list[Excerpt]:
-    texts = {
-        (row["connection"], row["direction"], row["offset"]): row["body"]
-        for row in read(folder, "bodies")
-    }
-    found = []
-    for row in read(folder, "requests"):
-        request, response = (
-            texts.get((row["connection"], direction, row[f"{direction}_offset"]))
-            for direction in ("request", "response")
-        )
-        excerpt = excerpt_of_row(row, request, response)
-        if excerpt is not None and TABLE_OF.get(excerpt.api_key) in COUNTED_ONCE:
-            found.append(excerpt)
-    return found
 
 
 def rows_of(excerpts: list[Excerpt]) -> dict[str, list[Any]]:
@@ -64,7 +47,9 @@ def later(excerpt: Excerpt, delay_ns: int) -> Excerpt:
 
 @pytest.fixture(scope="module")
 def excerpts(tmp_path_factory: pytest.TempPathFactory) -> list[Excerpt]:
-    return excerpts_of(tables_of_operations(tmp_path_factory.mktemp("operations")))
+    folder = tables_of_operations(tmp_path_factory.mktemp("operations"))
+    found = excerpts_of({name: read(folder, name) for name in ("requests", "bodies")})
+    return [each for each in found if TABLE_OF.get(each.api_key) in COUNTED_ONCE]
 
 
 def test_copies_change_no_row(excerpts: list[Excerpt], rng: random.Random) -> None:

@@ -38,7 +38,7 @@ def excerpt_of_row(
     )  # fmt: skip
 
 
-def replayed(tables: Tables) -> Tables:
+def excerpts_of(tables: Tables) -> list[Excerpt]:
     """Made of ``requests`` and ``bodies`` alone."""
     texts = {
         (row["connection"], row["direction"], row["offset"]): row["body"]
@@ -53,6 +53,12 @@ def replayed(tables: Tables) -> Tables:
         found = excerpt_of_row(row, request, response)
         if found is not None:
             excerpts.append(found)
+    return excerpts
+
+
+def replayed(tables: Tables) -> Tables:
+    """Return the tables that the excerpts make."""
+    excerpts = excerpts_of(tables)
     names = TopicNames()
     for each in excerpts:
         names.learn(each)
