@@ -26,6 +26,18 @@ def capture(tmp_path: Path) -> Path:
     return path
 
 
+def spark_process(
+    capture: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run ``wiredump spark`` on the capture as a process of its own."""
+    root = str(Path(__file__).parents[3])
+    return subprocess.run(
+        [sys.executable, "-m", "wiredump", "spark", str(capture), *arguments],
+        env={**os.environ, "PYTHONPATH": root, **environment}, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+
+
 def test_without_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, capture: Path
 ) -> None:
@@ -40,17 +52,17 @@ def test_without_the_extra(
 
 
 @pytest.mark.slow
-def test_without_java(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, capture: Path
-) -> None:
+def test_without_java(capture: Path) -> None:
+    """As a process of its own: in this one, Spark may run already."""
     require_module("pyspark")
-    monkeypatch.setenv("JAVA_HOME", str(capture.parent))
-    code, _, err = wiredump(capsys, "spark", str(capture), "--out", str(capture.parent / "out"))
-    assert code == 1
+    out = capture.parent / "out"
+    done = spark_process(capture, "--out", str(out), JAVA_HOME=str(capture.parent))
+    assert done.returncode == 1
+    err = done.stderr
     assert err.count("\n") == 1
     assert "Java" in err
     assert "wiredump table" in err
-    assert not (capture.parent / "out").exists()
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -86,13 +98,9 @@ def test_tables_are_those_of_wiredump_table(capture: Path, where: tuple[str, str
     if where[0] == "--remote":
         require_module("grpc")
     out = capture.parent / "out"
-    root = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, "-m", "wiredump", "spark", str(capture), "--out", str(out), "--json",
-         "--split-bytes", "8000", "--partitions", "2", *where],
-        env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
+    done = spark_process(
+        capture, "--out", str(out), "--json", "--split-bytes", "8000", "--partitions", "2", *where
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     expected = single([str(capture)], capture.parent / "one")
