@@ -44,6 +44,9 @@ _FIRST: Final = 12
 """So many cases are played before the others: most defects are caught by one of them."""
 _MOST_DOUBTS: Final = 3
 """So often a case is played in which the right client fails, too."""
+_BUSY_SECONDS: Final = 20
+"""A defect that computes for so long without the end of a play is in a loop: 48 plays at a time
+compute for a second."""
 _MALFORMED: Final = "not a line of the protocol"
 
 
@@ -95,7 +98,7 @@ def search(
 
     Those in ``differing`` play only these cases, and those with a reason none.
     """  # fmt: skip
-    workers = Workers(jobs)
+    workers = Workers(jobs, busy_seconds=_BUSY_SECONDS)
     waiting: list[tuple[Mutation, str, list[str]]] = []
     for mutation in wanted:
         running = right.running(mutation, places)
@@ -132,7 +135,9 @@ def search(
                 continue
             mutation, subject, running = begun.pop(key)
             if kind == "hung":
-                why = f"no play ends within {SILENT_SECONDS:.0f} s"
+                why = (
+                    f"no play ends within {SILENT_SECONDS:.0f} s, or {_BUSY_SECONDS} s of computing"
+                )
                 yield Outcome(mutation, "caught", subject, running[0], why)
             elif kind == "failed":
                 yield Outcome(mutation, "does not start", subject, why=content[0])

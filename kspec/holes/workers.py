@@ -1,12 +1,13 @@
 """Processes that play: copies of this one, so many at a time, each of which tells what it finds.
 
-One that is silent for too long is killed.
+One that is silent for too long is killed, and one that computes for too long in between ends.
 """
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -21,8 +22,7 @@ __all__ = ["SILENT_SECONDS", "Workers"]
 
 SILENT_SECONDS: Final = 240.0
 """A process in which no play ends for so long hangs, whatever the load of the machine."""
-
-
+_END_SECONDS: Final = 10.0
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Those that end a search."""
 
@@ -30,11 +30,13 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Workers:
     """So many processes at a time, each a copy of this one that tells what it finds."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, busy_seconds: int | None = None) -> None:
+        """With ``busy_seconds``, a process that computes for so long between what it tells is one
+        that hangs, too."""
         if "fork" not in multiprocessing.get_all_start_methods():
             raise KspecError("kspec holes needs a system that can fork, such as Linux or macOS")
         self._context = multiprocessing.get_context("fork")
-        self._most = most
+        self._most, self._busy = most, busy_seconds
         self._running: dict[Connection, tuple[Any, BaseProcess, float]] = {}
 
     @property
@@ -43,7 +45,9 @@ class Workers:
 
     def start(self, work: Callable[..., None], argument: Any, *, key: Any) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_run, args=(work, argument, theirs), daemon=True)
+        process = self._context.Process(
+            target=_run, args=(work, argument, theirs, self._busy), daemon=True
+        )
         self._running[ours] = key, process, time.monotonic()  # a signal may come at any moment
         # An exception that a signal raises in what Python calls around a fork would be ignored.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -63,7 +67,9 @@ class Workers:
                 try:
                     message = connection.recv()
                 except EOFError:
-                    message = ("hung",) if process.is_alive() else ("failed", "it ended by itself")
+                    process.join(_END_SECONDS)
+                    hung = process.exitcode in (None, -signal.SIGXCPU)
+                    message = ("hung",) if hung else ("failed", "it ended by itself")
                 self._running[connection] = key, process, time.monotonic()
                 if message[0] not in ("played", "right"):
                     self._end(connection)
@@ -85,17 +91,27 @@ class Workers:
             self._end(connection)
 
 
-def _run(work: Callable[..., None], argument: Any, connection: Connection) -> None:
+def _run(
+    work: Callable[..., None], argument: Any, connection: Connection, busy: int | None
+) -> None:
     """Work in a process of its own, which signals end."""
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     logging.disable(logging.CRITICAL)
 
+    def limit_computing() -> None:
+        if busy is not None:
+            _, most = resource.getrlimit(resource.RLIMIT_CPU)
+            limit = int(time.process_time()) + busy
+            resource.setrlimit(resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
+
     def tell(*message: Any) -> None:
+        limit_computing()
         with suppress(BrokenPipeError):  # the search has ended
             connection.send(message)
 
+    limit_computing()
     try:
         work(argument, tell)
         tell("done")

@@ -30,6 +30,7 @@ from kspec.holes.reasons import REASONS, reason_for
 from kspec.holes.right_client import RightPlays, baseline, differing
 from kspec.holes.search import sample, search
 from kspec.holes.stored_plays import PlaysInFiles
+from kspec.holes.workers import Workers
 from kspec.model import Case, CaseFile, Variant
 from kspec.reference_client.client import Client
 from kspec.runner.files import choose, load_cases
@@ -212,9 +213,24 @@ def test_a_sample_is_played_and_counted() -> None:
                if each["status"] == "caught")  # fmt: skip
 
 
+def compute_or_tell(endless: bool, tell: Callable[..., None]) -> None:
+    while endless:
+        pass
+    tell("played")
+
+
+def test_a_process_that_only_computes_hangs() -> None:
+    workers = Workers(2, busy_seconds=1)
+    workers.start(compute_or_tell, True, key="endless")
+    workers.start(compute_or_tell, False, key="short")
+    found = list(workers.messages())
+    assert [message for key, message in found if key == "endless"] == [("hung",)]
+    assert [message for key, message in found if key == "short"] == [("played",), ("done",)]
+
+
 @pytest.mark.slow
 def test_an_interrupted_search_keeps_what_it_has() -> None:
-    process = holes("--case", "fetch/001", "--jobs", "1", "--json")
+    process = holes("--case", "fetch/001", "--jobs", "1", "--sample", "300", "--json")
     assert process.stderr is not None
     for line in process.stderr:
         if " defects: " in line:
