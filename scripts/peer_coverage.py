@@ -210,7 +210,7 @@ def _kfake() -> Iterator[Address]:
 
 @contextlib.contextmanager
 def _tansu() -> Iterator[Address]:
-    from tests.real.kafka import free_ports
+    from tests.support.ports import free_ports
 
     missing = toolchains.missing(["rust"])
     if missing:

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.real.kafka import free_ports
 from tests.real.secured_kafka import SecuredKafka
+from tests.support.ports import free_ports
 
 __all__ = ["OpenToAll", "keystore_configs"]
 

@@ -10,7 +10,6 @@ and time-outs are so long that a frozen broker stays a live member that does not
 
 from __future__ import annotations
 
-import random
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from typing import Final, Self
 
 from tests.real.jars import class_path
 from tests.support.class_data import ClassData
+from tests.support.ports import free_ports
 
 __all__ = [
     "BROKER_IDS",
@@ -33,7 +33,6 @@ __all__ = [
     "START_SECONDS",
     "KafkaFailed",
     "RealKafka",
-    "free_ports",
     "properties_of",
 ]
 
@@ -46,7 +45,6 @@ START_SECONDS: Final = 600.0
 STOP_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 FOREVER_MS: Final = "1800000"
-_PORTS: Final = (10_000, 32_768)
 
 COMMON_CONFIGS: Final[Mapping[str, str]] = {
     "auto.create.topics.enable": "false",
@@ -375,25 +373,6 @@ def _text_uuid() -> str:
     while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now; all are held until the last is found, so that they differ.
-    Below those that kernels give to connections, as a broker that is down holds none."""
-    sockets: list[socket.socket] = []
-    try:
-        while len(sockets) < count:
-            candidate = socket.socket()
-            try:
-                candidate.bind(("127.0.0.1", random.randrange(*_PORTS)))
-            except OSError:
-                candidate.close()
-            else:
-                sockets.append(candidate)
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _accepts(port: int) -> bool:

@@ -14,9 +14,9 @@ from tests.real.kafka import (
     START_SECONDS,
     KafkaFailed,
     RealKafka,
-    free_ports,
     properties_of,
 )
+from tests.support.ports import free_ports
 
 __all__ = ["CONTROLLER_IDS", "QuorumKafka"]
 

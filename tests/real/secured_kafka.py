@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Self
 
-from tests.real.kafka import KafkaFailed, RealKafka, _accepts, free_ports, properties_of
+from tests.real.kafka import KafkaFailed, RealKafka, _accepts, properties_of
+from tests.support.ports import free_ports
 
 __all__ = [
     "MECHANISMS",

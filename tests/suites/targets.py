@@ -16,8 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from tests.real.kafka import RealKafka, free_ports
+from tests.real.kafka import RealKafka
 from tests.suites.model import ClusterNeeds
+from tests.support.ports import free_ports
 
 __all__ = [
     "COUNTERPARTS",

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.maven import artifacts
+from tests.support.ports import free_ports
 from tests.support.toolchain import require
 
 __all__ = ["VERSION", "ZooKeeperServer", "running_server", "steerable_server"]
@@ -99,7 +100,7 @@ def steerable_server() -> Iterator[ZooKeeperServer]:
 def _start(jars: list[Path], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     """ZooKeeper does not support port 0, so try free ports until one is still free."""
     for attempt in range(ATTEMPTS):
-        port = _free_port()
+        (port,) = free_ports(1)
         output = folder / f"output-{attempt}"
         process = _launch(jars, _config(folder, port), output)
         if _is_ready(process, port):
@@ -126,13 +127,6 @@ def _launch(jars: list[Path], config: Path, output: Path) -> subprocess.Popen[by
             stdout=sink,
             stderr=subprocess.STDOUT,
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -1,7 +1,6 @@
 """A proxy with sockets, in front of a mock cluster."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions
 from tests.mockbroker.proxy.conftest import address, dial
 from tests.mockbroker.replay.recorded import extracted
 from tests.mockbroker.wire import PATIENCE, connect
+from tests.support.ports import free_ports
 from tests.support.requests import request_of
 from tests.support.toolchain import require_module
 from tests.support.waiting import until
@@ -91,16 +91,8 @@ async def test_a_broker_that_comes_later_gets_a_listener(proxied: Proxied) -> No
 @pytest.mark.requirement("DP-PROXY-20", "DP-PROXY-50")
 async def test_ports_and_host_that_it_is_told(proxied: Proxied) -> None:
     async with MockCluster(brokers=2) as mock:
-        for _ in range(10):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                base = free.getsockname()[1]
-            try:
-                proxy = await proxied(mock, broker_port_base=base, advertise=("localhost", 30_000))
-            except (OSError, ValueError):
-                continue
-            if sorted(proxy.addresses) == [1, 2]:
-                break
+        base = free_ports(2, in_a_row=True)[0] - 1
+        proxy = await proxied(mock, broker_port_base=base, advertise=("localhost", 30_000))
         assert ports(proxy.addresses) == {1: base + 1, 2: base + 2}
         async with dial(proxy) as wire:
             metadata = await wire.ask("Metadata", 12, topics=[])
@@ -147,9 +139,7 @@ async def test_an_upstream_that_is_gone(proxied: Proxied) -> None:
 
 
 async def test_an_upstream_that_is_not_there_yet(caplog: pytest.LogCaptureFixture) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     async with KafkaProxy(ProxyOptions(upstream=[("127.0.0.1", port)])) as proxy:
         assert proxy.addresses == {}
         assert f"upstream 127.0.0.1:{port}: " in caplog.text

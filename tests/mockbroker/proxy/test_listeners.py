@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from mockbroker.options.addresses import parse_endpoint
 from mockbroker.proxy.kafka_proxy import KafkaProxy, ProxyOptions, UpstreamListener
 from tests.mockbroker.proxy.conftest import address
 from tests.mockbroker.wire import connected
+from tests.support.ports import free_ports
 
 PEM = Path(__file__).parents[2] / "client" / "localhost.pem"
 PROTOCOLS = {"INTERNAL": "PLAINTEXT", "EXTERNAL": "SSL", "CONTROLLER": "PLAINTEXT"}
@@ -131,9 +131,8 @@ async def test_rules_and_speeds_select_a_listener() -> None:
 
 @pytest.mark.requirement("DP-PROXY-58")
 async def test_ports_of_a_further_listener_are_above() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        base = free.getsockname()[1] - 1
+    (port,) = free_ports(1)
+    base = port - 1
     async with MockCluster(1, broker_configs=CONFIGS) as mock:
         options = ProxyOptions(
             listeners=upstreams(mock)[::2], broker_port_base=base, advertise=("h", 5000)

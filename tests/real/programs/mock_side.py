@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from mockbroker import MockCluster
 from mockbroker.simulation.state.cluster_parts import Partition, TopicPartition
 from tests.real.answers import Answers
-from tests.real.kafka import BROKER_IDS, free_ports
+from tests.real.kafka import BROKER_IDS
 from tests.real.programs.model import CLUSTER_STEPS, ProgramStep
 from tests.real.targets import MockTarget
+from tests.support.ports import free_ports
 
 __all__ = ["Brokers", "MockSide", "Outcome", "View"]
 

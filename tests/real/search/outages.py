@@ -31,7 +31,7 @@ from mockbroker import MockCluster
 from tests.real.data.clusters import DATA_CONFIGS, KAFKA_CONFIGS
 from tests.real.data.side import CLOSED, Cluster
 from tests.real.data.side import Side as DataSide
-from tests.real.kafka import COMMON_CONFIGS, RealKafka, free_ports
+from tests.real.kafka import COMMON_CONFIGS, RealKafka
 from tests.real.programs.model import Program
 from tests.real.search.clusters import RELEASES
 from tests.real.search.kinds import signature_of
@@ -41,6 +41,7 @@ from tests.real.search.programs import FAMILIES, drawn_request
 from tests.real.search.requests import setup
 from tests.real.search.side import Side
 from tests.real.targets import MockTarget
+from tests.support.ports import free_ports
 
 __all__ = ["LAYOUT", "leader_of", "outage_programs"]
 

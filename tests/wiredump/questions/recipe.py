@@ -33,7 +33,8 @@ from kproto.messages import AlterClientQuotasRequest
 from kproto.messages.alter_client_quotas_request import EntityData, EntryData, OpData
 from tests.captures.make import recorded, without_folder
 from tests.captures.secured import keystore_configs
-from tests.real.kafka import RealKafka, free_ports
+from tests.real.kafka import RealKafka
+from tests.support.ports import free_ports
 
 __all__ = ["CAPTURE", "main"]
 
