@@ -213,7 +213,7 @@ UNORDERED: Final = (
     Unordered(68, "assignment.topicPartitions", ("topicId",), HASHED),
     Unordered(68, "assignment.topicPartitions[].partitions", (), HASHED),
     Unordered(69, "groups", ("groupId",), HASHED),
-    Unordered(69, "groups[].members", ("memberId",), HASHED),
+    Unordered(69, "groups[].members", ("memberId", "memberEpoch", "subscribedTopicNames"), HASHED),
     Unordered(69, "groups[].members[].assignment.topicPartitions", ("topicName",), HASHED),
     Unordered(69, "groups[].members[].assignment.topicPartitions[].partitions", (), HASHED),
     Unordered(69, "groups[].members[].subscribedTopicNames", (), HASHED),

@@ -54,12 +54,14 @@ def write_txn_markers(call: Call) -> Answer:
             {
                 producer_id: dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
                 for producer_id, partitions, _ in markers
+                if partitions
             }
         )
     answer = GroupAnswer[_Results]()
     left = 0
     for producer_id, partitions, _ in markers:
-        found.setdefault(producer_id, {}).update(dict.fromkeys(partitions, ErrorCode.NONE))
+        if partitions:  # Kafka names only producers for which it wrote something
+            found.setdefault(producer_id, {}).update(dict.fromkeys(partitions, ErrorCode.NONE))
         left += len(partitions)
     if not left:
         answer.give(found)

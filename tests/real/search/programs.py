@@ -202,11 +202,11 @@ def _subscribe(draw: random.Random, body: Body, version: int) -> Keep:
     """A member of the classic protocol joins a group of either. Only one has an id that is drawn,
     in whose order partitions are dealt."""
     body["groupId"] = "$k"
-    body["memberId"] = _mostly(draw, "$member", "" if version >= 5 else "$member", "$m2")
-    keep = {"gen": "generationId"}
-    if body["memberId"] != "$member" and version >= 5:
+    body["memberId"] = _mostly(draw, "$member", "", "$m2") if version >= 5 else "$member"
+    keep = {"member": "memberId", "gen": "generationId"}
+    if body["memberId"] != "$member":
         body["groupInstanceId"] = "i2"
-        keep = {"m2": "memberId", **keep}
+        keep = {"m2": "memberId", "gen": "generationId"}
     topics = draw.choice((["$t"], ["$t"], ["$t", "$none"], []))
     owned = draw.choice(([], [], [{"topic": "$t", "partitions": [0, 1]}]))
     made = draw.choice(

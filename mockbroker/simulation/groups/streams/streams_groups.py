@@ -19,6 +19,7 @@ from mockbroker.simulation.groups.modern.modern_groups import StaticMemberGroups
 from mockbroker.simulation.groups.modern.modern_membership import GroupDependencies
 from mockbroker.simulation.groups.modern.partitions import by_topic
 from mockbroker.simulation.groups.streams.streams_group import (
+    NO_TASKS,
     EndpointPartitions,
     HeartbeatRequest,
     Member,
@@ -34,6 +35,7 @@ from mockbroker.simulation.groups.streams.streams_rules import (
     EndpointEvent,
     PartitionsEvent,
     StatusEvent,
+    UnreadyEvent,
 )
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings
 from mockbroker.simulation.groups.streams.task_assignor import ASSIGNOR
@@ -98,6 +100,8 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
         request, group, membership = event.request, event.known, self.membership
         configured, settings = event.configured, event.settings
         assert configured is not None
+        if configured.subtopologies is None and self._fails_at_endpoints(event):
+            return StreamsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         if event.makes and self._classic.group(group.group_id) is not None:
             self._classic.hand_over(group.group_id)
             membership.note(membership.records.classic_deletion(group.group_id))
@@ -160,6 +164,29 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
         return ASSIGNOR
 
     # ---- endpoints ---------------------------------------------------------------------------
+
+    def _fails_at_endpoints(self, event: StreamsHeartbeat) -> bool:
+        """Whether Kafka fails to tell the endpoints, because source topics of the group are missing
+        or differ. What it keeps outside of records has changed by then."""
+        request, group, rules = event.request, event.known, self.membership.rules
+        former = event.member
+        after = replace(
+            self.membership.updated(former, request),
+            assigned=former.assigned if group.held else NO_TASKS,
+        )
+        endpoint = EndpointEvent(former, after, request.joins)
+        apply_first(rules.endpoint, endpoint, endpoint)
+        epoch = group.endpoint_epoch + endpoint.raises
+        known = {**group.members, after.member_id: after}.values()
+        unready = UnreadyEvent(
+            any(each.endpoint is not None for each in known), epoch != request.endpoint_epoch
+        )
+        apply_first(rules.unready, unready, unready)
+        if unready.is_refused:
+            group.endpoint_epoch = epoch
+            if request.shutdown:
+                group.shutdown_member = group.shutdown_member or request.member_id
+        return unready.is_refused
 
     def _endpoints(
         self, group: StreamsGroup, sender: Member, configured: ConfiguredTopology

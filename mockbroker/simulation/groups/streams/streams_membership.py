@@ -114,6 +114,12 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         by_name = {self.topics.name_of(topic_id): number for topic_id, number in counts.items()}
         return configure(topology, {name: each for name, each in by_name.items() if name})
 
+    def updated(self, former: Member, request: HeartbeatRequest) -> Member:
+        """The member as a heartbeat describes it."""
+        update = UpdateEvent(_updated(former, request), request)
+        apply_first(self.rules.update, update, update)
+        return update.member
+
     def follow(self, event: StreamsHeartbeat, former: Member, settings: StreamsSettings) -> Member:
         """Take over the fields of a heartbeat, and raise the epoch if that requires another
         target."""
@@ -121,9 +127,7 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         assert topology is not None
         assert configured is not None
         request = event.request
-        update = UpdateEvent(_updated(former, request), request)
-        apply_first(self.rules.update, update, update)
-        member = update.member
+        member = self.updated(former, request)
         is_new = member.member_id not in group.members
         self.put(group, member)
         if request.task_offsets is not None or request.task_end_offsets is not None:
@@ -138,7 +142,7 @@ class StreamsMembership(StaticMembership[StreamsGroup]):
         facts = self.topics.facts(topology.required)
         validated = topology.epoch if configured.is_ready else -1
         change = StreamsChange(
-            is_static=member.instance_id is not None,
+            is_static=request.is_static,
             metadata_changed=is_new or member.metadata != former.metadata,
             placement_changed=member.placement != former.placement,
             facts_changed=facts != group.facts,

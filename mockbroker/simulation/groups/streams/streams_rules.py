@@ -52,6 +52,7 @@ __all__ = [
     "StatusEvent",
     "StreamsChange",
     "StreamsRules",
+    "UnreadyEvent",
     "UpdateEvent",
 ]
 
@@ -249,6 +250,28 @@ ON_ENDPOINT: Final[tuple[EndpointRow, ...]] = (
 """Changes after which members are sent the endpoints again."""
 
 
+class UnreadyEvent(msgspec.Struct, eq=False):
+    """A member is to be told the endpoints, and the group's source topics are missing or differ.
+    ``is_behind`` says whether it knows another epoch of the endpoints than the group has."""
+
+    has_endpoints: bool
+    is_behind: bool
+    is_refused: bool = False
+
+
+UnreadyRow: TypeAlias = Row[UnreadyEvent, UnreadyEvent]
+
+
+def _refuse(event: UnreadyEvent) -> None:
+    event.is_refused = True
+
+
+ON_UNREADY_ENDPOINTS: Final[tuple[UnreadyRow, ...]] = (
+    Row("DP-STREAMS-06", lambda event: event.has_endpoints and event.is_behind, (_refuse,)),
+)
+"""Kafka looks for the subtopologies behind each endpoint, and fails where there are none."""
+
+
 class PartitionsEvent(msgspec.Struct, eq=False):
     """The partitions of one topic that tasks read."""
 
@@ -306,6 +329,7 @@ class StreamsRules(msgspec.Struct, frozen=True):
     stale: tuple[StatusRow, ...] = ON_STALE_TOPOLOGY
     statuses: tuple[tuple[StatusRow, ...], ...] = (ON_MISSING_TOPICS, ON_SHUTDOWN, ON_MISSING_TAGS)
     endpoint: tuple[EndpointRow, ...] = ON_ENDPOINT
+    unready: tuple[UnreadyRow, ...] = ON_UNREADY_ENDPOINTS
     partitions: tuple[PartitionsRow, ...] = ON_ENDPOINT_PARTITIONS
     commit: tuple[CommitRow, ...] = ON_COMMIT
     fetch: tuple[CommitRow, ...] = ON_FETCH

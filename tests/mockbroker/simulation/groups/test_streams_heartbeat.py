@@ -9,11 +9,12 @@ from kproto.error_codes import ErrorCode
 from mockbroker.simulation.configs.changes import SET
 from mockbroker.simulation.groups.classic.classic_group import JoinRequest, JoinResult
 from mockbroker.simulation.groups.modern.group_times import GroupTimes
-from mockbroker.simulation.groups.streams.streams_group import Tasks
+from mockbroker.simulation.groups.streams.streams_group import StreamsResult, Tasks
 from mockbroker.simulation.groups.streams.streams_settings import StreamsSettings, streams_settings
 from mockbroker.simulation.groups.streams.topology import InternalTopic, Subtopology, Topology
 from mockbroker.simulation.operations.simulated import Operations
 from mockbroker.simulation.state.cluster_state import GROUP
+from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.simulated import simulated_cluster
 from tests.mockbroker.simulation.groups.members import RANGE, Answer
 from tests.mockbroker.simulation.groups.modern_members import refused
@@ -451,3 +452,33 @@ def test_endpoints_and_their_partitions(release: tuple[int, int]) -> None:
     rejoined = at.join("c", endpoint=None, owned=Tasks())
     assert (at.member("c").endpoint is None) == (release == NEW)
     assert rejoined.endpoint_epoch > epoch
+
+
+@pytest.mark.requirement("DP-STREAMS-06")
+def test_endpoints_are_not_told_while_source_topics_are_missing() -> None:
+    at = Streams(NEW, (), Topology(0, (Subtopology("0", ("foo",)),)))
+    failed = at.join("a", endpoint=("host", 1), endpoint_epoch=-1)
+    assert failed == StreamsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert at.groups.groups == {}
+    assert at.join("a", endpoint_epoch=-1).endpoints == ()
+    # The epoch is in memory alone, and stays raised.
+    assert at.join("b", endpoint=("host", 1)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (at.group.endpoint_epoch, list(at.group.members)) == (1, ["a"])
+    joined = at.join("b", endpoint=("host", 1), endpoint_epoch=2)
+    assert (joined.error_code, joined.endpoints, joined.endpoint_epoch) == (0, None, 2)
+    assert at.beat("a", endpoint_epoch=1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    at.cluster.topics.create([NewTopic("foo")])
+    assert [each.endpoint for each in at.beat("a", endpoint_epoch=1).endpoints or ()] == [
+        ("host", 1)
+    ]
+
+
+@pytest.mark.requirement("DP-STREAMS-12")
+def test_a_member_that_is_no_longer_static_raises_the_epoch_again() -> None:
+    at = Streams(NEW, ("foo:1:1",), Topology(0, (Subtopology("0", ("foo",)),)))
+    at.join("a")
+    epoch = at.group.epoch
+    at.join("a", instance_id="i")
+    assert at.group.epoch == epoch
+    at.join("a", endpoint=("host", 1))
+    assert (at.member("a").instance_id, at.group.epoch) == ("i", epoch + 1)

@@ -486,6 +486,11 @@ def test_markers_are_written(release: tuple[int, int], versions: tuple[int, ...]
         }  # fmt: skip
         assert markers(client.cluster, BAR) == [("COMMIT", 8, 0, 3), ("COMMIT", 7, 0, 3)]
         assert client.ask(request_of("WriteTxnMarkers", markers=[]), version).markers == []
+        empty = marker(10, FOO)
+        empty["topics"][0]["partition_indexes"] = []
+        rows = [marker(9), empty, marker(8, BAR)]
+        answer = client.ask(request_of("WriteTxnMarkers", markers=rows), version)
+        assert [each.producer_id for each in answer.markers] == [8], "those with partitions"
 
 
 @pytest.mark.parametrize("release", [(2, 7), OLD, NEWEST])
