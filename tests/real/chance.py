@@ -162,7 +162,7 @@ UNORDERED: Final = (
     Unordered(18, "finalizedFeatures", ("name",), HASHED),
     Unordered(18, "supportedFeatures", ("name",), HASHED),
     Unordered(19, "topics[].configs", ("name",), HASHED),
-    Unordered(20, "responses", ("name",), HASHED),
+    Unordered(20, "responses", ("name", "errorCode"), HASHED),
     Unordered(21, "topics", ("name",), HASHED),
     Unordered(21, "topics[].partitions", ("partitionIndex",), HASHED),
     Unordered(23, "topics", ("topic",), HASHED),
