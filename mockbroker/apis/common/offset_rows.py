@@ -75,9 +75,10 @@ class OffsetRows:
                 found = self._refused.setdefault(key, []) if row.error else self.valid
                 found.append(row)
         self._is_unique = call.release.has(facts.VALID_OFFSET_ROWS_UNIQUE)
-        if self._is_unique and not in_znodes:
+        refused_too = call.release.has(facts.REFUSED_OFFSET_ROWS_UNIQUE)
+        if self._is_unique and (refused_too or not in_znodes):
             self.valid = _unique(self.valid)
-        if call.release.has(facts.REFUSED_OFFSET_ROWS_UNIQUE):
+        if refused_too:
             self._refused = {key: _unique(rows) for key, rows in self._refused.items() if rows}
 
     def set_codes(self, codes: Iterable[ErrorCode]) -> None:

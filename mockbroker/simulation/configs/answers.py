@@ -8,11 +8,12 @@ releases of 3.0 to 3.9.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from kproto.error_codes import ErrorCode
+from mockbroker.simulation.configs.list_edits import ListEdits
 from mockbroker.simulation.releases import facts, fixes
 from mockbroker.simulation.releases.release import Release
 
@@ -27,13 +28,13 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     """How a controller answers IncrementalAlterConfigs for topics, and brokers in ``names``.
 
     ``names_checked``: an invalid topic name has an error of its own; otherwise the topic does not
-    exist. ``values_first``: values are checked before the topic has to exist. ``lists`` says
-    whether APPEND and SUBTRACT treat a list as a set or concatenate and cut text. ``null_lists``:
-    for a list without a value of its own both fail with a null pointer; otherwise they start from
-    its default. ``replaces_plainly``: in AlterConfigs a null value is an unexpected error, the last
-    of equal configs counts, and no topic has an empty name. ``forwarded``: the broker forwards the
-    request as it is, and the controller asks neither whether a topic exists nor whether a broker's
-    config is dynamic. ``unchecked``: nor which configs a topic has.
+    exist. ``values_first``: values are checked before the topic has to exist. ``lists`` says how
+    APPEND and SUBTRACT edit a list. ``null_lists``: for a list without a value of its own both fail
+    with a null pointer; otherwise they start from its default. ``replaces_plainly``: in
+    AlterConfigs a null value is an unexpected error, the last of equal configs counts, and no topic
+    has an empty name. ``forwarded``: the broker forwards the request as it is, and the controller
+    asks neither whether a topic exists nor whether a broker's config is dynamic. ``unchecked``: nor
+    which configs a topic has.
 
     Texts are formatted with ``bad_value``: {topic} and {problem}; ``not_a_list``: {operation} or
     {OPERATION}, and {name}; ``unknown_topic``: {name};
@@ -51,7 +52,7 @@ class ConfigAnswers(msgspec.Struct, frozen=True):
     repeated: str = "Error due to duplicate config keys"
     bad_broker_value: str = "{problem}"
     replaces_plainly: bool = False
-    lists: Literal["sets", "texts"] = "sets"
+    lists: ListEdits = "parts"
     null_lists: bool = False
     forwarded: bool = False
     unchecked: bool = False

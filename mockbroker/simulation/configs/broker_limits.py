@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from mockbroker.simulation.configs.values import items_of
 from mockbroker.simulation.releases.rows import Row, with_arguments
 from mockbroker.simulation.state.java_maps import hash_order
 
@@ -291,7 +292,7 @@ def _refuse_local(check: BrokerConfigCheck) -> None:
 
 def _has_unknown_reporter(check: BrokerConfigCheck) -> bool:
     """Whether a reporter is none of those that come with Kafka."""
-    reporters = _items(check.changed.get(_REPORTERS, ""))
+    reporters = items_of(check.changed.get(_REPORTERS, ""))
     return not all(each.startswith("org.apache.kafka.") for each in reporters)
 
 

@@ -27,6 +27,7 @@ from mockbroker.simulation.configs.group_limits import (
     ON_GROUP_TEXTS,
     GroupConfigCheck,
 )
+from mockbroker.simulation.configs.list_edits import LIST_EDITS, ListEdits
 from mockbroker.simulation.configs.tiered_limits import ON_TIERED_TOPICS, TieredCheck
 from mockbroker.simulation.configs.values import check_value
 from mockbroker.simulation.releases import facts
@@ -264,9 +265,9 @@ class ConfigChanges:
         repeated = [config for config, count in times.items() if count > 1]
         if repeated:
             raise _invalid(self.answers.repeated.format(names=",".join(repeated)))
-        prefix = self._release.value_of(facts.NULLS_OF_CONFIGS)
+        names_operation = self._release.has(facts.NULLS_NAME_OPERATIONS)
         nulls = [
-            f"{prefix}{config}"
+            f"{_OPERATION_NAMES.get(how, 'set').upper()}:{config}" if names_operation else config
             for config, how, value in operations
             if how != DELETE and value is None
         ]
@@ -305,9 +306,13 @@ class ConfigChanges:
             raise Refusal(answers.wrong, text)
 
     def _altered_broker(self, name: str, operations: ConfigOperations) -> dict[str, str]:
-        """Brokers check broker configs themselves, so the controller does not matter here."""
+        """Brokers check broker configs themselves, so the controller does not matter here: it
+        only edits lists once more."""
         after = self._edited(BROKER, name, operations, _NOT_A_LIST)
-        changed = _touched(after, operations)
+        checked = after
+        if self.answers.lists == "parts":
+            checked = self._edited(BROKER, name, operations, _NOT_A_LIST, lists="sets")
+        changed = _touched(checked, operations)
         definitions = {config: self._configs.broker_definition(config) for config in changed}
         broker_id = int(name) if name else self._controller.state.controller_id
 
@@ -416,7 +421,12 @@ class ConfigChanges:
             raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
 
     def _edited(
-        self, resource_type: int, name: str, operations: ConfigOperations, not_a_list: str
+        self,
+        resource_type: int,
+        name: str,
+        operations: ConfigOperations,
+        not_a_list: str,
+        lists: ListEdits | None = None,
     ) -> dict[str, str]:
         """Return all values after the operations, unchecked. Kafka fails as it sets null, unless it
         looks for nulls first; AlterConfigs always does."""
@@ -444,8 +454,8 @@ class ConfigChanges:
                 if present is None and answers.null_lists:
                     raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, _NULL_POINTER)
                 present = definition.default or "" if present is None else present
-                edited = _edited_text if answers.lists == "texts" else _edited_set
-                after[config] = edited(present, how, value or "")
+                edited = LIST_EDITS[lists or answers.lists]
+                after[config] = edited(present, value or "", appends=how == APPEND)
             elif resource_type == BROKER and not (answers.replaces_plainly or answers.forwarded):
                 raise _invalid(f"Unknown operations type {how}")
             else:
@@ -528,38 +538,6 @@ class _BadValue(Refusal):
 
 def _touched(after: Mapping[str, str], operations: ConfigOperations) -> dict[str, str]:
     return {name: after[name] for name, how, _ in operations if how != DELETE}
-
-
-def _edited_set(present: str, how: int, value: str) -> str:
-    items = [item for item in present.split(",") if item]
-    for item in value.split(","):
-        if how == APPEND and item not in items:
-            items.append(item)
-        elif how == SUBTRACT and item in items:
-            items.remove(item)
-    return ",".join(items)
-
-
-def _edited_text(present: str, how: int, value: str) -> str:
-    """Edit the list as text: an empty list has one empty item, so appending adds a comma."""
-    items, changed = _java_split(present), _java_split(value)
-    if how == APPEND:
-        items += changed
-    else:
-        for item in changed:
-            if item in items:
-                items.remove(item)
-    return ",".join(items)
-
-
-def _java_split(text: str) -> list[str]:
-    """Split like ``String.split(",")``: empty items at the end are dropped, but not of ""."""
-    if not text:
-        return [""]
-    items = text.split(",")
-    while items and not items[-1]:
-        items.pop()
-    return items
 
 
 def _invalid(message: str) -> Refusal:

@@ -36,9 +36,12 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     nowhere, and omits it unless it is set; clients may set it all the same.
     ``called_read_only``: DescribeConfigs reports it as read-only although it is not.
     ``of_replicas``: the value lists replicas, or is an asterisk; this is how a text says in what
-    form. ``of_offsets``: it says where a share group begins to read; this is how a text writes a
-    duration. ``of_formats``: it names a version of the message format; this is how a text says that
-    there is no such version. ``of_levels``: it is a level of gzip, or -1.
+    form. ``first_counts``: the list is an asterisk if its first item is one. Lists with
+    ``items_differ`` or ``items_once`` are refused because of an empty item; because of one that
+    comes twice, too, or have it once. ``of_offsets``: it says where a share group begins to read;
+    this is how a text writes a duration. ``of_formats``: it names a version of the message format;
+    this is how a text says that there is no such version. ``of_levels``: it is a level of gzip, or
+    -1.
     """
 
     name: str
@@ -53,6 +56,9 @@ class ConfigDefinition(msgspec.Struct, frozen=True):
     internal: bool = False
     called_read_only: bool = False
     of_replicas: str = ""
+    first_counts: bool = False
+    items_differ: bool = False
+    items_once: bool = False
     of_offsets: str = ""
     of_formats: str = ""
     of_levels: bool = False
@@ -94,9 +100,12 @@ def _topic(
 def _throttled(name: str) -> tuple[ConfigDefinition, ...]:
     form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
     wrong = "[partitionId],[brokerId]:[partitionId],[brokerId]:..."
+    # By bytecode: 2.7.2 looks at the first item, 2.8.2 at all of them joined.
+    first = ConfigDefinition(name, "LIST", "", of_replicas=form, first_counts=True)
     return (
-        ConfigDefinition(name, "LIST", "", of_replicas=wrong, until=(2, 2)),
-        ConfigDefinition(name, "LIST", "", of_replicas=form, since=(2, 3)),
+        replace(first, of_replicas=wrong, until=(2, 2)),
+        replace(first, since=(2, 3), until=(2, 7)),
+        replace(first, first_counts=False, since=(2, 8)),
     )
 
 
@@ -363,6 +372,13 @@ def config_definitions(release: Release) -> ConfigDefinitions:
                 internal=internal, of_formats="" if row is None else row.of_formats,
                 of_levels=row is not None and row.of_levels,
             )  # fmt: skip
+    if release.has(facts.LIST_ITEMS_CHECKED):
+        for name, each in topic.items():
+            if each.type == "LIST" and not each.of_replicas:
+                topic[name] = replace(each, items_once=True)
+        for name, each in broker.items():
+            if each.type == "LIST":
+                broker[name] = replace(each, items_differ=True)
     return ConfigDefinitions(
         topic, dict(sorted(broker.items())), group, _by_name(_CLIENT_METRICS, release)
     )

@@ -11,7 +11,7 @@ from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition, ConfigType
 
-__all__ = ["check_value", "config_problem", "config_type_number", "shown_value"]
+__all__ = ["check_value", "config_problem", "config_type_number", "items_of", "shown_value"]
 
 _TYPE_NUMBERS: dict[ConfigType, int] = {
     "UNKNOWN": 0, "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6,
@@ -59,11 +59,7 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
     elif definition.type in ("SHORT", "INT", "LONG", "DOUBLE"):
         _check_range(definition, _number(definition, value))
     elif definition.type == "LIST":
-        items = [part.strip() for part in value.split(",") if part.strip()]
-        for item in items:
-            _check_choice(definition, item)
-        if definition.of_replicas:
-            _check_replicas(definition, items)
+        _check_items(definition, items_of(value))
     elif definition.type == "CLASS":
         if not value.strip().startswith(_OF_KAFKA):
             raise _bad(definition, value.strip(), f"Class {value.strip()} could not be found.")
@@ -73,6 +69,25 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
             raise _bad(definition, value.strip(), definition.of_formats.format(value.strip()))
         if definition.of_offsets:
             _check_offset_reset(definition, value.strip())
+
+
+def items_of(value: str) -> list[str]:
+    """Return the items of a list. Only a text without any has none: a comma has an empty item on
+    each side."""
+    return [item.strip() for item in value.split(",")] if value.strip() else []
+
+
+def _check_items(definition: ConfigDefinition, items: list[str]) -> None:
+    if definition.of_replicas:
+        _check_replicas(definition, items)
+        return
+    what = f"Configuration '{definition.name}' values must not be"
+    if definition.items_differ and len(set(items)) < len(items):
+        raise Refusal(ErrorCode.INVALID_CONFIG, f"{what} duplicated.")
+    for item in items:
+        if (definition.items_once or definition.items_differ) and not item:
+            raise Refusal(ErrorCode.INVALID_CONFIG, f"{what} empty.")
+        _check_choice(definition, item)
 
 
 def config_problem(definition: ConfigDefinition, value: str) -> str:
@@ -87,7 +102,8 @@ def config_problem(definition: ConfigDefinition, value: str) -> str:
 def shown_value(definition: ConfigDefinition, value: str) -> str:
     """Return a value as DescribeConfigs formats it after parsing."""
     if definition.type == "LIST":
-        return ",".join(part.strip() for part in value.split(","))
+        items = items_of(value)
+        return ",".join(dict.fromkeys(items) if definition.items_once else items)
     return value.strip().lower() if definition.type == "BOOLEAN" else value.strip()
 
 
@@ -140,7 +156,8 @@ def _plain(number: float) -> str:
 
 
 def _check_replicas(definition: ConfigDefinition, items: list[str]) -> None:
-    if items == ["*"] or all(_REPLICA.fullmatch(item) for item in items):
+    says = items[0] if items and definition.first_counts else "".join(items)
+    if says == "*" or all(_REPLICA.fullmatch(item) for item in items):
         return
     raise _bad(
         definition,

@@ -33,14 +33,14 @@ __all__ = [
     "INTERNAL_CONFIGS_OF_NEW_TOPICS",
     "ISOLATION_LEVELS_READ", "LARGEST_ACL_OPERATION", "LARGEST_RESOURCE_TYPE",
     "LATER_SHARE_PARTITIONS_AT_ZERO", "LEADERS_BEGIN_EPOCHS", "LEADERS_WRITE_ISR",
-    "LISTED_REASSIGNMENTS_TIMED", "LIST_CONFIGS_ARE_SETS", "LOCAL_START_OF_SEGMENTS",
-    "LOGGERS_REPLACED",
+    "LISTED_REASSIGNMENTS_TIMED", "LIST_CONFIGS_ARE_SETS", "LIST_ITEMS_CHECKED",
+    "LOCAL_START_OF_SEGMENTS", "LOGGERS_REPLACED",
     "LOGGING_CONTROLLER_LISTED", "LOG_DIRS_CORDONED", "LOG_LEVELS", "MEMBER_EPOCHS_STORED",
     "MESSAGE_FORMAT_FIXED", "MESSAGE_FORMAT_MAGIC", "METADATA_HASH_STORED",
     "METADATA_TOPIC_EXPLAINED", "MISSING_LEADER_HAS_NO_EPOCH", "MISSING_LEADER_HAS_NO_LISTENER",
     "NAMES_OF_MOVED_REPLICAS_CHECKED", "NAMES_OF_UNKNOWN_TOPICS_CHECKED", "NEEDLESS_ELECTION",
     "NEGATIVE_SHARE_PARTITIONS_FAIL", "NEW_TOPICS_DESCRIBED", "NODE_IDS_OF_LOGGERS",
-    "NULLS_CHECKED", "NULLS_OF_CONFIGS", "NULLS_READ", "NULL_CONFIGS_REFUSED",
+    "NULLS_CHECKED", "NULLS_NAME_OPERATIONS", "NULLS_READ", "NULL_CONFIGS_REFUSED",
     "NULL_SHARE_GROUPS_REFUSED", "NULL_SHARE_MEMBERS_FAIL", "NULL_TEXT_OF_CONFIGS",
     "NULL_TEXT_OF_QUOTAS",
     "OFFSETS_WITHOUT_PRODUCER_STORED", "OFFSET_COMMIT_VERSION", "ONE_REMOTE_PARTITION",
@@ -345,8 +345,8 @@ VALID_OFFSET_ROWS_UNIQUE: Final = Fact("DP-OFFSET-29", until=(4, 0))
 """OffsetCommit, TxnOffsetCommit and OffsetDelete have a partition once, by its last row."""
 
 REFUSED_OFFSET_ROWS_UNIQUE: Final = Fact("DP-OFFSET-29", until=(3, 5))
-"""They have a partition that the broker refuses once, too, and no refused topic without
-partitions."""
+"""They have a partition that the broker refuses once, too, and one that OffsetCommit 0 stores in
+ZooKeeper, and no refused topic without partitions. Of OffsetCommit 0: 2.4.1, 2.8.2; not 3.9.2."""
 
 TRANSACTIONAL_COMMITS_MAKE_GROUPS: Final = Fact("DP-TXNOFF-01", until=(4, 0))
 """TxnOffsetCommit makes the group if there is none, before anything of it is refused."""
@@ -510,6 +510,11 @@ LIST_CONFIGS_ARE_SETS: Final = Fact("REL-17", since=(3, 3))
 """ZooKeeper mode: APPEND and SUBTRACT treat a list as a set, instead of concatenating and cutting
 text."""
 
+LIST_ITEMS_CHECKED: Final = Fact("CONFIG-21", since=(4, 2))
+"""KIP-1161: lists are refused because of an empty item, those of brokers because of one that comes
+twice, too. Before, an empty item is only none of those that a config may have. Absent in 4.1.2,
+present in 4.2.2."""
+
 REPEATED_CONFIGS_NAMED: Final = Fact("REL-18", until=(3, 2))
 """ZooKeeper mode: the text for a config that is given twice names it."""
 
@@ -579,8 +584,8 @@ LOGGERS_REPLACED: Final = Varying(
 )
 """The refusal of AlterConfigs for loggers."""
 
-NULLS_OF_CONFIGS: Final = Varying("CONFIG-21", (((0, 0), "SET:"), ((3, 2), "")))
-"""What the text about null values puts before each name."""
+NULLS_NAME_OPERATIONS: Final = Fact("CONFIG-21", until=(3, 2))
+"""The text about null values puts the operation before each name: ``SUBTRACT:retention.ms``."""
 
 NULLS_CHECKED: Final = Fact("CONFIG-21", since=(2, 6))
 """IncrementalAlterConfigs refuses null values; before, it fails as it sets one (-1), and refuses a

@@ -268,10 +268,13 @@ class MarkerSender:
         is_served = self._coordinators.is_active(CoordinatorKind.TRANSACTION, name)
         if self.is_held(name) or name in self._delays or not is_served:
             return
-        for tp in tuple(transaction.unmarked):
-            if (name, tp) not in self._waits and self._sending.get(name) is transaction:
-                self._send(transaction, tp)
-        self._complete_if_marked(transaction)
+        # All are on their way before the first answer, which may say that there is a newer one.
+        for tp in [each for each in transaction.unmarked if (name, each) not in self._waits]:
+            self._send(transaction, tp)
+        if self._sending.get(name) is transaction:
+            self._complete_if_marked(transaction)
+        elif name not in self._sending:
+            self.withdraw(name)
 
     def _send(self, transaction: Transaction, tp: TopicPartition) -> None:
         partition = find_partition(self._controller.state.topics, tp)

@@ -238,6 +238,8 @@ ON_MARKER: Final[tuple[Row[MarkerArrival, MarkerArrival], ...]] = (
         (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
         since=_MARKERS_HAVE_VERSIONS,
     ),
+    # No partition keeps anything of a producer with such an id.
+    Row("DP-MARK-01", lambda marker: marker.producer_id < 0, ()),
     Row("DP-MARK-01", _has_old_epoch, (refuse(ErrorCode.INVALID_PRODUCER_EPOCH),)),
     Row(
         "DP-MARK-01 DP-TXN-52",

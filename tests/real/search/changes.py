@@ -68,6 +68,24 @@ _LATEST: Final = config_definitions(Release((99, 0)))
 _OF_TOPICS: Final = (*_LATEST.topic, "message.format.version", "message.downconversion.enable")
 _OF_GROUPS: Final = tuple(_LATEST.group)
 _OF_BROKERS: Final = tuple(dict.fromkeys(each[0] for each in BROKER_FACTS))
+_LISTS: Final = {
+    name: (
+        "",
+        "",
+        " ",
+        "x",
+        "*",
+        "0:1",
+        *each.choices,
+        *filter(None, (each.default or "").split(",")),
+    )
+    for group in (_LATEST.topic, _LATEST.broker, _LATEST.group)
+    for name, each in group.items()
+    if each.type == "LIST"
+}
+"""Configs that are lists, with items that each may have or not."""
+LISTS: Final = 0.6
+"""How many values of lists are made of these items."""
 _LOGGERS: Final = ("kafka", "kafka.controller", "org.apache.kafka", "root", "no.such", "ROOT")
 _LEVELS: Final = ("INFO", "debug", "OFF", "x", "", None)
 _KINDS: Final = (
@@ -171,6 +189,11 @@ def _draw_config(draw: random.Random, body: dict[str, Any]) -> Change | None:
     else:
         given = {"name": draw.choice(_CONFIG_NAMES), "value": draw.choice(_CONFIG_VALUES)}
         of_kind = draw.choice(_RESOURCES)
+    if given["name"] in _LISTS and draw.random() < LISTS:
+        items = draw.choices(_LISTS[given["name"]], k=draw.randrange(4))
+        given["value"] = ",".join(items)
+        if "configOperation" in row["configs"][0]:
+            given["configOperation"] = draw.randrange(4)
     changed = {**row, "configs": [{**row["configs"][0], **given}]}
     if "resourceType" in row:
         changed.update(of_kind)

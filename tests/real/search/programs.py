@@ -427,6 +427,7 @@ _PLAIN: Final[Mapping[str, Family]] = {
             [{"name": "retention.ms", "configOperation": 1, "value": None}],
             [{"name": "cleanup.policy", "configOperation": 2, "value": "compact"}],
             [{"name": "cleanup.policy", "configOperation": 3, "value": "delete"}],
+            [{"name": "cleanup.policy", "configOperation": 2, "value": ",delete"}],
             [{"name": "min.insync.replicas", "configOperation": 0, "value": "0"}],
             [{"name": "max.message.bytes", "configOperation": 0, "value": " 100 "}],
             [{"name": "compression.type", "configOperation": 0, "value": "brotli"}],

@@ -166,7 +166,7 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
     # ---- endpoints ---------------------------------------------------------------------------
 
     def _fails_at_endpoints(self, event: StreamsHeartbeat) -> bool:
-        """Whether Kafka fails to tell the endpoints, because source topics of the group are missing
+        """Whether Kafka fails to send the endpoints, because source topics of the group are missing
         or differ. What it keeps outside of records has changed by then."""
         request, group, rules = event.request, event.known, self.membership.rules
         former = event.member

@@ -251,7 +251,7 @@ ON_ENDPOINT: Final[tuple[EndpointRow, ...]] = (
 
 
 class UnreadyEvent(msgspec.Struct, eq=False):
-    """A member is to be told the endpoints, and the group's source topics are missing or differ.
+    """A member is to be sent the endpoints, and the group's source topics are missing or differ.
     ``is_behind`` says whether it knows another epoch of the endpoints than the group has."""
 
     has_endpoints: bool

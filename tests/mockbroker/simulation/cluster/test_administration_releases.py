@@ -14,6 +14,8 @@ from mockbroker.simulation.releases.release import Release
 from mockbroker.simulation.state.results import NewTopic
 from tests.mockbroker.simulated import simulated_cluster
 
+_ONE_OF = "Invalid value  for configuration cleanup.policy: String must be one of: compact, delete"
+
 
 def zookeeper(brokers: int = 4, *topics: str, release: tuple[int, int] = (3, 9)) -> Cluster:
     return simulated_cluster(
@@ -114,6 +116,71 @@ def test_lists_were_texts_before_3_3(name, appended, twice, subtracted):
     assert _edited(name, None, SUBTRACT) == subtracted
     assert _edited(name, "0:1", APPEND) == twice
     assert _edited(name, "0:1,0:2,0:1", SUBTRACT) == "0:2,0:1"
+
+
+@pytest.mark.requirement("CONFIG-21", "REL-17")
+@pytest.mark.parametrize(
+    ("name", "code", "why"),
+    [
+        ("kafka-2.4", 42, _ONE_OF), ("kafka-3.9-zk", 40, _ONE_OF), ("kafka-4.1", 40, _ONE_OF),
+        ("kafka-4.2", 40, "Configuration 'cleanup.policy' values must not be empty."),
+    ],
+)  # fmt: skip
+def test_empty_items_of_lists_are_refused(name: str, code: int, why: str) -> None:
+    cluster = _of(name)
+    for value in (",compact", "compact,", ",", "compact,,delete"):
+        (result,) = cluster.config_changes.alter_incrementally(
+            [(2, "t", [("cleanup.policy", 0, value)])]
+        )
+        assert result.error_code == code
+        assert (result.error_message or "").endswith(why)
+    for value in ("", " ", "compact, delete", "compact,compact"):
+        (result,) = cluster.config_changes.alter_incrementally(
+            [(2, "t", [("cleanup.policy", 0, value)])]
+        )
+        assert not result.error_code
+
+
+@pytest.mark.requirement("CONFIG-21")
+@pytest.mark.parametrize(("name", "code"), [("kafka-4.1", 0), ("kafka-4.4", 42)])
+def test_items_of_brokers_lists_differ_since_4_2(name: str, code: int) -> None:
+    for value in ("compact,compact", "compact,delete,compact"):
+        (result,) = _of(name).config_changes.alter_incrementally(
+            [(4, "1", [("log.cleanup.policy", APPEND, value)])]
+        )
+        text = "Configuration 'log.cleanup.policy' values must not be duplicated."
+        assert (result.error_code, result.error_message) == (code, text if code else None)
+
+
+@pytest.mark.requirement("CONFIG-21")
+@pytest.mark.parametrize(
+    ("name", "shown"), [("kafka-4.1", "compact,compact"), ("kafka-4.2", "compact")]
+)
+def test_items_of_topics_lists_are_shown_once_since_4_2(name: str, shown: str) -> None:
+    cluster = _of(name)
+    operation = ("cleanup.policy", 0, "compact,compact")
+    cluster.config_changes.alter_incrementally([(2, "t", [operation])])
+    assert cluster.configs.topic("t", "cleanup.policy").value == shown
+
+
+@pytest.mark.requirement("REL-17")
+@pytest.mark.parametrize(("name", "code"), [("kafka-2.8-zk", 42), ("kafka-3.9-zk", 40)])
+def test_appended_lists_keep_their_empty_items(name: str, code: int) -> None:
+    def edit(how: int, value: str) -> int:
+        (result,) = cluster.config_changes.alter_incrementally(
+            [(2, "t", [("cleanup.policy", how, value)])]
+        )
+        return result.error_code
+
+    cluster = _of(name)
+    assert edit(0, "delete") == 0
+    assert edit(APPEND, ",compact") == code
+    assert edit(APPEND, "") == code
+    assert edit(APPEND, "compact,compact") == 0
+    assert cluster.configs.topic("t", "cleanup.policy").value == "delete,compact,compact"
+    assert edit(0, "delete") == 0
+    assert edit(SUBTRACT, "delete") == 0
+    assert edit(APPEND, "compact,") == (code if name == "kafka-2.8-zk" else 0)
 
 
 def _edited(name: str, before: str | None, operation: int) -> str | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from mockbroker.simulation.cluster import Cluster
+from mockbroker.simulation.configs.list_edits import LIST_EDITS
 from mockbroker.simulation.state.cluster_parts import Broker
 from mockbroker.simulation.state.results import AlterConfigsResult, ConfigSynonym, NewTopic
 from tests.mockbroker.simulated import simulated_cluster
@@ -555,3 +556,22 @@ def test_controllers_with_zookeeper_keep_tiered_storage(name: str) -> None:
         "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under "
         "Zookeeper's mode.",
     )
+
+
+@pytest.mark.requirement("REL-17", "CONFIG-21")
+@pytest.mark.parametrize(
+    ("present", "value", "appended", "subtracted"),
+    [
+        ("", "a", ("a", "a", ",a"), ("", "", "")),
+        ("a", "a,b,b", ("a,b", "a,b,b", "a,a,b,b"), ("", "", "")),
+        ("a,b,a", "a", ("a,b", "a,b,a", "a,b,a,a"), ("b,a", "b,a", "b,a")),
+        (",a", "", ("a,", ",a", ",a,"), ("a", "a", "a")),
+        ("a", ",", ("a", "a", "a"), ("a", "a", "a")),
+    ],
+)
+def test_lists_are_edited_in_three_ways(
+    present: str, value: str, appended: tuple[str, ...], subtracted: tuple[str, ...]
+) -> None:
+    for expected, appends in ((appended, True), (subtracted, False)):
+        found = [edit(present, value, appends=appends) for edit in LIST_EDITS.values()]
+        assert found == list(expected), "as parts, as a set, as text"

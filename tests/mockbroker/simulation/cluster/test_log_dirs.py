@@ -410,7 +410,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ClusterError, match="broker 2 is stopped"):
         Operations(of).fail_log_dir(2)
     with pytest.raises(ClusterError, match="names no directory"):
-        cluster("kafka-4.4", broker_configs={"log.dirs": " , "})
+        cluster("kafka-4.4", broker_configs={"log.dirs": " "})
     own = simulated_cluster([Broker(1, log_dirs=("/x",)), Broker(2)], broker_configs=TWO)
     assert [each.log_dirs for each in own.brokers.values()] == [("/x",), ("/a", "/b")]
 

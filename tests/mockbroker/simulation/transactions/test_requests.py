@@ -449,6 +449,19 @@ def test_a_fenced_producer_commits_no_offsets(release: tuple[int, int], version:
     assert fetch(client.broker, 9, {"foo": [0]}) == {FOO: (-1, -1, "", 0)}
 
 
+@pytest.mark.requirement("DP-MARK-01", "DP-TXNOFF-03")
+def test_a_newer_producer_of_one_partition_keeps_no_other_from_its_marker() -> None:
+    """Markers are on their way to all partitions before one of them knows better (Kafka 2.8.2)."""
+    client = Client((2, 7))
+    client.init(2)
+    client.add_offsets(version=2)
+    assert client.add(FOO, version=2) == {FOO: 0}
+    assert client.commit({FOO: 2}, 0, producer_epoch=99) == {FOO: 0}
+    client.end(1)
+    assert [each[0] for each in markers(client.cluster)] == ["COMMIT"]
+    assert markers(client.cluster, OFFSETS) == []
+
+
 # ---- WriteTxnMarkers -----------------------------------------------------------------------------
 
 
@@ -491,6 +504,18 @@ def test_markers_are_written(release: tuple[int, int], versions: tuple[int, ...]
         rows = [marker(9), empty, marker(8, BAR)]
         answer = client.ask(request_of("WriteTxnMarkers", markers=rows), version)
         assert [each.producer_id for each in answer.markers] == [8], "those with partitions"
+
+
+@pytest.mark.parametrize("release", [(2, 7), OLD, NEWEST])
+@pytest.mark.requirement("DP-MARK-01")
+def test_markers_of_negative_producers_are_only_appended(release: tuple[int, int]) -> None:
+    client = Client(release)
+    version = 0 if release == (2, 7) else 1
+    for _ in range(2):
+        body = request_of("WriteTxnMarkers", markers=[marker(-9, FOO) | {"coordinator_epoch": -5}])
+        assert marked(client.ask(body, version)) == {-9: {FOO: 0}}
+    assert markers(client.cluster) == [("COMMIT", -9, 0, -5)] * 2
+    assert not client.cluster.logs.log(FOO).producers
 
 
 @pytest.mark.parametrize("release", [(2, 7), OLD, NEWEST])
