@@ -62,8 +62,9 @@ LANES: Final = (
         make("lint, types, import contracts", "lint"),
         make("documentation site", "docs"),
         make("generated code is fresh", "codegen-check"),
-        # One set of parameters a test, by the seed: under sanitizers each takes five times as long.
-        make("C engine under sanitizers", "sanitize", "KPROTO_QUICK=2"),
+        # One set of parameters a test, by the seed, and few examples: under sanitizers each takes
+        # five times as long.
+        make("C engine under sanitizers", "sanitize", "KPROTO_QUICK=2", "KPROTO_HYPOTHESIS=fast"),
         make("pure engine and Kafka's Java classes", "test-pure-oracle"),
         make("install without a compiler", "test-without-compiler"),
         make("release check and a new user's walk", "release-check"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 
 from kproto.codec.message import Message
+from kproto.error_codes import ErrorCode
 from kproto.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from kproto.messages.share_acknowledge_response import (
     NodeEndpoint,
@@ -42,10 +43,19 @@ def share_acknowledge(call: Call) -> Message:
     code = fetches.continue_session(call.broker_id, body.group_id, body.member_id, epoch)
     if code:
         return refusal(call, code)
+    if call.authorizer is not None and _names_unknown_topic(call):
+        # As ShareFetch does: Kafka asks its authorizer about each topic by name.
+        return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     response = _response(call)
     if epoch == FINAL_EPOCH:
         fetches.end_session(call.broker_id, body.group_id, body.member_id)
     return response
+
+
+def _names_unknown_topic(call: Call) -> bool:
+    return any(
+        topic.partitions and topic_name(call, topic.topic_id) is None for topic in call.body.topics
+    )
 
 
 def _response(call: Call) -> ShareAcknowledgeResponse:

@@ -438,8 +438,21 @@ def test_an_authorizer_needs_the_names_of_topics(security: Security, code: int) 
     answer = at.ask(body, 2)
     assert answer.error_code == code
     assert len(answer.responses) == (0 if code else 2)
+    batch = {"first_offset": 0, "last_offset": 5, "acknowledge_types": [2]}
+    rows = {
+        "topic_id": uuid.UUID(int=7),
+        "partitions": [{"partition_index": 0, "acknowledgement_batches": [batch]}],
+    }
+    acknowledgement = request_of(
+        "ShareAcknowledge",
+        group_id="g",
+        member_id=member.name,
+        topics=[rows],
+        share_session_epoch=1,
+    )
+    assert at.ask(acknowledgement, 2).error_code == code
     at.cluster.topics.delete([("foo", uuid.UUID(int=0))])
-    body.topics, body.share_session_epoch = [], 1
+    body.topics, body.share_session_epoch = [], 2
     assert at.ask(body, 2).error_code == code, "the session has the topic"
 
 
