@@ -143,7 +143,7 @@ class ClientQuotas:
         if checked.code:
             return AlterationResult(entity, checked.code, checked.text)
         new = dict(values)
-        for key, value in [(key, new[key]) for key in hash_order(new)] if kraft else values:
+        for key, value in [(key, new[key]) for key in hash_order(new, len(values))] if kraft else values:
             quota = self._checked_value(names, key, value)
             if quota is not None and quota.code and not self._ignores_wrong:
                 return AlterationResult(entity, quota.code, quota.text)

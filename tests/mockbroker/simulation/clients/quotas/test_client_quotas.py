@@ -144,6 +144,17 @@ def test_addresses() -> None:
 
 
 @pytest.mark.requirement("QUOTA-05")
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [("k196 k734 k481 k553 k856", "k553"), ("k843 k886", "k843"), ("k730 k671 k216", "k730")],
+)
+def test_the_key_that_is_named_comes_first_in_a_map_of_all_keys(keys: str, named: str) -> None:
+    """As Kafka 3.9.2 and 4.4.0 with KRaft answered."""
+    values = [(key, 1.0) for key in keys.split()]
+    assert one(broker(), ALICE, *values) == f"Invalid configuration key {named}"
+
+
+@pytest.mark.requirement("QUOTA-05")
 def test_each_kind_of_entity_has_its_quotas() -> None:
     at = broker()
     connections = "connection_creation_rate"
