@@ -80,11 +80,11 @@ def share_fetch(call: Call) -> Answer:
     if session is None or _is_renewal(call):
         complete(acknowledged)
         return _response(call, session, [], acknowledged)
+    failed, query = _query(call, session)
     # Kafka reads the mode only once there is something to fetch.
-    if session.partitions and not _is_acquire_mode(call):
+    if query.partitions and not _is_acquire_mode(call):
         complete(acknowledged)
         return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
-    failed, query = _query(call, session)
     started = call.cluster.share_fetches.start(query)
     answers = started.answer() if started.wait is None else []
     # Kafka stores acknowledgements while it looks for records: those that the request releases are
