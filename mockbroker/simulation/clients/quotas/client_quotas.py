@@ -143,7 +143,9 @@ class ClientQuotas:
         if checked.code:
             return AlterationResult(entity, checked.code, checked.text)
         new = dict(values)
-        for key, value in [(key, new[key]) for key in hash_order(new, len(values))] if kraft else values:
+        # In ZooKeeper mode each operation is checked, in KRaft mode the entries of a map of them.
+        in_order = ((key, new[key]) for key in hash_order(new, len(values))) if kraft else values
+        for key, value in in_order:
             quota = self._checked_value(names, key, value)
             if quota is not None and quota.code and not self._ignores_wrong:
                 return AlterationResult(entity, quota.code, quota.text)
