@@ -51,7 +51,7 @@ def request(draw: random.Random, api_key: int, version: int) -> dict[str, Any]:
 
 _CLUSTER_WIDE: Final = (4, 8, 16)
 _MANY: Final = 99
-_SHARE_MEMBERS: Final = ("m1", "m2", "m3", "m4")
+_SHARE_MEMBERS: Final = ("~1", "~2", "~3", "~4")
 """Of members with other ids the order in a hash map of Kafka's own decides who gets more."""
 _COUNTS: Final = {19: "numPartitions", 37: "count"}
 """How many partitions a topic gets. Without a limit of the release, brokers run out of memory, in

@@ -119,7 +119,7 @@ def _mostly(draw: random.Random, right: Any, *others: Any) -> Any:
 def _beat(draw: random.Random, body: Body, version: int) -> Keep:
     """A member joins, stays with the epoch that it has, or leaves."""
     number = draw.choice((1, 1, 2, 3))
-    body["memberId"] = f"m{number}"
+    body["memberId"] = f"~{number}"
     body["memberEpoch"] = draw.choice((0, f"$e{number}", f"$e{number}", f"$e{number}", -1, 99))
     if body["memberEpoch"] != 0 and draw.random() < 0.8:
         for name in ("subscribedTopicNames", "topicPartitions", "topology", "processId"):
@@ -141,7 +141,7 @@ def _beat(draw: random.Random, body: Body, version: int) -> Keep:
 
 
 def _share_fetch(draw: random.Random, body: Body, version: int) -> Keep:
-    body["memberId"] = draw.choice(("m1", "m1", "m1", "m2"))
+    body["memberId"] = draw.choice(("~1", "~1", "~1", "~2"))
     body["shareSessionEpoch"] = draw.choice((0, 0, 1, 1, 2, 3, -1))
     if body["shareSessionEpoch"] in (0, -1) or draw.random() < 0.5:
         return {}
@@ -160,7 +160,7 @@ def _acknowledgements(draw: random.Random) -> list[Any]:
 
 
 def _share_acknowledge(draw: random.Random, body: Body, version: int) -> Keep:
-    body["memberId"] = draw.choice(("m1", "m1", "m2"))
+    body["memberId"] = draw.choice(("~1", "~1", "~2"))
     body["shareSessionEpoch"] = draw.choice((0, 1, 1, 2, 3, -1))
     body["topics"] = _acknowledgements(draw)
     return {}
@@ -199,8 +199,9 @@ def _produce_in_transaction(draw: random.Random, body: Body, version: int) -> Ke
 
 
 def _subscribe(draw: random.Random, body: Body, version: int) -> Keep:
-    """A member of the classic protocol joins a group of either. Only one has an id that is drawn,
-    in whose order partitions are dealt."""
+    """A member of the classic protocol joins a group of either. Partitions are dealt in the order of
+    ids: only one is drawn by the coordinator, and comes before the others, which begin with a
+    tilde."""
     body["groupId"] = "$k"
     body["memberId"] = _mostly(draw, "$member", "", "$m2") if version >= 5 else "$member"
     keep = {"member": "memberId", "gen": "generationId"}
@@ -324,8 +325,8 @@ _PLAIN: Final[Mapping[str, Family]] = {
          (68, "serverAssignor"): (None, "range", "uniform", "x"),
          (68, "rackId"): (None, "r1"), (68, "rebalanceTimeoutMs"): (30_000, 5_000, 0),
          (8, "groupId"): ("$k",), (8, "generationIdOrMemberEpoch"): ("$e1", "$e1", 0, -1, 99),
-         (8, "memberId"): ("m1", "m1", "m2", ""), (9, "groups.groupId"): ("$k",),
-         (9, "groups.memberId"): ("m1", None), (9, "groups.memberEpoch"): ("$e1", -1, 99),
+         (8, "memberId"): ("~1", "~1", "~2", ""), (9, "groups.groupId"): ("$k",),
+         (9, "groups.memberId"): ("~1", None), (9, "groups.memberEpoch"): ("$e1", -1, 99),
          (15, "groups"): (["$k"],), (42, "groupsNames"): (["$k"],), (47, "groupId"): ("$k",),
          (11, "groupId"): ("$k",)},
     ),
@@ -335,7 +336,7 @@ _PLAIN: Final[Mapping[str, Family]] = {
         {(68, "subscribedTopicNames"): (["$t"], ["$t", "$none"], []),
          **{(key, "groupId"): ("$k",) for key in (8, 12, 13, 14, 47)},
          (9, "groupId"): ("$k",), (9, "groups.groupId"): ("$k",),
-         (8, "generationIdOrMemberEpoch"): ("$e1", "$gen", -1), (8, "memberId"): ("m1", "$member"),
+         (8, "generationIdOrMemberEpoch"): ("$e1", "$gen", -1), (8, "memberId"): ("~1", "$member"),
          (12, "memberId"): _MEMBERS, (12, "generationId"): _GENERATIONS,
          (14, "memberId"): _MEMBERS, (14, "generationId"): _GENERATIONS,
          (14, "assignments.assignment"): _ASSIGNMENTS,
@@ -359,7 +360,7 @@ _PLAIN: Final[Mapping[str, Family]] = {
         ("topic", "streams"),
         {88: 8, 89: 4, 15: 1, 16: 1, 42: 1, 8: 1, 9: 1, 93: 1},
         {(88, "processId"): ("p", "q"), (42, "groupsNames"): (["$m"],), (8, "groupId"): ("$m",),
-         (8, "memberId"): ("m1", ""), (8, "generationIdOrMemberEpoch"): ("$e1", -1),
+         (8, "memberId"): ("~1", ""), (8, "generationIdOrMemberEpoch"): ("$e1", -1),
          (9, "groups.groupId"): ("$m",), (15, "groups"): (["$m"],),
          (88, "topology.epoch"): (0, 1)},
     ),
