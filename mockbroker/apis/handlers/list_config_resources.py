@@ -45,7 +45,10 @@ def list_config_resources(call: Call) -> ListConfigResourcesResponse:
     view = call.cluster.controller.metadata_view(call.broker_id)
     brokers = [str(each.broker_id) for each in view.live_brokers()]
     metrics = call.cluster.telemetry.subscription_names()
+    configs = call.cluster.state.configs
+    groups = sorted(name for (kind, name), values in configs.items() if kind == GROUP and values)
     names = (
+        (GROUP, groups),
         (CLIENT_METRICS, metrics),
         (BROKER_LOGGER, brokers),
         (BROKER, brokers),

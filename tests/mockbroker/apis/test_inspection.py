@@ -91,6 +91,13 @@ def test_config_resources_of_each_kind() -> None:
     assert resources(at, 1) == (0, [*loggers, *brokers, *topics])
     assert resources(at, 1, TOPIC, GROUP) == (0, topics)
     assert resources(at, 1, METRICS, BROKER) == (0, brokers)
+    changes = at.cluster.config_changes
+    changes.alter_incrementally([(GROUP, "g", [("consumer.session.timeout.ms", 0, "50000")])])
+    groups = [(GROUP, "g")]
+    assert resources(at, 1) == (0, [*groups, *loggers, *brokers, *topics])
+    assert resources(at, 1, GROUP) == (0, groups)
+    changes.alter_incrementally([(GROUP, "g", [("consumer.session.timeout.ms", 1, None)])])
+    assert resources(at, 1, GROUP) == (0, []), "its last config is gone"
     assert resources(at, 0) == (0, [])
     assert resources(at, 1, TOPIC, 64) == (ErrorCode.UNSUPPORTED_VERSION, [])
 

@@ -199,8 +199,8 @@ def _produce_in_transaction(draw: random.Random, body: Body, version: int) -> Ke
 
 
 def _subscribe(draw: random.Random, body: Body, version: int) -> Keep:
-    """A member of the classic protocol joins a group of either. Partitions are dealt in the order of
-    ids: only one is drawn by the coordinator, and comes before the others, which begin with a
+    """A member of the classic protocol joins a group of either. Partitions are dealt in the order
+    of ids: only one is drawn by the coordinator, and comes before the others, which begin with a
     tilde."""
     body["groupId"] = "$k"
     body["memberId"] = _mostly(draw, "$member", "", "$m2") if version >= 5 else "$member"
