@@ -6,6 +6,7 @@ of the classic one the epoch is a generation, and error 27 says that there is an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -112,8 +113,10 @@ def _has_no_place(event: ClassicJoin) -> bool:
 def _unsupported(event: ClassicJoin) -> bool:
     """The member shares no protocol with all other members of the classic kind."""
     request, members = event.request, event.group.members.values()
-    others = [{name for name, _ in m.classic.protocols} for m in members if m.classic is not None]
-    shared = any(all(name in names for names in others) for name, _ in request.protocols)
+    others = [each.classic.protocols for each in members if each.classic is not None]
+    # Kafka counts, and so takes a name that one member sends twice for one of two members.
+    counts = Counter(name for protocols in others for name, _ in protocols)
+    shared = any(counts[name] == len(others) for name, _ in request.protocols)
     return request.protocol_type != CONSUMER_TYPE or not shared
 
 

@@ -338,6 +338,17 @@ def test_classic_members_need_a_protocol_in_common() -> None:
 
 
 @pytest.mark.requirement("DP-MIGRATE-03")
+def test_a_protocol_that_a_classic_member_sends_twice_counts_twice() -> None:
+    """Kafka 4.4.0 compares the count with that of the members, even if there is no other one."""
+    at = Mixed()
+    at.join("a")
+    twice = (("range", subscription("foo")),) * 2
+    member = at.classic_join(protocols=twice).result.member_id
+    assert at.classic_join(member).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert at.classic_join().code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.requirement("DP-MIGRATE-03")
 def test_a_full_group_takes_no_classic_members() -> None:
     at = Mixed(group_consumer_max_size=2)
     at.join("a")
