@@ -42,6 +42,7 @@ from mockbroker.simulation.state.cluster_state import (
     TOPIC,
 )
 from mockbroker.simulation.state.controller import Controller
+from mockbroker.simulation.state.java_maps import hash_order
 from mockbroker.simulation.state.results import AlterConfigsResult
 from mockbroker.simulation.state.topic_names import check_topic_name, name_problem
 from mockbroker.simulation.state.turns import step
@@ -477,7 +478,7 @@ class ConfigChanges:
 
     def _check_values(self, resource_type: int, values: Mapping[str, str]) -> None:
         if resource_type == TOPIC and not self.answers.unchecked:
-            for name in values:
+            for name in hash_order(values):
                 if name not in self._configs.definitions.topic:
                     text = self._release.value_of(facts.UNKNOWN_CONFIG_OF_TOPIC)
                     raise Refusal(ErrorCode.INVALID_CONFIG, text.format(name=name))

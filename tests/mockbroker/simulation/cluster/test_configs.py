@@ -575,3 +575,13 @@ def test_lists_are_edited_in_three_ways(
     for expected, appends in ((appended, True), (subtracted, False)):
         found = [edit(present, value, appends=appends) for edit in LIST_EDITS.values()]
         assert found == list(expected), "as parts, as a set, as text"
+
+
+@pytest.mark.requirement("CONFIG-21")
+def test_the_unknown_config_that_is_named_comes_first_in_a_hash_map() -> None:
+    """As Kafka 4.4.0 answered."""
+    cluster = simulated_cluster(1, topics=["t:1:1"])
+    (result,) = cluster.config_changes.alter_incrementally(
+        [(2, "t", [("none", 0, "1"), ("", 0, "1")])]
+    )
+    assert result.error_message == "Unknown topic config name: "
