@@ -22,6 +22,7 @@ __all__ = [
     "acknowledge",
     "add_leader",
     "complete",
+    "has_unnamed_topic",
     "lock_ms",
     "member_id",
     "share_session_requirements",
@@ -65,6 +66,12 @@ share_session_requirements: Final = silent(
 def topic_name(call: Call, topic_id: uuid.UUID) -> str | None:
     """The name of a topic that the broker knows; None if it knows none of this id."""
     return call.cluster.fetches.topic_name(call.broker_id, topic_id)
+
+
+def has_unnamed_topic(call: Call, topic_ids: Iterable[uuid.UUID]) -> bool:
+    """Whether the broker does not know one of the topics. Kafka asks its authorizer about each
+    topic by name, and fails without one."""
+    return any(topic_name(call, each) is None for each in topic_ids)
 
 
 def lock_ms(call: Call) -> int:

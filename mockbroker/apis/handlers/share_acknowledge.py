@@ -22,6 +22,7 @@ from mockbroker.apis.common.share_answers import (
     acknowledge,
     add_leader,
     complete,
+    has_unnamed_topic,
     lock_ms,
     share_session_requirements,
     topic_name,
@@ -43,19 +44,13 @@ def share_acknowledge(call: Call) -> Message:
     code = fetches.continue_session(call.broker_id, body.group_id, body.member_id, epoch)
     if code:
         return refusal(call, code)
-    if call.authorizer is not None and _names_unknown_topic(call):
-        # As ShareFetch does: Kafka asks its authorizer about each topic by name.
+    named = (topic.topic_id for topic in body.topics if topic.partitions)
+    if call.authorizer is not None and has_unnamed_topic(call, named):
         return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     response = _response(call)
     if epoch == FINAL_EPOCH:
         fetches.end_session(call.broker_id, body.group_id, body.member_id)
     return response
-
-
-def _names_unknown_topic(call: Call) -> bool:
-    return any(
-        topic.partitions and topic_name(call, topic.topic_id) is None for topic in call.body.topics
-    )
 
 
 def _response(call: Call) -> ShareAcknowledgeResponse:

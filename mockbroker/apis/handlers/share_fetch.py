@@ -27,6 +27,7 @@ from mockbroker.apis.common.share_answers import (
     acknowledge,
     add_leader,
     complete,
+    has_unnamed_topic,
     lock_ms,
     share_session_requirements,
     topic_name,
@@ -74,7 +75,6 @@ def share_fetch(call: Call) -> Answer:
     if code:
         return refusal(call, code)
     if call.authorizer is not None and _has_unnamed_topic(call, session):
-        # Kafka asks its authorizer about each topic by name, and fails without one.
         return refusal(call, ErrorCode.UNKNOWN_SERVER_ERROR)
     acknowledged = acknowledge(call, _acknowledgements(body), _readable(call, _requested(body)))
     if session is None or _is_renewal(call):
@@ -171,9 +171,7 @@ def _has_unnamed_topic(call: Call, session: ShareSession | None) -> bool:
     """Whether the request or its session has a topic that the broker has never known."""
     known = session.names if session is not None else {}
     partitions = [*_requested(call.body), *(session.partitions if session is not None else ())]
-    return any(
-        topic_id not in known and topic_name(call, topic_id) is None for topic_id, _ in partitions
-    )
+    return has_unnamed_topic(call, (id_ for id_, _ in partitions if id_ not in known))
 
 
 def _readable(call: Call, partitions: Iterable[TopicIdPartition]) -> frozenset[str]:
@@ -231,7 +229,7 @@ def _response(
     rows: dict[TopicIdPartition, PartitionData] = {
         each.partition: _partition(each) for each in answers if _is_sent(call, session, each)
     }
-    unknown = any(topic_name(call, topic_id) is None for topic_id, _ in rows)
+    unknown = has_unnamed_topic(call, (topic_id for topic_id, _ in rows))
     code = call.cluster.share_fetches.answer_error(names_unknown_topic=unknown)
     if code:
         return refusal(call, code)

@@ -39,7 +39,12 @@ def write_txn_markers(call: Call) -> Answer:
     request: WriteTxnMarkersRequest = call.body
     found: _Results = {}
     writer = call.cluster.marker_writer
-    markers = [(each.producer_id, _partitions(each), _marker(each)) for each in request.markers]
+    # Kafka names only producers for which it writes something.
+    markers = [
+        (each.producer_id, partitions, _marker(each))
+        for each in request.markers
+        if (partitions := _partitions(each))
+    ]
     made = list(
         takewhile(
             lambda each: all(writer.can_make(call.broker_id, tp, each[2]) for tp in each[1]),
@@ -54,14 +59,12 @@ def write_txn_markers(call: Call) -> Answer:
             {
                 producer_id: dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
                 for producer_id, partitions, _ in markers
-                if partitions
             }
         )
     answer = GroupAnswer[_Results]()
     left = 0
     for producer_id, partitions, _ in markers:
-        if partitions:  # Kafka names only producers for which it wrote something
-            found.setdefault(producer_id, {}).update(dict.fromkeys(partitions, ErrorCode.NONE))
+        found.setdefault(producer_id, {}).update(dict.fromkeys(partitions, ErrorCode.NONE))
         left += len(partitions)
     if not left:
         answer.give(found)

@@ -189,7 +189,7 @@ def is_of_one_broker(name: str) -> bool:
 
 
 def _items(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
+    return [each for each in items_of(text) if each]
 
 
 _STATIC: Final = "Cannot update these configs dynamically"

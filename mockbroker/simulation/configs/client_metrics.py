@@ -18,7 +18,7 @@ import msgspec
 from kproto.error_codes import ErrorCode
 from mockbroker.errors import Refusal
 from mockbroker.simulation.configs.definitions import ConfigDefinition
-from mockbroker.simulation.configs.values import check_value
+from mockbroker.simulation.configs.values import check_value, items_of
 from mockbroker.simulation.releases.rows import Row, refuse_with_text
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "METRICS",
     "MatchPattern",
     "SubscriptionCheck",
-    "items_of",
     "match_patterns",
 ]
 
@@ -60,11 +59,6 @@ MatchPattern = tuple[str, re.Pattern[str]]
 """What of a client has to match, and the pattern that all of it has to match."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
-
-
-def items_of(value: str) -> list[str]:
-    """The items of a list, as ``ConfigDef`` parses it: without spaces around them."""
-    return [each.strip() for each in value.split(",")] if value.strip() else []
 
 
 def match_patterns(value: str) -> list[MatchPattern]:

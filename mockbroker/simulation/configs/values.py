@@ -72,8 +72,8 @@ def check_value(definition: ConfigDefinition, value: str) -> None:
 
 
 def items_of(value: str) -> list[str]:
-    """Return the items of a list. Only a text without any has none: a comma has an empty item on
-    each side."""
+    """Return the items of a list without spaces around them. Only a blank text has none: a comma
+    has an empty item on each side."""
     return [item.strip() for item in value.split(",")] if value.strip() else []
 
 

@@ -104,12 +104,11 @@ class PartitionLog:
         self.epochs.assign(epoch, base_offset)
         self.storage.append(batch, base_offset, epoch)
         self.end_offset = base_offset + header.last_offset_delta + 1
-        if header.producer_id < 0:  # nothing is kept of it, even if it ends a transaction
-            pass
-        elif header.is_control:
-            self._end_transaction(batch, header._replace(base_offset=base_offset))
-        else:
-            self.producers.appended(header, base_offset)
+        if header.producer_id >= 0:  # nothing is kept of others, even if they end a transaction
+            if header.is_control:
+                self._end_transaction(batch, header._replace(base_offset=base_offset))
+            else:
+                self.producers.appended(header, base_offset)
         self.appended_ms = now_ms
         return base_offset
 

@@ -68,17 +68,9 @@ _LATEST: Final = config_definitions(Release((99, 0)))
 _OF_TOPICS: Final = (*_LATEST.topic, "message.format.version", "message.downconversion.enable")
 _OF_GROUPS: Final = tuple(_LATEST.group)
 _OF_BROKERS: Final = tuple(dict.fromkeys(each[0] for each in BROKER_FACTS))
+_ITEMS: Final = ("", "", " ", "x", "*", "0:1")
 _LISTS: Final = {
-    name: (
-        "",
-        "",
-        " ",
-        "x",
-        "*",
-        "0:1",
-        *each.choices,
-        *filter(None, (each.default or "").split(",")),
-    )
+    name: (*_ITEMS, *each.choices, *filter(None, (each.default or "").split(",")))
     for group in (_LATEST.topic, _LATEST.broker, _LATEST.group)
     for name, each in group.items()
     if each.type == "LIST"

@@ -16,9 +16,9 @@ from mockbroker.simulation.configs.client_metrics import (
     MATCH,
     METRICS,
     MatchPattern,
-    items_of,
     match_patterns,
 )
+from mockbroker.simulation.configs.values import items_of
 from mockbroker.simulation.state.java_maps import hash_order
 
 __all__ = ["ClientFacts", "Subscription", "requested", "shown_id", "subscription_id"]

@@ -208,6 +208,10 @@ class StreamsGroup(StaticGroup[Member, Tasks, MemberClocks], eq=False):
     def is_delayed(self) -> bool:
         return self.delay is not None and self.delay.due_ms is not None
 
+    def request_shutdown(self, member_id: str) -> None:
+        """Keep who requested first that all members shut down."""
+        self.shutdown_member = self.shutdown_member or member_id
+
     def remove(self, member_id: str) -> None:
         StaticGroup.remove(self, member_id)
         self.offsets.pop(member_id, None)

@@ -100,8 +100,9 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
         request, group, membership = event.request, event.known, self.membership
         configured, settings = event.configured, event.settings
         assert configured is not None
-        if configured.subtopologies is None and self._fails_at_endpoints(event):
-            return StreamsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        code = self._endpoint_error(event) if configured.subtopologies is None else ErrorCode.NONE
+        if code:
+            return StreamsResult(error_code=code)
         if event.makes and self._classic.group(group.group_id) is not None:
             self._classic.hand_over(group.group_id)
             membership.note(membership.records.classic_deletion(group.group_id))
@@ -120,7 +121,7 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
         member = membership.reconcile(group, member, request.owned)
         membership.renew(group, member)
         if request.shutdown:
-            group.shutdown_member = group.shutdown_member or request.member_id
+            group.request_shutdown(request.member_id)
         for rows in rules.statuses:
             apply_first(rows, status, status)
         sends = request.joins or former.assigned != member.assigned
@@ -165,9 +166,9 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
 
     # ---- endpoints ---------------------------------------------------------------------------
 
-    def _fails_at_endpoints(self, event: StreamsHeartbeat) -> bool:
-        """Whether Kafka fails to send the endpoints, because source topics of the group are missing
-        or differ. What it keeps outside of records has changed by then."""
+    def _endpoint_error(self, event: StreamsHeartbeat) -> ErrorCode:
+        """The error with which Kafka fails to send the endpoints, because source topics of the
+        group are missing or differ. What it keeps outside of records has changed by then."""
         request, group, rules = event.request, event.known, self.membership.rules
         former = event.member
         after = replace(
@@ -182,11 +183,11 @@ class StreamsGroups(StaticMemberGroups[StreamsGroup, StreamsResult]):
             any(each.endpoint is not None for each in known), epoch != request.endpoint_epoch
         )
         apply_first(rules.unready, unready, unready)
-        if unready.is_refused:
+        if unready.code:
             group.endpoint_epoch = epoch
             if request.shutdown:
-                group.shutdown_member = group.shutdown_member or request.member_id
-        return unready.is_refused
+                group.request_shutdown(request.member_id)
+        return unready.code
 
     def _endpoints(
         self, group: StreamsGroup, sender: Member, configured: ConfiguredTopology

@@ -211,7 +211,7 @@ def _leaves_with_shutdown(event: StreamsHeartbeat) -> bool:
 
 
 def _request_shutdown(event: StreamsHeartbeat) -> None:
-    event.known.shutdown_member = event.known.shutdown_member or event.member_id
+    event.known.request_shutdown(event.member_id)
 
 
 ON_STREAMS_SHUTDOWN: Final[tuple[HeartbeatRow, ...]] = (

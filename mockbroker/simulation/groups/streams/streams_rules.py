@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from kproto.error_codes import ErrorCode
 from mockbroker.simulation.groups.modern.heartbeat_rules import HeartbeatRow
 from mockbroker.simulation.groups.modern.member_commits import CommitRow, commit_rows, fetch_rows
 from mockbroker.simulation.groups.modern.target_rules import (
@@ -44,7 +45,7 @@ from mockbroker.simulation.groups.streams.task_reconciliation import (
     ReconciliationRow,
 )
 from mockbroker.simulation.groups.streams.topology import ConfiguredTopology
-from mockbroker.simulation.releases.rows import Row, always, with_arguments
+from mockbroker.simulation.releases.rows import Refusable, Row, always, refuse, with_arguments
 
 __all__ = [
     "EndpointEvent",
@@ -250,24 +251,24 @@ ON_ENDPOINT: Final[tuple[EndpointRow, ...]] = (
 """Changes after which members are sent the endpoints again."""
 
 
-class UnreadyEvent(msgspec.Struct, eq=False):
+class UnreadyEvent(Refusable, msgspec.Struct, eq=False):
     """A member is to be sent the endpoints, and the group's source topics are missing or differ.
     ``is_behind`` says whether it knows another epoch of the endpoints than the group has."""
 
     has_endpoints: bool
     is_behind: bool
-    is_refused: bool = False
+    code: ErrorCode = ErrorCode.NONE
 
 
 UnreadyRow: TypeAlias = Row[UnreadyEvent, UnreadyEvent]
 
 
-def _refuse(event: UnreadyEvent) -> None:
-    event.is_refused = True
-
-
 ON_UNREADY_ENDPOINTS: Final[tuple[UnreadyRow, ...]] = (
-    Row("DP-STREAMS-06", lambda event: event.has_endpoints and event.is_behind, (_refuse,)),
+    Row(
+        "DP-STREAMS-06",
+        lambda event: event.has_endpoints and event.is_behind,
+        (refuse(ErrorCode.UNKNOWN_SERVER_ERROR),),
+    ),
 )
 """Kafka looks for the subtopologies behind each endpoint, and fails where there are none."""
 
